@@ -1,11 +1,12 @@
 //! A request that outlives the connection's buffer: owned, cheap to share on its worker.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use foxy_base::{FieldBlock, KeyHash, first, key_hash};
 use foxy_http_rules::rules::BypassWhy;
-use foxy_http_rules::{RequestDigest, RuleId};
+use foxy_http_rules::{Failure, RequestDigest, RuleId, stale_on_failure};
 use foxy_http1::{FieldSlots, RequestHead, RequestParts, Scheme, Url};
 use foxy_mirror::digests_of_field;
 use foxy_store::Object;
@@ -16,10 +17,11 @@ use crate::local::Local;
 use crate::mirrors::Standing;
 use crate::origins::Turn;
 use crate::parents::Parents;
+use crate::purge::stored_digest;
 use crate::rewriting::Recipient;
 use crate::route::{self, destination};
 use crate::sent::Sent;
-use crate::upstream::Destination;
+use crate::upstream::{Destination, UpstreamError};
 use crate::via::{self, Changes, Hop};
 use crate::{Mirrored, Origins, Role, key};
 
@@ -177,6 +179,33 @@ impl Ask {
     /// with a digest.
     pub(crate) fn comes_whole(&self) -> bool {
         self.role.mirrored().is_some_and(|part| part.comes_whole())
+    }
+
+    /// True if `stored` may be sent, stale, in place of this failure of the origin.
+    pub(crate) fn may_have_stale(
+        &self,
+        local: &Local,
+        stored: Option<&Arc<Object>>,
+        failure: Failure,
+    ) -> bool {
+        let digest = stored.and_then(|object| stored_digest(object));
+        digest.is_some_and(|stored| {
+            let config = local.proxy.rules(self.rule);
+            stale_on_failure(&self.digest, &stored, local.wall(), failure, config).is_some()
+        })
+    }
+
+    /// The failure of a recent attempt to reach the only origin, if `stored` may be sent in its
+    /// place: such a request does not wait for another attempt.
+    pub(crate) fn fails_at_once(
+        &self,
+        local: &Local,
+        stored: Option<&Arc<Object>>,
+    ) -> Option<UpstreamError> {
+        let now = local.proxy.clock.mono();
+        let error = local.proxy.unreachable.recent(&self.to, now)?;
+        self.may_have_stale(local, stored, Failure::Unreachable)
+            .then_some(error)
     }
 
     /// True if it is for an artefact of a mirror that came with another digest than documents name:

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use foxy_base::first;
 use foxy_http_rules::range::Span;
-use foxy_http_rules::{Digest, Failure, conditional, stale_on_failure};
+use foxy_http_rules::{Digest, conditional};
 use foxy_http1::{BodyReader, Method, ResponseHead, ResponseParts, write};
 use foxy_store::Object;
 
@@ -31,7 +31,6 @@ use crate::fill::FillWriter;
 use crate::ledger::Use;
 use crate::local::Local;
 use crate::mirrors::Edit;
-use crate::purge::stored_digest;
 use crate::serve::find::Primary;
 use crate::upstream::UpstreamError;
 use crate::upstream::exchange::Leased;
@@ -150,19 +149,6 @@ impl Job {
         }
     }
 
-    /// The failure of a recent attempt to reach the destination, if a stored answer may be sent in
-    /// its place.
-    fn fails_at_once(&self, local: &Local) -> Option<UpstreamError> {
-        let object = self.stored.as_ref().filter(|_| !self.background)?;
-        let shared = &local.proxy;
-        let error = shared
-            .unreachable
-            .recent(&self.ask.to, shared.clock.mono())?;
-        let stored = stored_digest(object)?;
-        let (config, failure) = (shared.rules(self.ask.rule), Failure::Unreachable);
-        stale_on_failure(&self.ask.digest, &stored, local.wall(), failure, config).map(|_| error)
-    }
-
     /// True if the requested range is not the client's own.
     fn is_widened(&self) -> bool {
         let Ranged::Aligned(range) = &self.range else {
@@ -190,7 +176,8 @@ async fn fetch(
     job: &Job,
     writer: &FillWriter<FillHead>,
 ) -> Result<Ended, UpstreamError> {
-    if let Some(error) = job.fails_at_once(local) {
+    let stored = job.stored.as_ref().filter(|_| !job.background);
+    if let Some(error) = job.ask.fails_at_once(local, stored) {
         return Err(error);
     }
     let mut base = job.base();

@@ -9,7 +9,7 @@ mod upload;
 use std::rc::Rc;
 
 use foxy_base::rule;
-use foxy_http_rules::{Failure, Fwd, invalidation, stale_on_failure};
+use foxy_http_rules::{Failure, Fwd, invalidation};
 use foxy_http1::{Reject, ResponseHead, ResponseParts, Url};
 
 use super::join::Want;
@@ -18,7 +18,6 @@ use crate::ask::Ask;
 use crate::fetch::judge::Target;
 use crate::local::Local;
 use crate::net::Transport;
-use crate::purge::stored_digest;
 use crate::upstream::UpstreamError;
 use crate::upstream::exchange::Leased;
 use crate::via::Changes;
@@ -56,12 +55,7 @@ impl Way<'_> {
     /// True if a stale answer may be sent in place of the origin's error.
     fn spares(&self, local: &Local, ask: &Ask, status: u16) -> bool {
         let stored = self.instead.and_then(|want| want.stored.as_ref());
-        let Some(stored) = stored.and_then(|object| stored_digest(object)) else {
-            return false;
-        };
-        let (config, now) = (local.proxy.rules(ask.rule), local.wall());
-        let failure = Failure::Status(status);
-        status >= 500 && stale_on_failure(&ask.digest, &stored, now, failure, config).is_some()
+        status >= 500 && ask.may_have_stale(local, stored, Failure::Status(status))
     }
 }
 
@@ -82,6 +76,9 @@ impl<T: Transport> Conn<T> {
 
     /// Asks the origin for a head. If it fails, a stale answer is sent as for GET.
     pub(super) async fn pass_head(&mut self, ask: &Rc<Ask>, want: &Want, keep: bool) -> Finish {
+        if let Some(error) = ask.fails_at_once(&self.local, want.stored.as_ref()) {
+            return self.failed(ask, want, error, keep).await;
+        }
         let way = Way {
             reason: want.reason,
             sent: Sent::now(&self.local),
