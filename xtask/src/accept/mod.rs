@@ -2,7 +2,8 @@
 //!
 //! A release build of Foxy runs as its own process between the load generator and the
 //! deterministic origin, with every byte of every answer checked. Figures go to a table; what is
-//! judged is counts and ratios, never a clock alone. Takes about ten minutes; not part of `check`.
+//! judged is counts and ratios, never a clock alone. Takes about fifteen minutes; not part of `check`.
+//! The part `mirrors` needs pip, npm, cargo, apt and their registries.
 
 mod collapse;
 mod faults;

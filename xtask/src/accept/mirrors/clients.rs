@@ -14,70 +14,47 @@ pub(super) struct Client {
     /// The registry that this machine's settings name; `None` for the public one.
     pub(super) registry: fn() -> Result<Option<String>, String>,
     /// Installs into an empty folder and leaves its lock file there.
-    pub(super) install: fn(&Path, From<'_>) -> Result<Files, String>,
+    pub(super) install: fn(&Path, Packages<'_>) -> Result<Files, String>,
 }
 
-/// Where an installation gets its packages.
-#[derive(Clone, Copy)]
-pub(super) enum From<'a> {
-    /// The machine's registry, newest versions.
-    Registry,
-    /// The machine's registry, versions of the lock file in this folder.
-    Locked { lock: Option<&'a Path> },
-    /// A mirror; without a lock file the newest versions.
-    Mirror {
-        url: &'a str,
-        lock: Option<&'a Path>,
+/// Origin and versions of the packages of an installation; by default the newest ones of the
+/// machine's registry.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Packages<'a> {
+    /// URL of a Foxy to use in place of the registry.
+    pub(super) foxy: Option<&'a str>,
+    /// Folder of the installation whose lock file names the versions.
+    pub(super) lock: Option<&'a Path>,
+}
+
+pub(super) const CLIENTS: [Client; 4] = [
+    Client {
+        name: "pip",
+        preset: "pypi",
+        registry: || setting(Command::new("pip").args(["config", "get", "global.index-url"])),
+        install: pip,
     },
-}
+    Client {
+        name: "npm",
+        preset: "npm",
+        registry: || setting(Command::new("npm").args(["config", "get", "registry"])),
+        install: npm,
+    },
+    Client {
+        name: "cargo",
+        preset: "cargo",
+        registry: || Ok(None),
+        install: cargo,
+    },
+    Client {
+        name: "apt",
+        preset: "apt",
+        registry: || archive().map(|archive| Some(archive.host)),
+        install: apt,
+    },
+];
 
-impl From<'_> {
-    fn url(&self) -> Option<&str> {
-        match self {
-            Self::Mirror { url, .. } => Some(url),
-            _ => None,
-        }
-    }
-
-    fn lock(&self) -> Option<&Path> {
-        match self {
-            Self::Registry => None,
-            Self::Locked { lock } | Self::Mirror { lock, .. } => *lock,
-        }
-    }
-}
-
-pub(super) fn all() -> [&'static Client; 4] {
-    const CLIENTS: [Client; 4] = [
-        Client {
-            name: "pip",
-            preset: "pypi",
-            registry: || setting(Command::new("pip").args(["config", "get", "global.index-url"])),
-            install: pip,
-        },
-        Client {
-            name: "npm",
-            preset: "npm",
-            registry: || setting(Command::new("npm").args(["config", "get", "registry"])),
-            install: npm,
-        },
-        Client {
-            name: "cargo",
-            preset: "cargo",
-            registry: || Ok(None),
-            install: cargo,
-        },
-        Client {
-            name: "apt",
-            preset: "apt",
-            registry: || archive().map(|archive| Some(archive.host)),
-            install: apt,
-        },
-    ];
-    const { &CLIENTS }.each_ref()
-}
-
-/// What the command prints; nothing if it fails, as where nothing is set.
+/// The registry that the command prints. Where none is set it fails, or prints no URL.
 fn setting(command: &mut Command) -> Result<Option<String>, String> {
     let output = command.output();
     let output = output.map_err(|error| format!("{error}; install the client"))?;
@@ -93,6 +70,7 @@ fn setting(command: &mut Command) -> Result<Option<String>, String> {
 fn run(command: &mut Command, folder: &Path) -> Result<(), String> {
     for (name, _) in std::env::vars() {
         let lower = name.to_ascii_lowercase();
+        // Its own authorities are no registry.
         let kept = lower == "pip_cert";
         let named = ["pip_", "npm_", "cargo"]
             .iter()
@@ -134,7 +112,7 @@ fn folders(root: &Path, names: &[&str]) -> Result<(), String> {
 }
 
 /// The lock file is a list of versions with digests.
-fn pip(folder: &Path, from: From<'_>) -> Result<Files, String> {
+fn pip(folder: &Path, packages: Packages<'_>) -> Result<Files, String> {
     let mut pip = Command::new("pip");
     pip.args([
         "download",
@@ -145,10 +123,10 @@ fn pip(folder: &Path, from: From<'_>) -> Result<Files, String> {
     ]);
     pip.args(["-q", "-d", "files"])
         .env("PIP_CONFIG_FILE", "/dev/null");
-    if let Some(url) = from.url() {
+    if let Some(url) = packages.foxy {
         pip.args(["--index-url", &format!("{url}/pypi/simple/")]);
     }
-    match from.lock() {
+    match packages.lock {
         Some(lock) => {
             copy("requirements.txt", lock, folder)?;
             pip.args(["--require-hashes", "-r", "requirements.txt"]);
@@ -175,12 +153,12 @@ fn pip(folder: &Path, from: From<'_>) -> Result<Files, String> {
     Ok(files)
 }
 
-fn npm(folder: &Path, from: From<'_>) -> Result<Files, String> {
+fn npm(folder: &Path, packages: Packages<'_>) -> Result<Files, String> {
     let project = "{\"name\":\"x\",\"version\":\"1.0.0\",\"dependencies\":\
         {\"express\":\"*\",\"webpack\":\"*\",\"react-dom\":\"*\",\"eslint\":\"*\"}}";
     write(&folder.join("package.json"), project)?;
     let mut npm = Command::new("npm");
-    match from.lock() {
+    match packages.lock {
         Some(lock) => {
             copy("package-lock.json", lock, folder)?;
             npm.arg("ci");
@@ -197,7 +175,7 @@ fn npm(folder: &Path, from: From<'_>) -> Result<Files, String> {
         "--no-fund",
     ]);
     npm.args(["--no-update-notifier", "--loglevel", "error"]);
-    if let Some(url) = from.url() {
+    if let Some(url) = packages.foxy {
         npm.args(["--registry", &format!("{url}/npm/")]);
     }
     run(&mut npm, folder)?;
@@ -205,13 +183,13 @@ fn npm(folder: &Path, from: From<'_>) -> Result<Files, String> {
     below(&folder.join("node_modules"), &[".package-lock.json"])
 }
 
-fn cargo(folder: &Path, from: From<'_>) -> Result<Files, String> {
+fn cargo(folder: &Path, packages: Packages<'_>) -> Result<Files, String> {
     folders(folder, &["src", "home"])?;
     write(&folder.join("src/main.rs"), "fn main() {}")?;
     let project = "[package]\nname = \"x\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[workspace]\n\
         [dependencies]\ntokio = \"1\"\nserde = \"1\"\nclap = \"4\"\nreqwest = \"0.12\"\n";
     write(&folder.join("Cargo.toml"), project)?;
-    if let Some(url) = from.url() {
+    if let Some(url) = packages.foxy {
         let settings = format!(
             "[source.crates-io]\nreplace-with = \"foxy\"\n[source.foxy]\nregistry = \"sparse+{url}/cargo/\"\n"
         );
@@ -222,7 +200,7 @@ fn cargo(folder: &Path, from: From<'_>) -> Result<Files, String> {
     cargo
         .args(["fetch", "--quiet"])
         .env("CARGO_HOME", folder.join("home"));
-    if let Some(lock) = from.lock() {
+    if let Some(lock) = packages.lock {
         copy("Cargo.lock", lock, folder)?;
         cargo.arg("--locked");
     }
@@ -261,7 +239,7 @@ fn archive() -> Result<Archive, String> {
 }
 
 /// apt has no lock file: the archive has one version of a package.
-fn apt(folder: &Path, from: From<'_>) -> Result<Files, String> {
+fn apt(folder: &Path, packages: Packages<'_>) -> Result<Files, String> {
     let archive = archive()?;
     folders(
         folder,
@@ -274,7 +252,9 @@ fn apt(folder: &Path, from: From<'_>) -> Result<Files, String> {
         ],
     )?;
     write(&folder.join("state/status"), "")?;
-    let host = from.url().map_or(archive.host, |url| format!("{url}/apt"));
+    let host = packages
+        .foxy
+        .map_or(archive.host, |url| format!("{url}/apt"));
     let key = "/usr/share/keyrings/debian-archive-keyring.gpg";
     let sources = format!(
         "deb [signed-by={key}] {host}/debian {} main\n",
@@ -290,7 +270,7 @@ fn apt(folder: &Path, from: From<'_>) -> Result<Files, String> {
         root = folder.display()
     );
     write(&folder.join("apt.conf"), &settings)?;
-    let packages = [
+    let wanted = [
         "libc6",
         "gcc-12",
         "vim",
@@ -310,7 +290,7 @@ fn apt(folder: &Path, from: From<'_>) -> Result<Files, String> {
     };
     apt(&["update"], folder)?;
     apt(
-        &[&["download"], &packages[..]].concat(),
+        &[&["download"], &wanted[..]].concat(),
         &folder.join("files"),
     )?;
     below(&folder.join("files"), &[])

@@ -12,12 +12,12 @@ use std::path::{Path, PathBuf};
 use foxy_lab::kit::free_port;
 use serde_json::Value;
 
-use self::clients::{Client, From, all};
+use self::clients::{CLIENTS, Client, Packages};
 use self::files::Files;
 use super::process::{Bench, Foxy};
 use crate::report::Outcome;
 
-/// A Foxy with these mirrors, and where it logs.
+/// Folder, port and log of the Foxys with these mirrors.
 struct Mirrors<'a> {
     bench: &'a Bench,
     /// Documents have addresses with the port in them, and are stored for these.
@@ -28,7 +28,7 @@ struct Mirrors<'a> {
 pub(crate) fn run(bench: &Bench) -> Outcome {
     let mut outcome = Outcome::default();
     let mut ready = Vec::new();
-    for client in all() {
+    for client in &CLIENTS {
         match (client.registry)() {
             Ok(upstream) => ready.push((client, upstream)),
             Err(why) => outcome.note(Err(format!("{}: {why}", client.name))),
@@ -111,7 +111,7 @@ impl Mirrors<'_> {
     /// Foxy. Returns the files of the first.
     fn online(&self, client: &Client, foxy: &Foxy) -> Result<Installed, String> {
         let own = self.folder(client, "without")?;
-        let files = (client.install)(&own, From::Registry)?;
+        let files = (client.install)(&own, Packages::default())?;
         if files.is_empty() {
             return Err("the installation has no file".to_owned());
         }
@@ -125,17 +125,17 @@ impl Mirrors<'_> {
             return Err(format!("fetched again when warm: {:?}", warm.artefacts));
         }
         let chosen = self.folder(client, "chosen")?;
-        let url = format!("http://127.0.0.1:{}", foxy.port());
-        (client.install)(
-            &chosen,
-            From::Mirror {
-                url: &url,
-                lock: None,
-            },
-        )?;
+        let newest = Packages {
+            foxy: Some(&self.url()),
+            lock: None,
+        };
+        (client.install)(&chosen, newest)?;
         let back = self.folder(client, "back")?;
-        let lock = Some(chosen.as_path());
-        (client.install)(&back, From::Locked { lock })?;
+        let same = Packages {
+            foxy: None,
+            lock: Some(&chosen),
+        };
+        (client.install)(&back, same)?;
         println!(
             "   {:<6} {:>5} files  cold: {} artefacts, {} from upstream  warm: 0 artefacts, {} from upstream",
             client.name,
@@ -165,10 +165,11 @@ impl Mirrors<'_> {
     ) -> Result<Fetched, String> {
         let before = (received(foxy)?, self.lines()?.len());
         let folder = self.folder(client, run)?;
-        let url = format!("http://127.0.0.1:{}", foxy.port());
-        let lock = Some(installed.lock.as_path());
-        let files = (client.install)(&folder, From::Mirror { url: &url, lock })
-            .map_err(|why| format!("{run}: {why}"))?;
+        let packages = Packages {
+            foxy: Some(&self.url()),
+            lock: Some(&installed.lock),
+        };
+        let files = (client.install)(&folder, packages).map_err(|why| format!("{run}: {why}"))?;
         files::same(&installed.files, &files).map_err(|why| format!("{run}: {why}"))?;
         let lines = self.lines()?;
         let fetched = lines.get(before.1..).unwrap_or_default().iter();
@@ -176,6 +177,10 @@ impl Mirrors<'_> {
             artefacts: fetched.filter_map(|line| fetched_artefact(line)).collect(),
             bytes: received(foxy)?.saturating_sub(before.0),
         })
+    }
+
+    fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
     }
 
     fn folder(&self, client: &Client, run: &str) -> Result<PathBuf, String> {
@@ -200,7 +205,7 @@ struct Installed {
     files: Files,
 }
 
-/// What Foxy fetched for an installation.
+/// The fetches of Foxy for an installation.
 struct Fetched {
     /// URLs of artefacts.
     artefacts: BTreeSet<String>,
