@@ -332,7 +332,8 @@ pub enum MirrorCommand {
 /// Arguments of `mirror setup`.
 #[derive(Clone, Debug, Args)]
 pub struct SetupArgs {
-    /// pip, uv, poetry, npm, pnpm, yarn, cargo, apt, go, maven or gradle
+    /// pip, uv, poetry, npm, pnpm, yarn, cargo, apt, go, maven, gradle, docker, containerd, podman or
+    /// skopeo
     pub tool: String,
     /// URL by which the client reaches Foxy
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:3128")]
