@@ -325,7 +325,7 @@ pub struct StoreArgs {
 pub enum MirrorCommand {
     /// List the registries that can be mirrored
     List,
-    /// Print the settings of a client, and how to undo them
+    /// Print the settings of a client and how to undo them, or apply them
     Setup(SetupArgs),
 }
 
@@ -341,6 +341,24 @@ pub struct SetupArgs {
     /// Path of the mirror, if it is not that of the preset
     #[arg(long, value_name = "PATH")]
     pub prefix: Option<String>,
+    /// Apply the settings: run the tool's own command, or write its file
+    #[arg(long)]
+    pub write: bool,
+    /// Undo what --write did, with the same URL and path
+    #[arg(long, conflicts_with = "write")]
+    pub undo: bool,
+}
+
+impl SetupArgs {
+    /// The command that undoes this one.
+    pub fn undo_line(&self) -> String {
+        let prefix = self.prefix.as_ref();
+        let prefix = prefix.map_or(String::new(), |path| format!(" --prefix {path}"));
+        format!(
+            "foxy mirror setup {} --url {}{prefix} --undo",
+            self.tool, self.url
+        )
+    }
 }
 
 /// Arguments of `ls`.

@@ -1,0 +1,242 @@
+//! `foxy mirror setup TOOL --write` and `--undo`: commands are run, and files written.
+
+use std::fs;
+use std::io::{self, ErrorKind, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use super::block::{Block, File};
+use super::settings::{Places, Settings, quoted};
+use super::tools::{Only, Step};
+
+/// The direction of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// The client uses the mirror afterwards.
+    There,
+    /// It does not any more.
+    Back,
+}
+
+/// Makes the changes, one after another; gives a line about each.
+///
+/// # Errors
+/// A sentence about the step that failed, with the way out. The steps before it are done.
+pub(super) fn apply(
+    settings: &Settings,
+    places: &Places,
+    way: Way,
+    mut done: impl FnMut(String),
+) -> Result<(), String> {
+    let steps = settings.tool().steps;
+    for step in steps {
+        match step {
+            Step::Run {
+                settings: there,
+                undo,
+                only,
+            } => {
+                let version = version_for(settings, only, there)?;
+                if settings.fits(only, version.as_deref()) {
+                    let words = settings.words(if way == Way::There { there } else { undo });
+                    run(&words)?;
+                    let words: Vec<_> = words.iter().map(|word| quoted(word)).collect();
+                    done(format!("ran {}", words.join(" ")));
+                }
+            }
+            Step::File { at, form, text } => {
+                let block = Block {
+                    tool: settings.tool().name,
+                    form,
+                    text: settings.filled(text),
+                };
+                let path = places.path(at);
+                done(change(&path, &block, way)?);
+            }
+            Step::Sources { below } => {
+                sources(settings, &places.system(below), way, &mut done)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The version of a client whose commands depend on it.
+fn version_for(settings: &Settings, only: &Only, command: &str) -> Result<Option<String>, String> {
+    match only {
+        Only::Always | Only::Plain => Ok(None),
+        Only::Version(_) | Only::NotVersion(_) | Only::PlainNotVersion(_) => {
+            let mut words = settings.words(command);
+            words.truncate(1);
+            words.push("--version".to_owned());
+            run(&words).map(|version| Some(version.trim().to_owned()))
+        }
+    }
+}
+
+/// Runs a command of the client's; gives its output.
+pub(super) fn run(words: &[String]) -> Result<String, String> {
+    let [program, arguments @ ..] = words else {
+        return Ok(String::new());
+    };
+    let output = Command::new(program).args(arguments).output();
+    let output = output.map_err(|error| match error.kind() {
+        ErrorKind::NotFound => format!("{program} is not installed, or not in PATH"),
+        _ => format!("{program} cannot be run: {error}"),
+    })?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let said = [&output.stderr, &output.stdout]
+        .map(|text| String::from_utf8_lossy(text).trim().to_owned())
+        .join("\n");
+    let words = words.join(" ");
+    Err(format!("`{words}` failed:\n{}", said.trim()))
+}
+
+/// Writes or removes the block; gives a line about it.
+fn change(path: &Path, block: &Block<'_>, way: Way) -> Result<String, String> {
+    let name = path.display();
+    let old = read(path)?;
+    let new = match way {
+        Way::There => block.put_into(old.as_deref()),
+        Way::Back => block.take_out_of(old.as_deref()),
+    };
+    let by_hand = match way {
+        Way::There => format!("add these lines by hand:\n\n{}", block.text),
+        Way::Back => format!("remove these lines by hand:\n\n{}", block.text),
+    };
+    match new.map_err(|reason| format!("{name} was not changed: {reason}; {by_hand}"))? {
+        File::Stays => Ok(format!("{name} is as it should be")),
+        File::Becomes(text) => {
+            write(path, &text)?;
+            Ok(format!("wrote {name}"))
+        }
+        File::Goes => {
+            let gone = fs::remove_file(path);
+            gone.map_err(|error| format!("{name} cannot be removed: {}", advice(&error)))?;
+            Ok(format!("removed {name}"))
+        }
+    }
+}
+
+/// Replaces the upstream's URL in the files of apt's sources.
+fn sources(
+    settings: &Settings,
+    below: &Path,
+    way: Way,
+    mut done: impl FnMut(String),
+) -> Result<(), String> {
+    let [upstream, mirror] = settings.ends();
+    let tls = upstream.replacen("http://", "https://", 1);
+    let mut any = false;
+    for path in source_files(below)? {
+        let Some(old) = read(&path)? else { continue };
+        let new = match way {
+            Way::There => old.replace(&upstream, &mirror).replace(&tls, &mirror),
+            Way::Back => old.replace(&mirror, &upstream),
+        };
+        any |= old.contains(&mirror);
+        if new != old {
+            write(&path, &new)?;
+            done(format!("wrote {}", path.display()));
+            any = true;
+        }
+    }
+    match any {
+        true => Ok(()),
+        false if way == Way::Back => Err(format!(
+            "no source below {} names {mirror}",
+            below.display()
+        )),
+        false => Err(format!(
+            "no source below {} names {upstream}; of another archive, replace the beginning of its URL by {mirror} by hand, \
+             and mirror it by a section of its own",
+            below.display()
+        )),
+    }
+}
+
+fn source_files(below: &Path) -> Result<Vec<PathBuf>, String> {
+    let folder = below.join("sources.list.d");
+    let mut paths = vec![below.join("sources.list")];
+    match fs::read_dir(&folder) {
+        Ok(entries) => {
+            let files = entries.filter_map(|entry| Some(entry.ok()?.path()));
+            let is_source = |path: &PathBuf| {
+                let suffix = path.extension().unwrap_or_default();
+                suffix == "list" || suffix == "sources"
+            };
+            paths.extend(files.filter(is_source));
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => {
+            return Err(format!(
+                "{} cannot be read: {}",
+                folder.display(),
+                advice(&error)
+            ));
+        }
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+/// The contents of a file, if there is one.
+fn read(path: &Path) -> Result<Option<String>, String> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(format!(
+            "{} cannot be read: {}",
+            path.display(),
+            advice(&error)
+        )),
+    }
+}
+
+/// Writes a file, all of it or nothing. A link stays a link, and a file keeps its permissions.
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    let written = || {
+        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let folder = path.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(folder)?;
+        let mut new = path.clone().into_os_string();
+        new.push(".foxy-new");
+        let put = || {
+            let mut file = fs::File::create(&new)?;
+            file.write_all(text.as_bytes())?;
+            if let Ok(old) = fs::metadata(&path) {
+                file.set_permissions(old.permissions())?;
+            }
+            file.sync_all()?;
+            fs::rename(&new, &path)
+        };
+        put().inspect_err(|_| {
+            let _ = fs::remove_file(&new);
+        })
+    };
+    written().map_err(|error: io::Error| {
+        format!("{} cannot be written: {}", path.display(), advice(&error))
+    })
+}
+
+fn advice(error: &io::Error) -> String {
+    match error.kind() {
+        ErrorKind::PermissionDenied => format!("{error}; run this as its owner (sudo)"),
+        _ => error.to_string(),
+    }
+}
+
+/// Returns whether anything answers at `place`, which is a host and perhaps a port.
+pub(super) fn is_reached(place: &str, plain: bool) -> bool {
+    let port = if plain { 80 } else { 443 };
+    let ends = place.to_socket_addrs();
+    let Ok(mut ends) = ends.or_else(|_| (place.trim_matches(['[', ']']), port).to_socket_addrs())
+    else {
+        return false;
+    };
+    ends.any(|end| TcpStream::connect_timeout(&end, Duration::from_secs(2)).is_ok())
+}

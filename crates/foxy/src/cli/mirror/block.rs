@@ -1,0 +1,212 @@
+//! A text of Foxy's own in a file of settings: how it gets in and out again. No I/O.
+
+use super::tools::Form;
+
+/// The text of a client's file.
+pub(super) struct Block<'a> {
+    pub(super) tool: &'a str,
+    pub(super) form: &'a Form,
+    /// Ends with a line feed.
+    pub(super) text: String,
+}
+
+/// The file as it should be.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum File {
+    /// As it is.
+    Stays,
+    /// With these contents.
+    Becomes(String),
+    /// Removed.
+    Goes,
+}
+
+impl Block<'_> {
+    /// The file with this text, in place of one that an earlier call wrote.
+    ///
+    /// # Errors
+    /// The reason why the file cannot be changed.
+    pub(super) fn put_into(&self, old: Option<&str>) -> Result<File, String> {
+        let whole = self.whole();
+        let others = match (old, self.form) {
+            (None, _) => String::new(),
+            (Some(old), Form::Whole { .. }) if self.is_own(old) => String::new(),
+            (Some(_), Form::Whole { .. }) => return Err("it has settings already".to_owned()),
+            (Some(old), Form::Block { key }) => {
+                let others = self.without(old)?;
+                let table: toml::Table = others.parse().map_err(|error: toml::de::Error| {
+                    format!("it is not TOML: {}", error.message())
+                })?;
+                if table.contains_key(*key) {
+                    return Err(format!("it has `{key}` already"));
+                }
+                others
+            }
+        };
+        let gap = match others.as_str() {
+            "" => "",
+            text if text.ends_with('\n') => "\n",
+            _ => "\n\n",
+        };
+        let new = format!("{others}{gap}{whole}");
+        Ok(match old == Some(&new) {
+            true => File::Stays,
+            false => File::Becomes(new),
+        })
+    }
+
+    /// The file without the text that was put into it.
+    ///
+    /// # Errors
+    /// The reason why the file cannot be changed.
+    pub(super) fn take_out_of(&self, old: Option<&str>) -> Result<File, String> {
+        let Some(old) = old else {
+            return Ok(File::Stays);
+        };
+        match self.form {
+            Form::Whole { .. } if self.is_own(old) => Ok(File::Goes),
+            Form::Whole { .. } => {
+                Err("it was not written by `foxy mirror setup`, or changed since".to_owned())
+            }
+            Form::Block { .. } => Ok(match self.without(old)? {
+                rest if rest == old => File::Stays,
+                rest if rest.trim().is_empty() => File::Goes,
+                rest => File::Becomes(rest),
+            }),
+        }
+    }
+
+    /// Returns whether all of the file comes from an earlier call.
+    fn is_own(&self, old: &str) -> bool {
+        let [begin, _] = self.marks();
+        old == self.whole() || !begin.is_empty() && old.starts_with(&begin)
+    }
+
+    /// The contents of a file without the block.
+    fn without(&self, old: &str) -> Result<String, String> {
+        let [begin, end] = self.marks();
+        let Some(from) = old.find(&begin) else {
+            return Ok(old.to_owned());
+        };
+        let to = old[from..].find(&end).map(|at| from + at + end.len());
+        let Some(to) = to else {
+            return Err(format!(
+                "it has the line `{}` and not `{}`",
+                begin.trim_end(),
+                end.trim_end()
+            ));
+        };
+        let (before, after) = (&old[..from], &old[to..]);
+        // The empty line between is the block's.
+        let before = match before.strip_suffix("\n\n") {
+            Some(rest) => format!("{rest}\n"),
+            None => before.to_owned(),
+        };
+        Ok(before + after)
+    }
+
+    /// The text between its marks, as it is written.
+    fn whole(&self) -> String {
+        let [begin, end] = self.marks();
+        match self.form {
+            Form::Block { .. } => format!("{begin}{}{end}", self.text),
+            Form::Whole { .. } => format!("{begin}{}", self.text),
+        }
+    }
+
+    /// The lines before and after the block; empty in a file without comments.
+    fn marks(&self) -> [String; 2] {
+        let [open, close] = match self.form {
+            Form::Block { .. } => ["#", ""],
+            Form::Whole { comment } => *comment,
+        };
+        let tool = self.tool;
+        let mark = |word: &str| format!("{open} {word} `foxy mirror setup {tool}`{close}\n");
+        match open {
+            "" => [String::new(), String::new()],
+            _ => [mark("Written by"), mark("End of")],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BLOCK: Form = Form::Block { key: "source" };
+
+    fn block<'a>(form: &'a Form, text: &str) -> Block<'a> {
+        Block {
+            tool: "cargo",
+            form,
+            text: text.to_owned(),
+        }
+    }
+
+    fn becomes(file: Result<File, String>) -> String {
+        match file {
+            Ok(File::Becomes(text)) => text,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_block_goes_in_and_out_of_any_file() {
+        let [one, two] = ["[source.a]\n", "[source.b]\nx = 1\n"].map(|text| block(&BLOCK, text));
+        for old in [
+            "",
+            "\n",
+            "[net]\nretry = 3\n",
+            "[net]\nretry = 3",
+            "# a comment\n\n",
+        ] {
+            let first = becomes(one.put_into(Some(old)));
+            assert!(first.parse::<toml::Table>().unwrap().contains_key("source"));
+            assert_eq!(one.put_into(Some(&first)), Ok(File::Stays));
+            // Another URL replaces the first.
+            let second = becomes(two.put_into(Some(&first)));
+            assert!(!second.contains("source.a") && second.contains("source.b"));
+            match two.take_out_of(Some(&second)) {
+                Ok(File::Becomes(rest)) => assert_eq!(rest.trim_end(), old.trim_end()),
+                Ok(File::Goes) => assert!(old.trim().is_empty()),
+                other => panic!("{other:?}"),
+            }
+            assert_eq!(one.take_out_of(Some(old)), Ok(File::Stays));
+        }
+        let new = becomes(one.put_into(None));
+        assert_eq!(one.take_out_of(Some(&new)), Ok(File::Goes));
+        assert_eq!(one.take_out_of(None), Ok(File::Stays));
+    }
+
+    #[test]
+    fn settings_of_the_user_stay() {
+        let own = block(&BLOCK, "[source.a]\n");
+        let refused = |old: &str| own.put_into(Some(old)).unwrap_err();
+        assert_eq!(refused("[source.x]\n"), "it has `source` already");
+        assert!(refused("source = [").starts_with("it is not TOML: "));
+        let cut = becomes(own.put_into(None)).replace("# End", "# end");
+        assert!(refused(&cut).contains("and not"), "{cut}");
+        assert!(own.take_out_of(Some(&cut)).is_err());
+    }
+
+    #[test]
+    fn a_whole_file_is_foxys_alone() {
+        let commented = Form::Whole {
+            comment: ["//", ""],
+        };
+        let bare = Form::Whole { comment: ["", ""] };
+        for form in [&commented, &bare] {
+            let own = block(form, "{}\n");
+            let new = becomes(own.put_into(None));
+            assert_eq!(own.put_into(Some(&new)), Ok(File::Stays));
+            assert_eq!(own.take_out_of(Some(&new)), Ok(File::Goes));
+            assert!(own.put_into(Some("{ \"debug\": true }")).is_err());
+            assert!(own.take_out_of(Some("{ \"debug\": true }")).is_err());
+        }
+        // Comments tell whose file it is when it has another URL.
+        let old = becomes(block(&commented, "old\n").put_into(None));
+        assert!(becomes(block(&commented, "new\n").put_into(Some(&old))).ends_with("\nnew\n"));
+        let old = becomes(block(&bare, "old\n").put_into(None));
+        assert!(block(&bare, "new\n").put_into(Some(&old)).is_err());
+    }
+}

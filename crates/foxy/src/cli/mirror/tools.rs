@@ -1,0 +1,284 @@
+//! The clients of registries, and the settings that send each of them to a mirror.
+//!
+//! In texts, `BASE` stands for Foxy's URL, `MIRROR` for that of the mirror, `PLACE` for Foxy's host and port and
+//! `HOST` for the host alone. Lines that begin with [`PLAIN`] are for `http://` alone, without that word.
+
+/// Begins lines that are for `http://` alone.
+pub(super) const PLAIN: &str = "PLAIN:";
+
+/// A client of registries.
+pub(super) struct Tool {
+    pub(super) name: &'static str,
+    pub(super) preset: &'static str,
+    pub(super) steps: &'static [Step],
+    /// A sentence about the time after the settings are made; may be empty.
+    pub(super) then: &'static str,
+}
+
+/// A part of the settings of a client.
+pub(super) enum Step {
+    /// The client's own command, and the one that undoes it.
+    Run {
+        settings: &'static str,
+        undo: &'static str,
+        only: Only,
+    },
+    /// A text in a file.
+    File {
+        at: Place,
+        form: Form,
+        text: &'static str,
+    },
+    /// The URL of the upstream in the files of apt's sources becomes that of the mirror.
+    Sources { below: &'static str },
+}
+
+/// When a command is for this client.
+pub(super) enum Only {
+    Always,
+    /// The mirror's URL begins with `http://`.
+    Plain,
+    /// The client's version begins with this.
+    Version(&'static str),
+    /// The client's version does not begin with this.
+    NotVersion(&'static str),
+    /// As `NotVersion`, and the mirror's URL begins with `http://`.
+    PlainNotVersion(&'static str),
+}
+
+/// A file: the variable that names its folder, the folder below the home folder when that is not set, and the rest of
+/// the path.
+pub(super) enum Place {
+    User {
+        variable: &'static str,
+        home: &'static str,
+        name: &'static str,
+    },
+    System(&'static str),
+}
+
+/// How a text shares its file with others.
+pub(super) enum Form {
+    /// It is a block of a TOML file that has no table of this name.
+    Block { key: &'static str },
+    /// It is the whole file; comments are written between these two. Both are empty if there are no comments.
+    Whole { comment: [&'static str; 2] },
+}
+
+const HASH: [&str; 2] = ["#", ""];
+
+pub(super) const TOOLS: &[Tool] = &[
+    Tool {
+        name: "pip",
+        preset: "pypi",
+        steps: &[
+            Step::Run {
+                settings: "pip config set global.index-url MIRROR/simple/",
+                undo: "pip config unset global.index-url",
+                only: Only::Always,
+            },
+            Step::Run {
+                settings: "pip config set global.trusted-host HOST",
+                undo: "pip config unset global.trusted-host",
+                only: Only::Plain,
+            },
+        ],
+        then: "",
+    },
+    Tool {
+        name: "uv",
+        preset: "pypi",
+        steps: &[Step::File {
+            at: Place::User {
+                variable: "XDG_CONFIG_HOME",
+                home: ".config",
+                name: "uv/uv.toml",
+            },
+            form: Form::Block { key: "index" },
+            text: "[[index]]\nurl = \"MIRROR/simple/\"\ndefault = true\n",
+        }],
+        then: "For one shell: export UV_DEFAULT_INDEX=MIRROR/simple/",
+    },
+    Tool {
+        name: "poetry",
+        preset: "pypi",
+        // A source in `pyproject.toml` would be the project's, and its URLs would be in the lock file.
+        steps: &[Step::File {
+            at: Place::User {
+                variable: "XDG_CONFIG_HOME",
+                home: ".config",
+                name: "pypoetry/config.toml",
+            },
+            form: Form::Block { key: "plugins" },
+            text: "[plugins.pypi_mirror]\nurl = \"MIRROR/simple/\"\n",
+        }],
+        then: "Poetry reads this with a plugin: poetry self add poetry-plugin-pypi-mirror",
+    },
+    Tool {
+        name: "npm",
+        preset: "npm",
+        steps: &[Step::Run {
+            settings: "npm config set registry MIRROR/",
+            undo: "npm config delete registry",
+            only: Only::Always,
+        }],
+        then: "",
+    },
+    Tool {
+        name: "pnpm",
+        preset: "npm",
+        steps: &[Step::Run {
+            settings: "pnpm config set registry MIRROR/",
+            undo: "pnpm config delete registry",
+            only: Only::Always,
+        }],
+        then: "",
+    },
+    Tool {
+        name: "yarn",
+        preset: "npm",
+        steps: &[
+            Step::Run {
+                settings: "yarn config set registry MIRROR/",
+                undo: "yarn config delete registry",
+                only: Only::Version("1."),
+            },
+            Step::Run {
+                settings: "yarn config set --home npmRegistryServer MIRROR",
+                undo: "yarn config unset --home npmRegistryServer",
+                only: Only::NotVersion("1."),
+            },
+            Step::Run {
+                settings: "yarn config set --home --json unsafeHttpWhitelist [\"HOST\"]",
+                undo: "yarn config unset --home unsafeHttpWhitelist",
+                only: Only::PlainNotVersion("1."),
+            },
+        ],
+        then: "",
+    },
+    Tool {
+        name: "cargo",
+        preset: "cargo",
+        steps: &[Step::File {
+            at: Place::User {
+                variable: "CARGO_HOME",
+                home: ".cargo",
+                name: "config.toml",
+            },
+            form: Form::Block { key: "source" },
+            text: "[source.crates-io]\nreplace-with = \"foxy\"\n\n[source.foxy]\nregistry = \"sparse+MIRROR/\"\n",
+        }],
+        then: "",
+    },
+    Tool {
+        name: "apt",
+        preset: "apt",
+        steps: &[Step::Sources { below: "/etc/apt" }],
+        then: "Then: apt-get update",
+    },
+    Tool {
+        name: "go",
+        preset: "go",
+        steps: &[Step::Run {
+            settings: "go env -w GOPROXY=MIRROR",
+            undo: "go env -u GOPROXY",
+            only: Only::Always,
+        }],
+        then: "",
+    },
+    Tool {
+        name: "maven",
+        preset: "maven",
+        steps: &[Step::File {
+            at: Place::User {
+                variable: "",
+                home: ".m2",
+                name: "settings.xml",
+            },
+            form: Form::Whole {
+                comment: ["<!--", " -->"],
+            },
+            // From 3.8.1 on, Maven refuses http:// unless `blocked` is false.
+            text: "<settings>\n  <mirrors>\n    <mirror>\n      <id>foxy</id>\n      <mirrorOf>central</mirrorOf>\n      \
+                   <url>MIRROR</url>\nPLAIN:      <blocked>false</blocked>\n    </mirror>\n  </mirrors>\n</settings>\n",
+        }],
+        then: "",
+    },
+    Tool {
+        name: "gradle",
+        preset: "maven",
+        steps: &[Step::File {
+            at: Place::User {
+                variable: "GRADLE_USER_HOME",
+                home: ".gradle",
+                name: "init.d/foxy.gradle",
+            },
+            form: Form::Whole {
+                comment: ["//", ""],
+            },
+            text: GRADLE,
+        }],
+        then: "",
+    },
+    Tool {
+        name: "docker",
+        preset: "oci",
+        steps: &[Step::File {
+            at: Place::System("/etc/docker/daemon.json"),
+            form: Form::Whole { comment: ["", ""] },
+            text: "{\nPLAIN:  \"insecure-registries\": [\"PLACE\"],\n  \"registry-mirrors\": [\"BASE\"]\n}\n",
+        }],
+        then: "Then: systemctl reload docker. Docker uses mirrors for docker.io alone.",
+    },
+    Tool {
+        name: "containerd",
+        preset: "oci",
+        steps: &[Step::File {
+            at: Place::System("/etc/containerd/certs.d/docker.io/hosts.toml"),
+            form: Form::Whole { comment: HASH },
+            text: "[host.\"BASE\"]\n  capabilities = [\"pull\", \"resolve\"]\n",
+        }],
+        then: "containerd reads it if `config_path` in its configuration is /etc/containerd/certs.d. Other registries that \
+               are mirrored have a folder beside docker.io, with the same file.",
+    },
+    Tool {
+        name: "podman",
+        preset: "oci",
+        steps: PODMAN,
+        then: PODMAN_THEN,
+    },
+    Tool {
+        name: "skopeo",
+        preset: "oci",
+        steps: PODMAN,
+        then: PODMAN_THEN,
+    },
+];
+
+/// Podman, Buildah and skopeo read the same files.
+const PODMAN: &[Step] = &[Step::File {
+    at: Place::System("/etc/containers/registries.conf.d/foxy.conf"),
+    form: Form::Whole { comment: HASH },
+    text: "[[registry]]\nlocation = \"docker.io\"\n\n[[registry.mirror]]\nlocation = \"PLACE/docker.io\"\nPLAIN:insecure = true\n",
+}];
+
+const PODMAN_THEN: &str = "Other registries that are mirrored have two such tables with their name in place of docker.io.";
+
+/// Gradle: wherever a build names Maven Central, it asks the mirror.
+const GRADLE: &str = r#"def foxy = { repositories ->
+    repositories.all { repository ->
+        if (repository instanceof MavenArtifactRepository && repository.url.toString() =~ '^https://repo(1)?[.]maven') {
+            repository.url = uri('MIRROR')
+PLAIN:            if (repository.metaClass.respondsTo(repository, 'setAllowInsecureProtocol', boolean)) repository.allowInsecureProtocol = true
+        }
+    }
+}
+settingsEvaluated { settings ->
+    foxy(settings.pluginManagement.repositories)
+    if (settings.metaClass.hasProperty(settings, 'dependencyResolutionManagement')) foxy(settings.dependencyResolutionManagement.repositories)
+}
+allprojects {
+    foxy(buildscript.repositories)
+    foxy(repositories)
+}
+"#;
