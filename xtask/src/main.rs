@@ -64,6 +64,8 @@ enum Command {
         #[arg(long)]
         long: bool,
     },
+    /// The programs that tests drive: installs those that are missing
+    Clients,
     /// Model checks: every interleaving of small scenarios in concurrent code
     Models,
     /// Unsafe code under Miri, as far as Miri can run it (wants a nightly compiler)
@@ -115,6 +117,7 @@ fn main() -> ExitCode {
         Command::Test { long } => {
             report.step("tests", || tests_step::run(tests_step::Scope::of(long)));
         }
+        Command::Clients => report.step("clients", tools::clients),
         Command::Models => report.step("model checks", tests_step::models),
         Command::Miri => report.step("miri", miri::run),
         Command::Conformance {

@@ -1,9 +1,13 @@
 //! The programs that tests drive: found, or installed where that is possible, or named.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 
+use crate::report::Outcome;
+use crate::workspace::target_folder;
+
 /// Program and Debian package.
-const TOOLS: [(&str, &str); 15] = [
+const TOOLS: [(&str, &str); 17] = [
     ("curl", "curl"),
     ("git", "git"),
     ("chromium", "chromium"),
@@ -19,11 +23,59 @@ const TOOLS: [(&str, &str); 15] = [
     ("go", "golang-go"),
     ("mvn", "maven"),
     ("gpg", "gpg"),
+    ("pip", "python3-pip"),
+    ("npm", "npm"),
+];
+
+/// A program that Debian does not have, and the registry that has it.
+enum Fetched {
+    Pypi {
+        folder: &'static str,
+        package: &'static str,
+    },
+    Npm {
+        folder: &'static str,
+        packages: &'static [&'static str],
+    },
+}
+
+/// In folders of their own below `clients` in the target folder. Their tests name the same folders.
+const FETCHED: [Fetched; 3] = [
+    Fetched::Pypi {
+        folder: "uv",
+        package: "uv==0.13.9",
+    },
+    Fetched::Npm {
+        folder: "npm",
+        packages: &["pnpm@12.21.0", "@yarnpkg/cli-dist@4.18.1"],
+    },
+    // Both generations have a program of the same name.
+    Fetched::Npm {
+        folder: "yarn-1",
+        packages: &["yarn@1.22.22"],
+    },
 ];
 
 /// Makes sure that the clients of the client tests are there. Returns whether all are; what is
 /// missing is named with the command that gets it, and its tests say so again.
 pub(crate) fn ensure() -> bool {
+    // The second half needs programs of the first.
+    let installed = install();
+    let fetched = fetch_all();
+    installed && fetched
+}
+
+/// `cargo xtask clients`.
+pub(crate) fn clients() -> Outcome {
+    let mut outcome = Outcome::default();
+    outcome.note(match ensure() {
+        true => Ok(()),
+        false => Err("some clients are missing; see above".to_owned()),
+    });
+    outcome
+}
+
+fn install() -> bool {
     let missing = missing();
     if missing.is_empty() {
         return true;
@@ -44,6 +96,55 @@ pub(crate) fn ensure() -> bool {
         println!("   Get it with: apt-get install {package}");
     }
     missing.is_empty()
+}
+
+fn fetch_all() -> bool {
+    let Ok(target) = target_folder() else {
+        return false;
+    };
+    let below = target.join("clients");
+    // Each is tried: one that is missing says so for itself.
+    let fetched = FETCHED.map(|tool| tool.fetch(&below));
+    fetched.iter().all(|fetched| *fetched)
+}
+
+impl Fetched {
+    /// Fetches it if this version is not there. Returns whether it is there now.
+    fn fetch(&self, below: &Path) -> bool {
+        let (folder, packages) = match self {
+            Self::Pypi { folder, package } => (folder, *package),
+            Self::Npm { folder, packages } => (folder, &*packages.join(" ")),
+        };
+        let folder = below.join(folder);
+        // Written when everything else is.
+        let mark = folder.join("fetched");
+        if std::fs::read_to_string(&mark).is_ok_and(|text| text == packages) {
+            return true;
+        }
+        println!("   fetching {packages}");
+        let _ = std::fs::remove_dir_all(&folder);
+        let mut command = match self {
+            Self::Pypi { .. } => {
+                let mut pip = Command::new("pip");
+                pip.args(["install", "-q", "--no-deps", "--target"]);
+                pip
+            }
+            Self::Npm { .. } => {
+                let mut npm = Command::new("npm");
+                npm.args(["install", "--silent", "--no-audit", "--no-fund", "--prefix"]);
+                npm
+            }
+        };
+        command.arg(&folder).args(packages.split(' '));
+        let done = command.stdin(Stdio::null()).status();
+        let done = done.is_ok_and(|status| status.success());
+        if !done || std::fs::write(&mark, packages).is_err() {
+            println!("   {packages} cannot be fetched; its tests are not run.");
+            println!("   Get it with: cargo xtask clients");
+            return false;
+        }
+        true
+    }
 }
 
 fn missing() -> Vec<(&'static str, &'static str)> {

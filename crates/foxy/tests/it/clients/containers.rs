@@ -125,11 +125,11 @@ impl Registry {
         }
     }
 
-    /// Foxy as the mirror of it, known as `registry.test`.
-    fn foxy(&self) -> Foxy {
+    /// Foxy as the mirror of it, known by this name.
+    fn foxy(&self, name: &str) -> Foxy {
         let [url, storage] = [&self.web, &self.storage].map(|web| web.url(""));
         Foxy::mirroring(&format!(
-            "[[mirror]]\npreset = \"oci\"\nname = \"registry.test\"\nupstream = \"{url}\"\nhosts = [\"{storage}\"]\nfresh = \"1s\"\n"
+            "[[mirror]]\npreset = \"oci\"\nname = \"{name}\"\nupstream = \"{url}\"\nhosts = [\"{storage}\"]\nfresh = \"1s\"\n"
         ))
     }
 
@@ -230,7 +230,7 @@ fn skopeo() {
         return;
     };
     let registry = Registry::start();
-    let foxy = registry.foxy();
+    let foxy = registry.foxy("registry.test");
     let copy = |to: &str| {
         let folder = foxy.dir().join(to);
         let mut skopeo = Command::new("skopeo");
@@ -278,6 +278,25 @@ fn is_root(program: &str) -> bool {
     root
 }
 
+/// A program for which this folder is at the place of the system's settings.
+fn in_place(folder: &Path, place: &str, program: &str) -> Command {
+    let mut command = Command::new("unshare");
+    command.args([
+        "--mount",
+        "sh",
+        "-ec",
+        "mount --bind \"$0\" \"$1\"; shift; exec \"$@\"",
+    ]);
+    command.arg(folder).args([place, program]);
+    command
+}
+
+/// Settings for docker.io, as `foxy mirror setup` writes them.
+fn set_up(foxy: &Foxy, tool: &str, folder: &Path, place: &str) {
+    let mut setup = in_place(folder, place, env!("CARGO_BIN_EXE_foxy"));
+    run(setup.args(["mirror", "setup", tool, "--url", &foxy.url(), "--write"]));
+}
+
 #[test]
 fn podman() {
     let Some(_) = tool("podman", "podman") else {
@@ -287,34 +306,31 @@ fn podman() {
         return;
     }
     let registry = Registry::start();
-    let foxy = registry.foxy();
+    let foxy = registry.foxy("docker.io");
     let folder = foxy.dir();
-    // The registry's own name; that it is reached by the mirror is a setting.
-    let settings = format!(
-        "[[registry]]\nprefix = \"registry.test\"\nlocation = \"registry.test\"\n\
-         [[registry.mirror]]\nlocation = \"{}/registry.test\"\ninsecure = true\n",
-        foxy.proxy
-    );
-    std::fs::write(folder.join("registries.conf"), settings).unwrap();
+    let settings = folder.join("settings");
+    std::fs::create_dir(&settings).unwrap();
+    let policy = "{\"default\":[{\"type\":\"insecureAcceptAnything\"}]}";
+    std::fs::write(settings.join("policy.json"), policy).unwrap();
+    set_up(&foxy, "podman", &settings, "/etc/containers");
     let (config, _) = &registry.image.blobs[1];
     let id = config.strip_prefix("sha256:").unwrap();
     registry.rounds(&foxy, |round| {
         // With a storage of its own, nothing is known of the last pull.
         let storage = folder.join(round);
         let podman = |args: &[&str]| {
-            let mut podman = Command::new("podman");
+            let mut podman = in_place(&settings, "/etc/containers", "podman");
             podman.args(["--storage-driver", "vfs", "--root"]);
             podman.arg(storage.join("root")).arg("--runroot");
             podman.arg(storage.join("run")).args(args);
             podman
-                .env("CONTAINERS_REGISTRIES_CONF", folder.join("registries.conf"))
                 .env("HOME", folder)
                 .env_remove("http_proxy")
                 .env_remove("https_proxy");
             run(&mut podman)
         };
         // It compares all digests itself, those of the unpacked layers too.
-        let pulled = podman(&["pull", "--quiet", "registry.test/team/app:latest"]);
+        let pulled = podman(&["pull", "--quiet", "docker.io/team/app:latest"]);
         assert_eq!(String::from_utf8_lossy(&pulled.stdout).trim(), id);
     });
 }
@@ -338,7 +354,7 @@ fn containerd() {
         return;
     }
     let registry = Registry::start();
-    let foxy = registry.foxy();
+    let foxy = registry.foxy("docker.io");
     let folder = foxy.dir();
     let socket = folder.join("c.sock");
     let settings = format!(
@@ -354,13 +370,9 @@ fn containerd() {
     daemon.stdout(Stdio::null()).stderr(Stdio::null());
     let _daemon = Containerd(daemon.spawn().unwrap());
     // The real client of `?ns=`: the registry's name is sent along to the mirror.
-    let hosts = folder.join("hosts/registry.test");
-    std::fs::create_dir_all(&hosts).unwrap();
-    let mirror = format!(
-        "server = \"https://registry.test\"\n[host.\"{}\"]\ncapabilities = [\"pull\", \"resolve\"]\n",
-        foxy.url()
-    );
-    std::fs::write(hosts.join("hosts.toml"), mirror).unwrap();
+    let own = folder.join("settings");
+    std::fs::create_dir(&own).unwrap();
+    set_up(&foxy, "containerd", &own, "/etc/containerd");
     let ctr = |args: &[&str]| {
         let mut ctr = Command::new("ctr");
         ctr.arg("--address").arg(&socket).args(args);
@@ -374,13 +386,13 @@ fn containerd() {
         }),
         "containerd does not answer"
     );
-    let hosts = folder.join("hosts");
+    let hosts = own.join("certs.d");
     registry.rounds(&foxy, |round| {
         // In a namespace of its own, nothing is known of the last pull.
         run(
             ctr(&["--namespace", round, "content", "fetch", "--hosts-dir"])
                 .arg(&hosts)
-                .arg("registry.test/team/app:latest"),
+                .arg("docker.io/team/app:latest"),
         );
         for (name, bytes) in &registry.image.blobs {
             let got = run(&mut ctr(&["--namespace", round, "content", "get", name]));

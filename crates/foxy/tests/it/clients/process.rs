@@ -2,7 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
@@ -200,6 +200,33 @@ pub(crate) fn tool(name: &str, package: &str) -> Option<Command> {
     }
     let hint =
         format!("{name} is not installed: not tried. Get it with: apt-get install -y {package}");
+    assert!(
+        std::env::var("FOXY_CLIENTS").as_deref() != Ok("required"),
+        "{hint}"
+    );
+    eprintln!("{hint}");
+    None
+}
+
+/// A program that `cargo xtask check` fetches from PyPI or npm's registry, since Debian does not have it. `None` after saying
+/// so.
+pub(crate) fn fetched_tool(name: &str) -> Option<PathBuf> {
+    let program = match name {
+        "uv" => "uv/bin/uv",
+        "pnpm" => "npm/node_modules/.bin/pnpm",
+        "yarn" => "npm/node_modules/.bin/yarn",
+        "yarn-1" => "yarn-1/node_modules/.bin/yarn",
+        other => panic!("{other} is not fetched"),
+    };
+    let target = Path::new(env!("CARGO_BIN_EXE_foxy")).ancestors().nth(2);
+    let program = target
+        .expect("a target folder")
+        .join("clients")
+        .join(program);
+    if program.exists() {
+        return Some(program);
+    }
+    let hint = format!("{name} is not fetched: not tried. Get it with: cargo xtask clients");
     assert!(
         std::env::var("FOXY_CLIENTS").as_deref() != Ok("required"),
         "{hint}"

@@ -3,24 +3,29 @@
 
 mod archives;
 mod cooldown;
+mod locks;
 mod packages;
+mod settings;
 
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::clients::process::{Foxy, run, tool};
 use crate::clients::web::{Request, Response, Web, serve};
 use packages::Packages;
+use settings::{set_up, undo};
 
 /// A registry of each kind on one address, and a switch that makes it fail.
 struct Registries {
     web: Web,
     fails: Arc<AtomicBool>,
     packages: Arc<Packages>,
+    /// Paths of the artefacts that were sent. HEAD, by which uv asks about ranges, sends none.
+    sent: Arc<Mutex<Vec<String>>>,
 }
 
 impl Registries {
@@ -28,7 +33,12 @@ impl Registries {
         let fails = Arc::new(AtomicBool::new(false));
         let packages = Arc::new(Packages::new());
         let (failing, contents) = (Arc::clone(&fails), Arc::clone(&packages));
+        let sent = Arc::<Mutex<Vec<String>>>::default();
+        let own = Arc::clone(&sent);
         let web = serve(move |request: &Request| {
+            if request.method == "GET" && is_artefact(&request.path) {
+                own.lock().unwrap().push(request.path.clone());
+            }
             if failing.load(Ordering::SeqCst) {
                 return Response::new(429, "text/plain", "come back tomorrow");
             }
@@ -44,6 +54,7 @@ impl Registries {
             web,
             fails,
             packages,
+            sent,
         }
     }
 
@@ -76,15 +87,15 @@ impl Registries {
         [section("pypi", "/py"), section("npm", "/npm")].concat()
     }
 
-    /// Paths of the artefacts that were asked for.
+    /// Paths of the artefacts that were sent.
     fn artefacts(&self) -> Vec<String> {
-        let paths = self.web.paths().into_iter();
-        let is_artefact = |path: &String| {
-            let ends = [".whl", ".tgz", "/download", ".deb", ".zip", ".jar"];
-            ends.iter().any(|end| path.ends_with(end))
-        };
-        paths.filter(is_artefact).collect()
+        self.sent.lock().unwrap().clone()
     }
+}
+
+fn is_artefact(path: &str) -> bool {
+    let ends = [".whl", ".tgz", "/download", ".deb", ".zip", ".jar"];
+    ends.iter().any(|end| path.ends_with(end))
 }
 
 /// Installs three times by `install`, which gets a folder of its own and returns the artefact.
@@ -191,24 +202,17 @@ fn pip() {
     };
     let install = &|foxy: &Foxy, folder: &Path| {
         let mut pip = alone(Command::new("pip"), folder);
-        pip.env("PATH", std::env::var_os("PATH").unwrap_or_default())
-            .env("PIP_CONFIG_FILE", "/dev/null")
-            .env(
-                "PYENV_ROOT",
-                std::env::var_os("PYENV_ROOT").unwrap_or_default(),
-            );
-        let index = format!("{}/pypi/simple/", foxy.url());
+        set_up(foxy, "pip", folder, &[]);
         run(pip.args([
             "download",
             "--no-cache-dir",
             "--disable-pip-version-check",
             "--no-deps",
-            "--index-url",
-            &index,
             "-d",
             "files",
             "foxydemo",
         ]));
+        undo(foxy, "pip", folder, &[]);
         file(&folder.join("files"), ".whl")
     };
     three_times(install, |packages| packages.wheel.clone());
@@ -224,11 +228,9 @@ fn npm() {
         let project =
             "{\"name\":\"x\",\"version\":\"1.0.0\",\"dependencies\":{\"foxydemo\":\"1.0.0\"}}";
         std::fs::write(folder.join("package.json"), project).unwrap();
-        let registry = format!("{}/npm/", foxy.url());
+        set_up(foxy, "npm", folder, &[]);
         run(alone(Command::new("npm"), folder).args([
             "install",
-            "--registry",
-            &registry,
             "--cache",
             "cache",
             "--no-audit",
@@ -241,6 +243,7 @@ fn npm() {
             lock.contains("npm/foxydemo/-/foxydemo-1.0.0.tgz") && lock.contains(&foxy.url()),
             "{lock}"
         );
+        undo(foxy, "npm", folder, &[]);
         file(&folder.join("node_modules/foxydemo"), "index.js")
     };
     three_times(install, |_| packages::SOURCE.into());
@@ -257,13 +260,11 @@ fn cargo() {
         let project = "[package]\nname = \"x\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[workspace]\n\
             [dependencies]\nfoxydemo = \"1.0.0\"\n";
         std::fs::write(folder.join("Cargo.toml"), project).unwrap();
-        let settings = format!(
-            "[source.crates-io]\nreplace-with = \"foxy\"\n[source.foxy]\nregistry = \"sparse+{}/cargo/\"\n",
-            foxy.url()
-        );
-        std::fs::write(home.join("config.toml"), settings).unwrap();
+        let env = [("CARGO_HOME", &home)];
+        set_up(foxy, "cargo", folder, &env);
         let mut cargo = plain_cargo(folder, &home);
         run(cargo.arg("fetch"));
+        undo(foxy, "cargo", folder, &env);
         file(&home.join("registry/cache"), ".crate")
     };
     three_times(install, |packages| packages.krate.clone());

@@ -5,6 +5,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use super::packages::{hex, tar, zip};
+use super::settings::{set_up, undo};
 use super::{alone, file, three_times};
 use crate::clients::process::{Foxy, run, tool};
 
@@ -216,21 +217,21 @@ fn go() {
     let install = |foxy: &Foxy, folder: &Path| {
         std::fs::write(folder.join("go.mod"), "module x\n\ngo 1.19\n").unwrap();
         let mut go = alone(Command::new("go"), folder);
+        set_up(foxy, "go", folder, &[]);
         for (name, value) in [
-            ("GOPROXY", format!("{}/go", foxy.url())),
             // Nobody has signed for the archive of the test.
             ("GOSUMDB", "off".to_owned()),
             ("GOFLAGS", "-modcacherw".to_owned()),
-            ("GOENV", "off".to_owned()),
             ("GOPATH", folder.join("path").display().to_string()),
             ("GOCACHE", folder.join("cache").display().to_string()),
         ] {
             go.env(name, value);
         }
-        for name in ["GONOPROXY", "GOPRIVATE", "GOMODCACHE"] {
+        for name in ["GOENV", "GOPROXY", "GONOPROXY", "GOPRIVATE", "GOMODCACHE"] {
             go.env_remove(name);
         }
         run(go.args(["get", "foxy.test/demo@latest"]));
+        undo(foxy, "go", folder, &[]);
         file(&folder.join("path"), ".zip")
     };
     three_times(install, |_| module());
@@ -249,26 +250,16 @@ fn maven() {
             <artifactId>x</artifactId><version>1</version><packaging>pom</packaging><build><extensions><extension>\
             <groupId>foxy.test</groupId><artifactId>demo</artifactId><version>1.0</version></extension></extensions></build></project>";
         std::fs::write(folder.join("pom.xml"), project).unwrap();
-        let settings = format!(
-            "<settings><mirrors><mirror><id>foxy</id><mirrorOf>central</mirrorOf><url>{}/maven</url>\
-             <blocked>false</blocked></mirror></mirrors></settings>",
-            foxy.url()
-        );
-        std::fs::write(folder.join("settings.xml"), settings).unwrap();
+        set_up(foxy, "maven", folder, &[]);
         let repository = folder.join("repository");
         let mut mvn = alone(Command::new("mvn"), folder);
         mvn.env("MAVEN_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
             .env("MAVEN_SKIP_RC", "1")
             .arg(format!("-Dmaven.repo.local={}", repository.display()));
-        run(mvn.args([
-            "-B",
-            "-q",
-            "-s",
-            "settings.xml",
-            "-gs",
-            "settings.xml",
-            "validate",
-        ]));
+        // Java does not take the home folder from the environment.
+        let settings = ".m2/settings.xml";
+        run(mvn.args(["-B", "-q", "-s", settings, "-gs", settings, "validate"]));
+        undo(foxy, "maven", folder, &[]);
         file(&repository, "demo-1.0.jar")
     };
     three_times(install, |_| jar());

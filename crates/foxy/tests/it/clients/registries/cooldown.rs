@@ -1,4 +1,4 @@
-//! pip, npm and cargo through mirrors with rules about versions: a young version is not chosen, one
+//! pip, uv, npm and cargo through mirrors with rules about versions: a young version is not chosen, one
 //! that a lock file or a pin names installs, and a blocked one does not.
 
 use std::path::Path;
@@ -11,7 +11,7 @@ use sha2::{Digest, Sha512};
 
 use super::packages::{hex, tar, zip};
 use super::{alone, file};
-use crate::clients::process::{Foxy, run, tool};
+use crate::clients::process::{Foxy, fetched_tool, run, tool};
 use crate::clients::web::{Request, Response, Web, serve};
 
 /// Each registry has a version of 2020, and one of a moment ago.
@@ -224,6 +224,51 @@ fn pip() {
         wheel_name(YOUNG)
     );
     let said = fails(&mut download(&blocks, &blocked, &url));
+    assert!(said.contains("403"), "{said}");
+}
+
+#[test]
+fn uv() {
+    let Some(program) = fetched_tool("uv") else {
+        return;
+    };
+    let uv = |foxy: &Foxy, folder: &Path, args: &[&str]| {
+        let about = "[project]\nname = \"x\"\nversion = \"0.1.0\"\nrequires-python = \">=3.8\"\ndependencies = [\"foxydemo\"]\n";
+        std::fs::write(folder.join("pyproject.toml"), about).unwrap();
+        let mut uv = alone(Command::new(&program), folder);
+        uv.env("UV_DEFAULT_INDEX", format!("{}/pypi/simple/", foxy.url()));
+        uv.args(["--no-cache", "--no-python-downloads"]).args(args);
+        uv
+    };
+    let locked = |foxy: &Foxy, folder: &Path| {
+        let (url, name, digest) = (foxy.url(), wheel_name(YOUNG), hex(&wheel(YOUNG)));
+        let text = format!(
+            "version = 1\nrevision = 3\nrequires-python = \">=3.8\"\n\n\
+             [[package]]\nname = \"foxydemo\"\nversion = \"{YOUNG}\"\n\
+             source = {{ registry = \"{url}/pypi/simple/\" }}\n\
+             wheels = [{{ url = \"{url}/pypi/files/{name}\", hash = \"sha256:{digest}\" }}]\n\n\
+             [[package]]\nname = \"x\"\nversion = \"0.1.0\"\nsource = {{ virtual = \".\" }}\n\
+             dependencies = [{{ name = \"foxydemo\" }}]\n\n\
+             [package.metadata]\nrequires-dist = [{{ name = \"foxydemo\" }}]\n"
+        );
+        std::fs::write(folder.join("uv.lock"), text).unwrap();
+    };
+    let installed = |folder: &Path| {
+        let text = file(&folder.join(".venv"), "foxydemo/__init__.py");
+        String::from_utf8(text).unwrap()
+    };
+    let web = registries();
+    let [cools, blocks] = foxy(&web, "pypi", "/py");
+    let newest = folder(&cools, "newest");
+    run(&mut uv(&cools, &newest, &["sync"]));
+    assert_eq!(installed(&newest), OLD.0);
+    let pinned = folder(&cools, "pinned");
+    locked(&cools, &pinned);
+    run(&mut uv(&cools, &pinned, &["sync", "--locked"]));
+    assert_eq!(installed(&pinned), YOUNG);
+    let blocked = folder(&blocks, "blocked");
+    locked(&blocks, &blocked);
+    let said = fails(&mut uv(&blocks, &blocked, &["sync", "--frozen"]));
     assert!(said.contains("403"), "{said}");
 }
 

@@ -11,6 +11,9 @@ use sha2::{Digest, Sha256, Sha512};
 /// The only file of the package for npm.
 pub(super) const SOURCE: &str = "module.exports = 1;\n";
 
+/// The only file of the package for Python.
+pub(super) const MODULE: &str = "mark = 1\n";
+
 /// The artefacts.
 pub(super) struct Packages {
     pub(super) wheel: Vec<u8>,
@@ -21,7 +24,7 @@ pub(super) struct Packages {
 impl Packages {
     pub(super) fn new() -> Self {
         let wheel = zip(&[
-            ("foxydemo/__init__.py", ""),
+            ("foxydemo/__init__.py", MODULE),
             (
                 "foxydemo-1.0.dist-info/METADATA",
                 "Metadata-Version: 2.1\nName: foxydemo\nVersion: 1.0\n",

@@ -1,0 +1,83 @@
+//! The settings of clients as `foxy mirror setup` makes and undoes them.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::alone;
+use crate::clients::process::{Foxy, run};
+
+/// Makes the client whose home is `home`, with these variables, use the mirror.
+pub(super) fn set_up(foxy: &Foxy, tool: &str, home: &Path, env: &[(&str, &PathBuf)]) {
+    run(setup(foxy, tool, home, env).arg("--write"));
+    assert!(
+        names(foxy, home).next().is_some(),
+        "nothing was written for {tool}"
+    );
+}
+
+/// Undoes that. No setting names the mirror any more.
+pub(super) fn undo(foxy: &Foxy, tool: &str, home: &Path, env: &[(&str, &PathBuf)]) {
+    run(setup(foxy, tool, home, env).arg("--undo"));
+    let left: Vec<_> = names(foxy, home).collect();
+    assert!(left.is_empty(), "{tool}: {left:?}");
+}
+
+fn setup(foxy: &Foxy, tool: &str, home: &Path, env: &[(&str, &PathBuf)]) -> Command {
+    let mut setup = alone(Command::new(env!("CARGO_BIN_EXE_foxy")), home);
+    // Settings are to be below the home folder.
+    for name in ["XDG_CONFIG_HOME", "CARGO_HOME", "GRADLE_USER_HOME", "GOENV"] {
+        setup.env_remove(name);
+    }
+    setup.args(["mirror", "setup", tool, "--url", &foxy.url()]);
+    setup.envs(env.iter().copied());
+    setup
+}
+
+/// Files of settings below a home folder that name the mirror.
+fn names(foxy: &Foxy, home: &Path) -> impl Iterator<Item = PathBuf> {
+    let mut folders = vec![home.to_path_buf()];
+    let mut found = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap().flatten() {
+            let (path, name) = (entry.path(), entry.file_name());
+            let name = name.to_string_lossy();
+            let is_cache = [
+                ".cache",
+                ".npm",
+                ".local",
+                "cache",
+                "registry",
+                "path",
+                "node_modules",
+            ];
+            if path.is_dir() && !path.is_symlink() {
+                if !is_cache.contains(&name.as_ref()) {
+                    folders.push(path);
+                }
+            } else if is_settings(&name) {
+                let text = std::fs::read_to_string(&path).unwrap_or_default();
+                if text.contains(&foxy.proxy.to_string()) {
+                    found.push(path);
+                }
+            }
+        }
+    }
+    found.into_iter()
+}
+
+/// Returns whether a file of this name is one of settings, and not a lock file.
+fn is_settings(name: &str) -> bool {
+    let ends = [
+        "pip.conf",
+        "uv.toml",
+        "npmrc",
+        "auth.ini",
+        "rc",
+        ".yarnrc",
+        ".yarnrc.yml",
+        "config.toml",
+        "env",
+        "settings.xml",
+    ];
+    ends.iter().any(|end| name.ends_with(end))
+}
