@@ -101,7 +101,7 @@ impl Writer {
 
     fn wants_cluster(&mut self) -> bool {
         let now = self.now;
-        if self.retry_at.is_some_and(|at| now < at) {
+        if self.trouble.pauses(now) {
             return false;
         }
         let full = self.full_cluster();

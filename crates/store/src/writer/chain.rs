@@ -191,7 +191,7 @@ impl Writer {
     /// Covers removals where no other cluster does so soon: with one that is empty, once the log is
     /// at rest, or when the removal log fills up.
     pub(super) fn cover_step(&mut self) {
-        if !self.chain.is_open() || !self.may_write() {
+        if !self.chain.is_open() || !self.trouble.may_write(self.now) {
             return;
         }
         let pressed = self.store.removals.lock().is_pressed();

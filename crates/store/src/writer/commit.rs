@@ -10,7 +10,7 @@ use foxy_index::{Entry as IndexEntry, Insert};
 
 use super::Writer;
 use super::assemble::{Cluster, IN_FLIGHT_MAX, Written};
-use crate::condition::Failure;
+use super::trouble::Fault;
 use crate::removals::Removal;
 use crate::spot::Spot;
 use crate::stats::add;
@@ -25,7 +25,7 @@ impl Writer {
     pub(super) fn cluster_done(
         &mut self,
         number: u64,
-        result: &std::io::Result<()>,
+        result: std::io::Result<()>,
         buf: Option<AlignedBuf>,
     ) {
         if let Some(buf) = buf
@@ -144,7 +144,7 @@ impl Writer {
 
     /// The records are dropped, the removals tried again; what may have reached the disk in spite
     /// of the error must not come back either.
-    fn cluster_failed(&mut self, cluster: Cluster, error: &std::io::Error) {
+    fn cluster_failed(&mut self, cluster: Cluster, error: std::io::Error) {
         let first = self.store.geometry.segment_at(cluster.segment);
         let offset = (cluster.range.start - first) / foxy_format::UNIT;
         let at = LogPosition::new(cluster.sequence, offset as u32);
@@ -171,19 +171,13 @@ impl Writer {
         for written in &cluster.records {
             self.forget(written.hash, written.ticket);
         }
-        self.write_failed("write", Some(cluster.range.start), error);
+        self.write_failed(&Fault::write(cluster.range.start, error));
     }
 
     /// After a failed write or flush: waiters learn it, and the store may become read-only.
-    pub(super) fn write_failed(
-        &mut self,
-        doing: &'static str,
-        at: Option<u64>,
-        error: &std::io::Error,
-    ) {
+    pub(super) fn write_failed(&mut self, fault: &Fault) {
         self.fail_tickets();
-        let count = self.store.write_failed(&Failure { doing, at, error });
-        self.retry_at = Some(self.now + Duration::from_millis(100 << count.min(6)));
+        self.trouble.failed(fault, self.now);
     }
 
     /// A write that takes far too long makes the store slow.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use foxy_base::rule;
 
+use super::trouble::Fault;
 use super::{Turn, Writer};
 use foxy_format::Superblock;
 
@@ -51,9 +52,10 @@ impl Writer {
             // It says nothing any more, and gives up what waits for it.
             return None;
         }
-        let waits = self.retry_at.is_some_and(|at| self.now < at);
-        if !waits && let Err(error) = self.try_join() {
-            self.write_failed("write", Some(0), &error);
+        if !self.trouble.pauses(self.now)
+            && let Err(error) = self.try_join()
+        {
+            self.write_failed(&Fault::write(0, error));
         }
         let joined = self.store.joined.load(Ordering::Acquire);
         (!joined).then_some(Turn {

@@ -4,6 +4,7 @@ use foxy_disk::AlignedBuf;
 
 use super::Writer;
 use super::io::Purpose;
+use super::trouble::Fault;
 use crate::stats::add;
 
 impl Writer {
@@ -16,7 +17,7 @@ impl Writer {
             self.journal.give_up(&self.store);
             return;
         }
-        if self.retry_at.is_some_and(|at| self.now < at) {
+        if self.trouble.pauses(self.now) {
             return;
         }
         if self.journal.is_broken() {
@@ -32,13 +33,14 @@ impl Writer {
     }
 
     /// The write of the purge journal with this number has completed or failed.
-    pub(super) fn journal_done(&mut self, write: u64, result: &std::io::Result<()>) {
+    pub(super) fn journal_done(&mut self, write: u64, result: std::io::Result<()>) {
+        let written = result.is_ok();
         if let Err(error) = result {
             let at = self.store.geometry.journal_at();
-            self.write_failed("write", Some(at), error);
+            self.write_failed(&Fault::write(at, error));
         }
         self.journal
-            .written(write, result.is_ok(), || self.io.want_flush());
+            .written(write, written, || self.io.want_flush());
     }
 
     /// Checks the bytes that were read back after a write of the journal.
@@ -51,8 +53,7 @@ impl Writer {
         let found = buf.filter(|_| result.is_ok());
         if !self.journal.checked(write, found.map(|buf| &buf[..])) {
             let at = self.store.geometry.journal_at();
-            let lost = std::io::Error::other("what was written is not there");
-            self.write_failed("write", Some(at), &lost);
+            self.write_failed(&Fault::lost(at));
         }
     }
 }

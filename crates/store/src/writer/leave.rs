@@ -9,6 +9,7 @@ use foxy_format::{BLOCK, Company, FormatError, Geometry, LogPosition};
 use thiserror::Error;
 
 use super::Writer;
+use super::trouble::Fault;
 use crate::recovery::{write_both, write_superblock};
 use crate::stats::{Duty, add};
 use crate::{Durable, OpenError};
@@ -178,7 +179,7 @@ impl Writer {
             self.superblock.floor = floor;
             self.superblock.generation += 1;
             if let Err(error) = write_superblock(&*self.store.disk, &self.superblock) {
-                self.write_failed("write", Some(0), &error);
+                self.write_failed(&Fault::write(0, error));
             }
         }
     }

@@ -15,6 +15,7 @@ mod reinsert;
 mod reuse;
 pub(crate) mod segment;
 mod sync;
+mod trouble;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -34,6 +35,7 @@ use self::line::Line;
 use self::reinsert::Reinserting;
 use self::segment::{OpenSegment, Sealing};
 use self::sync::Waiting;
+use self::trouble::{Fault, Trouble};
 use crate::purge::Journal;
 use crate::recovery::{Loader, Opened};
 use crate::shared::StoreShared;
@@ -103,9 +105,7 @@ pub struct Writer {
     pace: Option<TokenBucket>,
     pub(crate) loader: Option<Loader>,
     journal: Journal,
-    /// The other stores were told that this one knows of no removals any more.
-    left_behind: bool,
-    retry_at: Option<MonoTime>,
+    trouble: Trouble,
     /// The disk says, at this epoch, that nothing counts which the store holds; and when that is
     /// tried next.
     disowned_at: Option<u64>,
@@ -190,8 +190,7 @@ impl Writer {
                 .map(|rate| TokenBucket::new(rate, burst, now)),
             loader: Some(loader),
             journal,
-            left_behind: false,
-            retry_at: None,
+            trouble: Trouble::new(store.clone()),
             disowned_at: None,
             disown_due: now,
             fed: false,
@@ -241,23 +240,23 @@ impl Writer {
         } in self.io.reap()
         {
             match purpose {
-                Purpose::Cluster(number) => self.cluster_done(number, &result, buf),
+                Purpose::Cluster(number) => self.cluster_done(number, result, buf),
                 Purpose::Spill(sequence) => self.spill_done(sequence, &result),
                 Purpose::SealSlot(sequence) => self.slot_done(sequence, &result),
-                Purpose::OpenSlot(sequence) => self.mark_done(sequence, &result),
+                Purpose::OpenSlot(sequence) => self.mark_done(sequence, result),
                 Purpose::MarkCheck(sequence) => {
                     self.mark_checked(sequence, &result, buf.as_ref());
                 }
                 Purpose::VictimSlot(sequence) => self.victim_slot_done(sequence, &result, buf),
                 Purpose::VictimPart(sequence) => self.victim_part_done(sequence, &result, buf),
                 Purpose::Load(piece) => self.load_piece_done(piece, &result, buf),
-                Purpose::Journal(write) => self.journal_done(write, &result),
+                Purpose::Journal(write) => self.journal_done(write, result),
                 Purpose::JournalCheck(write) => {
                     self.journal_checked(write, &result, buf.as_ref());
                 }
                 Purpose::Flush(number) => match result {
                     Ok(()) => self.chain_flushed(number),
-                    Err(error) => self.write_failed("flush", None, &error),
+                    Err(error) => self.write_failed(&Fault::flush(error)),
                 },
             }
         }
@@ -270,7 +269,7 @@ impl Writer {
         if self.store.takes_writes() {
             return;
         }
-        if !std::mem::replace(&mut self.left_behind, true) {
+        if self.trouble.leave_behind() {
             rule!(
                 "faults: the others note a store that takes no writes any more",
                 self.engine.leave_behind(self.store.id),
@@ -348,22 +347,24 @@ impl Writer {
         let used = self.current.as_ref().map_or(0, |s| s.used_units);
         self.superblock.floor = LogPosition::new(sequence, used);
         if let Err(error) = self.write_superblocks() {
-            self.write_failed("write", Some(0), &error);
+            self.write_failed(&Fault::write(0, error));
         }
     }
 
     /// Says in both superblocks that nothing before `floor` counts. False: not yet, the device
     /// refuses.
     pub(crate) fn say_floor(&mut self, floor: LogPosition) -> bool {
-        if self.retry_at.is_some_and(|at| self.now < at) {
+        if self.trouble.pauses(self.now) {
             return false;
         }
         self.superblock.floor = self.superblock.floor.max(floor);
-        let written = self.write_superblocks();
-        if let Err(error) = &written {
-            self.write_failed("write", Some(0), error);
+        match self.write_superblocks() {
+            Ok(()) => true,
+            Err(error) => {
+                self.write_failed(&Fault::write(0, error));
+                false
+            }
         }
-        written.is_ok()
     }
 
     /// Memory held: cluster buffers (in huge pages), tables of segments, lines, recovery.
@@ -392,7 +393,7 @@ impl Writer {
         let due = [
             self.gather.next_due(),
             flush,
-            self.retry_at.filter(|at| *at > self.now),
+            self.trouble.next_due(self.now),
         ];
         let wait = due.into_iter().flatten().min().map(|at| at.since(self.now));
         // Something due that had to wait (for room in flight, a segment, the budget) is tried

@@ -6,6 +6,7 @@ use foxy_base::rule;
 use foxy_format::QUARANTINE_MAX;
 
 use super::Writer;
+use super::trouble::Fault;
 use crate::recovery::write_superblock;
 use crate::{DutyError, Engine, StoreId};
 
@@ -44,7 +45,7 @@ impl Writer {
         if self.store.takes_writes() {
             self.superblock.generation += 1;
             if let Err(error) = write_superblock(&*self.store.disk, &self.superblock) {
-                self.write_failed("write", Some(0), &error);
+                self.write_failed(&Fault::write(0, error));
             }
         }
     }

@@ -15,6 +15,7 @@ use super::io::Purpose;
 use super::line::{Preparing, Stage};
 use super::reinsert::Reinsertion;
 use super::segment::{OpenSegment, summary};
+use super::trouble::Fault;
 use crate::recovery::{scan_segment, summary_entries};
 use crate::stats::add;
 
@@ -46,7 +47,7 @@ impl Writer {
         match next.stage {
             Stage::Unmarked
                 if rule!("reuse: slots are marked in sequence", marked, true)
-                    && self.may_write() =>
+                    && self.trouble.may_write(self.now) =>
             {
                 self.mark(next);
             }
@@ -83,7 +84,7 @@ impl Writer {
             self.loader.is_some(),
             false
         );
-        let blocked = loading || !self.may_write();
+        let blocked = loading || !self.trouble.may_write(self.now);
         if blocked || self.line.all.len() >= self.line.wanted(half) {
             return;
         }
@@ -102,10 +103,6 @@ impl Writer {
             self.io.read(purpose, at, geometry.slot_bytes as usize);
         }
         self.line.all.push_back(next);
-    }
-
-    pub(super) fn may_write(&self) -> bool {
-        self.store.takes_writes() && self.retry_at.is_none_or(|at| self.now >= at)
     }
 
     /// The segment whose turn it is; those in quarantine are passed over. They stay known until
@@ -200,7 +197,7 @@ impl Writer {
     }
 
     /// The slot was marked, or not.
-    pub(super) fn mark_done(&mut self, sequence: u64, result: &std::io::Result<()>) {
+    pub(super) fn mark_done(&mut self, sequence: u64, result: std::io::Result<()>) {
         let Some(next) = self.line.find(sequence) else {
             return;
         };
@@ -213,7 +210,7 @@ impl Writer {
                     Stage::Flushing(self.io.want_flush())
                 );
                 let at = self.store.geometry.slot_at(next.index);
-                self.write_failed("write", Some(at), error);
+                self.write_failed(&Fault::write(at, error));
             }
         }
     }
@@ -253,8 +250,7 @@ impl Writer {
         }
         if !right {
             let at = self.store.geometry.slot_at(index);
-            let lost = std::io::Error::other("what was written is not there");
-            self.write_failed("write", Some(at), &lost);
+            self.write_failed(&Fault::lost(at));
         }
     }
 

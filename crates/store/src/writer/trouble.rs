@@ -1,0 +1,93 @@
+//! Failures of the disk as the writer takes them: the pause before it writes again, and the word to
+//! the other stores that this one keeps no removals any more.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use foxy_base::MonoTime;
+
+use crate::condition::Failure;
+use crate::shared::StoreShared;
+
+/// A write or flush that failed, for the writer to act on.
+#[derive(Debug)]
+pub(super) struct Fault {
+    doing: &'static str,
+    at: Option<u64>,
+    error: io::Error,
+}
+
+impl Fault {
+    /// A write at byte `at` of the disk.
+    pub(super) const fn write(at: u64, error: io::Error) -> Self {
+        Self {
+            doing: "write",
+            at: Some(at),
+            error,
+        }
+    }
+
+    /// A write at byte `at` that was reported as done, but is not there.
+    pub(super) fn lost(at: u64) -> Self {
+        Self::write(at, io::Error::other("what was written is not there"))
+    }
+
+    /// A flush.
+    pub(super) const fn flush(error: io::Error) -> Self {
+        Self {
+            doing: "flush",
+            at: None,
+            error,
+        }
+    }
+}
+
+/// The state of the writer after failures of its disk.
+#[derive(Debug)]
+pub(super) struct Trouble {
+    store: Arc<StoreShared>,
+    retry_at: Option<MonoTime>,
+    /// The other stores were told that this one knows of no removals any more.
+    left_behind: bool,
+}
+
+impl Trouble {
+    pub(super) const fn new(store: Arc<StoreShared>) -> Self {
+        Self {
+            store,
+            retry_at: None,
+            left_behind: false,
+        }
+    }
+
+    /// Takes in a failure: the store may become read-only, and writing pauses. The pause doubles with
+    /// each failure in a row.
+    pub(super) fn failed(&mut self, fault: &Fault, now: MonoTime) {
+        let count = self.store.write_failed(&Failure {
+            doing: fault.doing,
+            at: fault.at,
+            error: &fault.error,
+        });
+        self.retry_at = Some(now + Duration::from_millis(100 << count.min(6)));
+    }
+
+    /// Returns whether writing still pauses.
+    pub(super) fn pauses(&self, now: MonoTime) -> bool {
+        self.retry_at.is_some_and(|at| now < at)
+    }
+
+    /// The end of the pause, if it is still to come.
+    pub(super) fn next_due(&self, now: MonoTime) -> Option<MonoTime> {
+        self.retry_at.filter(|at| *at > now)
+    }
+
+    pub(super) fn may_write(&self, now: MonoTime) -> bool {
+        self.store.takes_writes() && !self.pauses(now)
+    }
+
+    /// Notes that the other stores are told of it. True the first time.
+    pub(super) const fn leave_behind(&mut self) -> bool {
+        !std::mem::replace(&mut self.left_behind, true)
+    }
+}
