@@ -105,7 +105,7 @@ impl Writer {
             return false;
         }
         let full = self.full_cluster();
-        let forced = self.tickets_gathering();
+        let forced = self.tickets.wait_for_more_than(self.gather.left());
         let items = self.gather.items_due(now) || forced;
         if items {
             self.gather.fill_up(full, now);

@@ -195,8 +195,8 @@ impl Writer {
             return;
         }
         let pressed = self.store.removals.lock().is_pressed();
-        let at_rest = self.gather.is_empty() && self.clusters.is_empty() && !self.io.dirty;
-        if pressed && self.io.dirty {
+        let at_rest = self.gather.is_empty() && self.clusters.is_empty() && !self.io.is_dirty();
+        if pressed && self.io.is_dirty() {
             self.io.want_flush();
         }
         let due = self.chain.is_due(pressed) && (pressed || at_rest);

@@ -176,7 +176,7 @@ impl Writer {
 
     /// After a failed write or flush: waiters learn it, and the store may become read-only.
     pub(super) fn write_failed(&mut self, fault: &Fault) {
-        self.fail_tickets();
+        self.tickets.fail();
         self.trouble.failed(fault, self.now);
     }
 

@@ -20,8 +20,8 @@ impl Writer {
             && self.journal.is_idle(&self.store)
             && self.gather.is_empty()
             && self.io.in_flight() == 0
-            && !self.io.dirty
-            && self.waiting.is_empty()
+            && !self.io.is_dirty()
+            && self.tickets.is_empty()
             && !(self.chain.is_open() && self.store.takes_writes())
             && self.sealing.is_empty()
             && self.line.is_at_rest()

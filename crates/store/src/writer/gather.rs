@@ -24,9 +24,9 @@ pub(super) struct Gather {
     flush_age: Duration,
     tombstone_delay: Duration,
     /// Items and removals that left so far.
-    pub(super) left: Mark,
+    left: Mark,
     /// Items (those in buffers not counted) and removals that came so far.
-    pub(super) came: Mark,
+    came: Mark,
 }
 
 /// A point in the two lines.
@@ -168,6 +168,12 @@ impl Gather {
             + self.removals.capacity() * size_of::<Numbered>()
     }
 
+    pub(super) const fn left(&self) -> Mark {
+        self.left
+    }
+    pub(super) const fn came(&self) -> Mark {
+        self.came
+    }
     pub(super) fn next_bytes(&self) -> Option<u32> {
         self.ready.front().map(|item| item.bytes)
     }

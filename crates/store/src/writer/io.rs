@@ -60,9 +60,9 @@ pub(crate) struct Io {
     flush_wanted: bool,
     flush_failed: u64,
     /// When the last flush began.
-    pub(crate) flushed_at: MonoTime,
+    flushed_at: MonoTime,
     /// Something completed since the last flush began.
-    pub(crate) dirty: bool,
+    dirty: bool,
 }
 
 impl std::fmt::Debug for Io {
@@ -120,6 +120,16 @@ impl Io {
                 1,
                 u64::from(!self.flush_in_flight)
             )
+    }
+
+    /// Something completed since the last flush began.
+    pub(crate) const fn is_dirty(&self) -> bool {
+        self.dirty
+    }
+
+    /// When the last flush began.
+    pub(crate) const fn flushed_at(&self) -> MonoTime {
+        self.flushed_at
     }
 
     /// The number of the flush that begins next.

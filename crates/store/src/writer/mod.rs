@@ -34,7 +34,7 @@ use self::io::{Done, Io, Purpose};
 use self::line::Line;
 use self::reinsert::Reinserting;
 use self::segment::{OpenSegment, Sealing};
-use self::sync::Waiting;
+use self::sync::{Reached, Tickets};
 use self::trouble::{Fault, Trouble};
 use crate::purge::Journal;
 use crate::recovery::{Loader, Opened};
@@ -98,10 +98,7 @@ pub struct Writer {
     rewrites: RewriteBudget,
     /// A table could not be read: reuse has to search the index instead.
     tables_damaged: bool,
-    waiting: Vec<Waiting>,
-    sync_interval: Duration,
-    /// Entries of the removal log with lower numbers were written when the last periodic flush began.
-    removals_flushed: u64,
+    tickets: Tickets,
     pace: Option<TokenBucket>,
     pub(crate) loader: Option<Loader>,
     journal: Journal,
@@ -164,7 +161,6 @@ impl Writer {
             journal,
             tables_damaged,
         } = crate::recovery::open(engine, disk, options, grows)?;
-        let removals_flushed = store.removals.lock().next();
         let burst = u64::from(store.geometry.cluster_bytes) * 4;
         Ok(Self {
             engine: engine.clone(),
@@ -182,9 +178,7 @@ impl Writer {
             reinserting: Reinserting::new(),
             rewrites: RewriteBudget::new(options.reinsert_percent, reinsert_max(&store)),
             tables_damaged,
-            waiting: Vec::new(),
-            sync_interval: options.sync_interval,
-            removals_flushed,
+            tickets: Tickets::new(store.clone(), options.sync_interval),
             pace: options
                 .write_rate
                 .map(|rate| TokenBucket::new(rate, burst, now)),
@@ -222,9 +216,9 @@ impl Writer {
         self.gather.expire(self.now);
         self.assemble_all();
         self.seal_step();
-        self.sync_step();
+        self.tickets.step(self.reached(), &mut self.io);
         self.cover_step();
-        self.periodic_flush();
+        self.tickets.periodic_flush(&mut self.io, self.now);
         let held = self.memory_bytes() as u64;
         self.store.writer_bytes.store(held, Ordering::Relaxed);
         self.engine.rebalance();
@@ -322,10 +316,18 @@ impl Writer {
             }
         }
         for request in inbox.requests {
-            self.begin_ticket(request);
+            self.tickets.begin(request, &mut self.gather, self.now);
         }
         if !self.store.takes_writes() {
             self.give_up_items();
+        }
+    }
+
+    fn reached(&self) -> Reached {
+        Reached {
+            left: self.gather.left(),
+            last: self.chain.last(),
+            first_in_flight: self.clusters.iter().map(|c| c.number).min(),
         }
     }
 
@@ -386,13 +388,9 @@ impl Writer {
     fn next_turn(&mut self) -> Turn {
         let loading = self.loader.as_ref().is_some_and(|loader| !loader.waits());
         let dropping = self.line.is_dropping();
-        let flush = self
-            .io
-            .dirty
-            .then(|| self.io.flushed_at + self.sync_interval);
         let due = [
             self.gather.next_due(),
-            flush,
+            self.tickets.next_due(&self.io),
             self.trouble.next_due(self.now),
         ];
         let wait = due.into_iter().flatten().min().map(|at| at.since(self.now));

@@ -1,17 +1,21 @@
 //! Tickets and the periodic flush: when something is durable, and who is told.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use foxy_base::{MonoTime, rule};
+
+use super::gather::{Gather, Mark};
+use super::io::Io;
 use crate::Durable;
 use crate::inbox::SyncRequest;
+use crate::shared::StoreShared;
 use crate::stats::Health;
 use crate::ticket::TicketPart;
-use foxy_base::rule;
-
-use super::Writer;
-use super::gather::Mark;
 
 /// A ticket on its way.
 #[derive(Debug)]
-pub(super) struct Waiting {
+struct Waiting {
     part: Option<TicketPart>,
     failed: bool,
     stage: Stage,
@@ -27,13 +31,48 @@ enum Stage {
     Flushing(u64),
 }
 
-impl Writer {
-    /// Begins to work on a ticket. Everything that came before it is in the gatherer already.
-    pub(super) fn begin_ticket(&mut self, request: SyncRequest) {
-        if request.objects {
-            self.gather.fill_up(u64::MAX, self.now);
+/// How far the log is: a ticket compares itself with it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reached {
+    /// Items and removals that left the gatherer.
+    pub(super) left: Mark,
+    /// Number of the cluster made last.
+    pub(super) last: u64,
+    /// Number of the first cluster under way.
+    pub(super) first_in_flight: Option<u64>,
+}
+
+/// Those who wait until something is durable, and the flushes that nobody waits for.
+#[derive(Debug)]
+pub(super) struct Tickets {
+    store: Arc<StoreShared>,
+    waiting: Vec<Waiting>,
+    interval: Duration,
+    /// Entries of the removal log with lower numbers were written when the last periodic flush began.
+    removals_flushed: u64,
+}
+
+impl Tickets {
+    pub(super) fn new(store: Arc<StoreShared>, interval: Duration) -> Self {
+        let removals_flushed = store.removals.lock().next();
+        Self {
+            store,
+            waiting: Vec::new(),
+            interval,
+            removals_flushed,
         }
-        let mut mark = self.gather.came;
+    }
+
+    pub(super) const fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Begins to work on a ticket. Everything that came before it is in the gatherer already.
+    pub(super) fn begin(&mut self, request: SyncRequest, gather: &mut Gather, now: MonoTime) {
+        if request.objects {
+            gather.fill_up(u64::MAX, now);
+        }
+        let mut mark = gather.came();
         if !request.objects {
             mark.items = 0;
         }
@@ -44,49 +83,17 @@ impl Writer {
         });
     }
 
-    /// Returns whether a ticket waits for objects or removals that have not left the gatherer.
-    pub(super) fn tickets_gathering(&self) -> bool {
+    /// Returns whether a ticket waits for objects or removals of which only these have left the gatherer.
+    pub(super) fn wait_for_more_than(&self, left: Mark) -> bool {
         self.waiting
             .iter()
-            .any(|w| matches!(w.stage, Stage::Gathering(mark) if !self.gather.left.covers(mark)))
+            .any(|w| matches!(w.stage, Stage::Gathering(mark) if !left.covers(mark)))
     }
 
     /// Takes every ticket a step further.
-    pub(super) fn sync_step(&mut self) {
-        let first_in_flight = self
-            .clusters
-            .iter()
-            .map(|c| c.number)
-            .min()
-            .unwrap_or(u64::MAX);
-        let mut waiting = std::mem::take(&mut self.waiting);
-        for ticket in &mut waiting {
-            if let Stage::Gathering(mark) = ticket.stage
-                && rule!(
-                    "ticket: it waits for what is still gathered",
-                    self.gather.left.covers(mark),
-                    true
-                )
-            {
-                ticket.stage = Stage::Writing(self.chain.last());
-            }
-            if let Stage::Writing(number) = ticket.stage
-                && rule!(
-                    "ticket: it waits for the clusters under way",
-                    first_in_flight > number,
-                    true
-                )
-            {
-                ticket.stage = Stage::Flushing(self.io.want_flush());
-            }
-            let flushed = match ticket.stage {
-                Stage::Flushing(number) => rule!(
-                    "ticket: it ends after a flush",
-                    self.io.flushed(number),
-                    Some(true)
-                ),
-                _ => None,
-            };
+    pub(super) fn step(&mut self, reached: Reached, io: &mut Io) {
+        for ticket in &mut self.waiting {
+            let flushed = ticket.advance(reached, io);
             let given_up = ticket.failed
                 || rule!(
                     "ticket: a store that takes no writes ends it as failed",
@@ -104,12 +111,11 @@ impl Writer {
                 part.finish(outcome);
             }
         }
-        waiting.retain(|w| w.part.is_some());
-        self.waiting = waiting;
+        self.waiting.retain(|w| w.part.is_some());
     }
 
     /// A write failed: nobody who waits may be told that it is durable.
-    pub(super) fn fail_tickets(&mut self) {
+    pub(super) fn fail(&mut self) {
         for ticket in &mut self.waiting {
             ticket.failed = rule!(
                 "ticket: one that was open when a write failed ends as failed",
@@ -121,8 +127,8 @@ impl Writer {
 
     /// Makes what was written durable every now and then; entries of the removal log too, for their
     /// tombstones may have to wait for a segment.
-    pub(super) fn periodic_flush(&mut self) {
-        if self.now < self.io.flushed_at + self.sync_interval {
+    pub(super) fn periodic_flush(&mut self, io: &mut Io, now: MonoTime) {
+        if now < io.flushed_at() + self.interval {
             return;
         }
         let logged = self.store.removals.lock().next();
@@ -131,9 +137,46 @@ impl Writer {
             logged != self.removals_flushed && self.store.takes_writes(),
             false
         );
-        if self.io.dirty || unflushed {
+        if io.is_dirty() || unflushed {
             self.removals_flushed = logged;
-            self.io.want_flush();
+            io.want_flush();
+        }
+    }
+
+    /// When the next periodic flush is due, if there is something to flush.
+    pub(super) fn next_due(&self, io: &Io) -> Option<MonoTime> {
+        io.is_dirty().then(|| io.flushed_at() + self.interval)
+    }
+}
+
+impl Waiting {
+    /// Goes on as far as it can. Returns the outcome of the flush that it waits for.
+    fn advance(&mut self, reached: Reached, io: &mut Io) -> Option<bool> {
+        if let Stage::Gathering(mark) = self.stage
+            && rule!(
+                "ticket: it waits for what is still gathered",
+                reached.left.covers(mark),
+                true
+            )
+        {
+            self.stage = Stage::Writing(reached.last);
+        }
+        if let Stage::Writing(number) = self.stage
+            && rule!(
+                "ticket: it waits for the clusters under way",
+                reached.first_in_flight.is_none_or(|first| first > number),
+                true
+            )
+        {
+            self.stage = Stage::Flushing(io.want_flush());
+        }
+        match self.stage {
+            Stage::Flushing(number) => rule!(
+                "ticket: it ends after a flush",
+                io.flushed(number),
+                Some(true)
+            ),
+            _ => None,
         }
     }
 }
