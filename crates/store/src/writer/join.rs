@@ -8,9 +8,6 @@ use foxy_base::rule;
 
 use super::trouble::Fault;
 use super::{Turn, Writer};
-use foxy_format::Superblock;
-
-use crate::recovery::write_superblock;
 use crate::stats::Duty;
 use crate::{Engine, OpenError};
 
@@ -81,19 +78,8 @@ impl Writer {
             return Ok(());
         }
         let company = engine.fleet.company();
-        if let Some(company) = company
-            && self.superblock.company != company
-        {
-            let mut superblock = Superblock {
-                company,
-                ..self.superblock.clone()
-            };
-            // In both: if one is damaged later, the other does not say what was before.
-            for _ in 0..rule!("company: both superblocks say who is there", 2, 1) {
-                superblock.generation += 1;
-                write_superblock(&*store.disk, &superblock)?;
-            }
-            self.superblock = superblock;
+        if let Some(company) = company {
+            self.superblocks.join(company)?;
         }
         let said = company.map_or(epoch, |company| company.epoch);
         store.said.store(said, Ordering::Release);

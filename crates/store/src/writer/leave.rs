@@ -1,16 +1,14 @@
 //! The end of a writer while the engine goes on: its store is taken out, comes back, or grows.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use foxy_base::rule;
-use foxy_format::{BLOCK, Company, FormatError, Geometry, LogPosition};
+use foxy_format::{BLOCK, FormatError, Geometry, LogPosition};
 use thiserror::Error;
 
 use super::Writer;
 use super::trouble::Fault;
-use crate::recovery::{write_both, write_superblock};
 use crate::stats::{Duty, add};
 use crate::{Durable, OpenError};
 
@@ -99,17 +97,17 @@ impl Writer {
             store.counters.read().removal_log_full == full,
             true
         );
-        let floor = self.superblock.floor;
+        let floor = self.superblocks.floor();
         let marked = rule!(
             "leave: it says on its disk that nothing counts which it holds",
-            store.health() != crate::Health::Offline && self.disown().is_ok(),
+            store.health() != crate::Health::Offline && self.superblocks.disown().is_ok(),
             true
         );
         if known && written && noted && marked {
             engine
                 .fleet
                 .away()
-                .left(store.uuid, self.superblock.generation, floor);
+                .left(store.uuid, self.superblocks.generation(), floor);
         } else {
             engine.fleet.away().take(store.uuid);
         }
@@ -122,32 +120,6 @@ impl Writer {
         }
         engine.detach(&store);
         written
-    }
-
-    /// Says in both superblocks that nothing counts which the store holds, and who is there now: it
-    /// belongs to them, but knows nothing.
-    pub(super) fn give_up_contents(&mut self) -> std::io::Result<()> {
-        let end = self.store.log_end.load(Ordering::Acquire);
-        self.superblock.floor = self.superblock.floor.max(LogPosition(end));
-        let company = self.engine.fleet.company();
-        if let Some(company) = company.filter(|_| self.store.joined.load(Ordering::Acquire)) {
-            self.superblock.company = company;
-        }
-        self.write_superblocks()
-    }
-
-    /// Says in both superblocks that nothing counts which is in the store now.
-    fn disown(&mut self) -> std::io::Result<()> {
-        let end = self.store.log_end.load(Ordering::Acquire);
-        self.superblock.floor = LogPosition(end);
-        // So it is nobody's: where it is opened next, it does not put in question what others say.
-        self.superblock.company = Company::default();
-        self.write_superblocks()
-    }
-
-    /// See [`write_both`].
-    pub(super) fn write_superblocks(&mut self) -> std::io::Result<()> {
-        write_both(&*self.store.disk, &mut self.superblock)
     }
 
     /// Everything is loaded. If the store was away, what it missed is void now; when that is
@@ -175,12 +147,9 @@ impl Writer {
             "return: its contents count again when what it missed is durably void",
             outcome == Some(Durable::Yes),
             true
-        ) {
-            self.superblock.floor = floor;
-            self.superblock.generation += 1;
-            if let Err(error) = write_superblock(&*self.store.disk, &self.superblock) {
-                self.write_failed(&Fault::write(0, error));
-            }
+        ) && let Err(error) = self.superblocks.lower_floor(floor)
+        {
+            self.write_failed(&Fault::write(0, error));
         }
     }
 
@@ -225,8 +194,7 @@ impl Writer {
                 };
             }
         };
-        self.superblock.geometry = geometry;
-        match self.reopen() {
+        match self.reopen(geometry) {
             Ok(writer) => {
                 writer.store.set_duty(duty);
                 Grown {
@@ -242,10 +210,11 @@ impl Writer {
     }
 
     /// Writes the superblocks and opens the store anew; if that fails it is taken out.
-    fn reopen(mut self) -> Result<Self, GrowError> {
+    fn reopen(mut self, geometry: Geometry) -> Result<Self, GrowError> {
         let (engine, old) = (Arc::clone(&self.engine), Arc::clone(&self.store));
         let options = self.options.clone();
-        let written = self.write_superblocks().map_err(|source| GrowError::Io {
+        let written = self.superblocks.grow(geometry);
+        let written = written.map_err(|source| GrowError::Io {
             doing: "write the superblock",
             source,
         });

@@ -14,6 +14,7 @@ mod quarantine;
 mod reinsert;
 mod reuse;
 pub(crate) mod segment;
+mod superblocks;
 mod sync;
 mod trouble;
 
@@ -24,7 +25,7 @@ use std::time::Duration;
 
 use foxy_base::{MonoTime, rule};
 use foxy_disk::{AlignedBuf, Disk};
-use foxy_format::{ENTRY_BYTES, LogPosition, Superblock};
+use foxy_format::{ENTRY_BYTES, LogPosition};
 use foxy_policy::{RewriteBudget, TokenBucket};
 
 use self::assemble::Cluster;
@@ -34,12 +35,13 @@ use self::io::{Done, Io, Purpose};
 use self::line::Line;
 use self::reinsert::Reinserting;
 use self::segment::{OpenSegment, Sealing};
+use self::superblocks::Superblocks;
 use self::sync::{Reached, Tickets};
 use self::trouble::{Fault, Trouble};
 use crate::purge::Journal;
 use crate::recovery::{Loader, Opened};
 use crate::shared::StoreShared;
-use crate::{Engine, Health, OpenError, StoreOptions, SyncTicket};
+use crate::{Engine, OpenError, StoreOptions, SyncTicket};
 
 pub use self::leave::{GrowError, Grown};
 pub(crate) use self::line::segments_ahead;
@@ -49,9 +51,6 @@ const QUEUE_DEPTH: u32 = 32;
 
 /// Pause after a turn that had something to take from the inbox: more will have come by then.
 const PAUSE: Duration = Duration::from_millis(1);
-
-/// Between attempts to say on a disk that takes no writes that its contents do not count.
-const DISOWN_EVERY: Duration = Duration::from_millis(200);
 
 /// When to call [`Writer::turn`] again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +80,7 @@ pub struct Writer {
     pub(crate) engine: Arc<Engine>,
     store: Arc<StoreShared>,
     pub(crate) io: Io,
-    superblock: Superblock,
+    superblocks: Superblocks,
     gather: Gather,
     /// Buffers for clusters, reused.
     buffers: Vec<AlignedBuf>,
@@ -103,10 +102,6 @@ pub struct Writer {
     pub(crate) loader: Option<Loader>,
     journal: Journal,
     trouble: Trouble,
-    /// The disk says, at this epoch, that nothing counts which the store holds; and when that is
-    /// tried next.
-    disowned_at: Option<u64>,
-    disown_due: MonoTime,
     /// This turn found something in the inbox.
     fed: bool,
     /// When it was last said what writing waits for.
@@ -165,7 +160,7 @@ impl Writer {
         Ok(Self {
             engine: engine.clone(),
             io: Io::new(store.clone(), queue, now),
-            superblock,
+            superblocks: Superblocks::new(store.clone(), superblock, now),
             gather: Gather::new(options),
             buffers: Vec::new(),
             wide_at: now,
@@ -185,8 +180,6 @@ impl Writer {
             loader: Some(loader),
             journal,
             trouble: Trouble::new(store.clone()),
-            disowned_at: None,
-            disown_due: now,
             fed: false,
             said_at: now,
             now,
@@ -271,16 +264,9 @@ impl Writer {
             );
         }
         let epoch = self.engine.fleet.epoch();
-        let said = self.disowned_at == Some(epoch);
-        // A disk that does not even answer would stop this thread.
-        if !said && self.disown_due <= self.now && self.store.health() != Health::Offline {
-            self.disown_due = self.now + DISOWN_EVERY;
-            self.disowned_at = rule!(
-                "faults: a store that takes no writes says on its disk that nothing counts",
-                self.give_up_contents().is_ok(),
-                true
-            )
-            .then_some(epoch);
+        if self.superblocks.owe_parting(epoch, self.now) {
+            let company = self.engine.fleet.company();
+            self.superblocks.part(epoch, company, self.now);
         }
     }
 
@@ -347,8 +333,8 @@ impl Writer {
             .as_ref()
             .map_or(self.next_sequence, |s| s.sequence);
         let used = self.current.as_ref().map_or(0, |s| s.used_units);
-        self.superblock.floor = LogPosition::new(sequence, used);
-        if let Err(error) = self.write_superblocks() {
+        let floor = LogPosition::new(sequence, used);
+        if let Err(error) = self.superblocks.set_floor(floor) {
             self.write_failed(&Fault::write(0, error));
         }
     }
@@ -359,8 +345,7 @@ impl Writer {
         if self.trouble.pauses(self.now) {
             return false;
         }
-        self.superblock.floor = self.superblock.floor.max(floor);
-        match self.write_superblocks() {
+        match self.superblocks.raise_floor(floor) {
             Ok(()) => true,
             Err(error) => {
                 self.write_failed(&Fault::write(0, error));

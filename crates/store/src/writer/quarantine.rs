@@ -3,11 +3,10 @@
 use std::sync::atomic::Ordering;
 
 use foxy_base::rule;
-use foxy_format::QUARANTINE_MAX;
 
 use super::Writer;
 use super::trouble::Fault;
-use crate::recovery::write_superblock;
+use crate::shared::StoreShared;
 use crate::{DutyError, Engine, StoreId};
 
 /// Bytes that are written and read at once.
@@ -33,67 +32,57 @@ impl Writer {
     /// if that is wanted. Rare, and then it waits for the disk.
     pub(super) fn quarantine_step(&mut self) {
         if self.store.retry.swap(false, Ordering::AcqRel) {
-            self.retry_quarantine();
+            retry_quarantine(&self.store);
         }
-        let count = self.store.condition.quarantined() as usize;
-        if count.min(QUARANTINE_MAX) == self.superblock.quarantine.len() {
-            return;
-        }
-        let mut bad = self.store.condition.bad_segments();
-        bad.truncate(QUARANTINE_MAX);
-        self.superblock.quarantine = bad;
-        if self.store.takes_writes() {
-            self.superblock.generation += 1;
-            if let Err(error) = write_superblock(&*self.store.disk, &self.superblock) {
-                self.write_failed(&Fault::write(0, error));
-            }
+        if let Err(error) = self.superblocks.note_quarantine() {
+            self.write_failed(&Fault::write(0, error));
         }
     }
+}
 
-    /// Tries segments in quarantine again. Their contents are lost: the records become misses.
-    fn retry_quarantine(&self) {
-        let disk = self.store.disk.describe();
-        for segment in self.store.condition.bad_segments() {
-            match self.rewrite(segment) {
-                Ok(()) => {
-                    self.store.condition.forgive(segment);
-                    tracing::info!(
-                        "{disk}: segment {segment} could be written and read: it is used again"
-                    );
-                }
-                Err(error) => {
-                    tracing::warn!("{disk}: segment {segment} stays in quarantine: {error}");
-                }
+/// Tries segments in quarantine again. Their contents are lost: the records become misses.
+fn retry_quarantine(store: &StoreShared) {
+    let disk = store.disk.describe();
+    for segment in store.condition.bad_segments() {
+        match rewrite(store, segment) {
+            Ok(()) => {
+                store.condition.forgive(segment);
+                tracing::info!(
+                    "{disk}: segment {segment} could be written and read: it is used again"
+                );
+            }
+            Err(error) => {
+                tracing::warn!("{disk}: segment {segment} stays in quarantine: {error}");
             }
         }
     }
+}
 
-    fn rewrite(&self, segment: u32) -> std::io::Result<()> {
-        let (disk, geometry) = (&self.store.disk, &self.store.geometry);
-        let (begin, len) = (
-            geometry.segment_at(segment),
-            geometry.segment_bytes as usize,
-        );
-        let zeros = vec![0; PART.min(len)];
-        let mut read = zeros.clone();
-        for at in (0..len).step_by(PART) {
-            let part = PART.min(len - at);
-            disk.write_at(begin + at as u64, &zeros[..part])?;
-        }
-        disk.flush()?;
-        for at in (0..len).step_by(PART) {
-            let part = PART.min(len - at);
-            disk.read_at(begin + at as u64, &mut read[..part])?;
-            if rule!(
-                "quarantine: a segment is used again if it reads as it was written",
-                read[..part].iter().any(|byte| *byte != 0),
-                false
-            ) {
-                return Err(std::io::Error::other(
-                    "it reads otherwise than it was written",
-                ));
-            }
-        }
-        Ok(())
+fn rewrite(store: &StoreShared, segment: u32) -> std::io::Result<()> {
+    let (disk, geometry) = (&store.disk, &store.geometry);
+    let (begin, len) = (
+        geometry.segment_at(segment),
+        geometry.segment_bytes as usize,
+    );
+    let zeros = vec![0; PART.min(len)];
+    let mut read = zeros.clone();
+    for at in (0..len).step_by(PART) {
+        let part = PART.min(len - at);
+        disk.write_at(begin + at as u64, &zeros[..part])?;
     }
+    disk.flush()?;
+    for at in (0..len).step_by(PART) {
+        let part = PART.min(len - at);
+        disk.read_at(begin + at as u64, &mut read[..part])?;
+        if rule!(
+            "quarantine: a segment is used again if it reads as it was written",
+            read[..part].iter().any(|byte| *byte != 0),
+            false
+        ) {
+            return Err(std::io::Error::other(
+                "it reads otherwise than it was written",
+            ));
+        }
+    }
+    Ok(())
 }

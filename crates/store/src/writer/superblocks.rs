@@ -1,0 +1,154 @@
+//! The superblocks of a store that is open: what it says of itself on its disk. Rare, and each waits
+//! for the disk.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use foxy_base::{MonoTime, rule};
+use foxy_format::{Company, Geometry, LogPosition, QUARANTINE_MAX, Superblock};
+
+use crate::Health;
+use crate::recovery::{write_both, write_superblock};
+use crate::shared::StoreShared;
+
+/// Between attempts to say on a disk that takes no writes that its contents do not count.
+const DISOWN_EVERY: Duration = Duration::from_millis(200);
+
+/// The superblock as it was written last, and how it is written anew.
+#[derive(Debug)]
+pub(super) struct Superblocks {
+    store: Arc<StoreShared>,
+    superblock: Superblock,
+    /// The disk says, at this epoch, that nothing counts which the store holds; and when that is
+    /// tried next.
+    disowned_at: Option<u64>,
+    disown_due: MonoTime,
+}
+
+impl Superblocks {
+    pub(super) const fn new(
+        store: Arc<StoreShared>,
+        superblock: Superblock,
+        now: MonoTime,
+    ) -> Self {
+        Self {
+            store,
+            superblock,
+            disowned_at: None,
+            disown_due: now,
+        }
+    }
+
+    pub(super) const fn floor(&self) -> LogPosition {
+        self.superblock.floor
+    }
+
+    pub(super) const fn generation(&self) -> u64 {
+        self.superblock.generation
+    }
+
+    /// See [`write_both`].
+    fn write(&mut self) -> io::Result<()> {
+        write_both(&*self.store.disk, &mut self.superblock)
+    }
+
+    /// Says in one of them what has changed.
+    fn write_next(&mut self) -> io::Result<()> {
+        self.superblock.generation += 1;
+        write_superblock(&*self.store.disk, &self.superblock)
+    }
+
+    /// Says in both that nothing before `floor` counts.
+    pub(super) fn set_floor(&mut self, floor: LogPosition) -> io::Result<()> {
+        self.superblock.floor = floor;
+        self.write()
+    }
+
+    /// The same, unless they say more already.
+    pub(super) fn raise_floor(&mut self, floor: LogPosition) -> io::Result<()> {
+        self.set_floor(self.superblock.floor.max(floor))
+    }
+
+    /// Contents from `floor` on count again.
+    pub(super) fn lower_floor(&mut self, floor: LogPosition) -> io::Result<()> {
+        self.superblock.floor = floor;
+        self.write_next()
+    }
+
+    /// Says in both what the store's geometry is now.
+    pub(super) fn grow(&mut self, geometry: Geometry) -> io::Result<()> {
+        self.superblock.geometry = geometry;
+        self.write()
+    }
+
+    /// Says in both which stores are there, unless they say so.
+    pub(super) fn join(&mut self, company: Company) -> io::Result<()> {
+        if self.superblock.company == company {
+            return Ok(());
+        }
+        let mut superblock = Superblock {
+            company,
+            ..self.superblock.clone()
+        };
+        // In both: if one is damaged later, the other does not say what was before.
+        for _ in 0..rule!("company: both superblocks say who is there", 2, 1) {
+            superblock.generation += 1;
+            write_superblock(&*self.store.disk, &superblock)?;
+        }
+        self.superblock = superblock;
+        Ok(())
+    }
+
+    /// Says in both that nothing counts which is in the store now.
+    pub(super) fn disown(&mut self) -> io::Result<()> {
+        let end = self.store.log_end.load(Ordering::Acquire);
+        // So it is nobody's: where it is opened next, it does not put in question what others say.
+        self.superblock.company = Company::default();
+        self.set_floor(LogPosition(end))
+    }
+
+    /// Returns whether the disk of a store that takes no writes has still to say at this epoch that
+    /// its contents do not count. A disk that does not even answer would stop this thread.
+    pub(super) fn owe_parting(&self, epoch: u64, now: MonoTime) -> bool {
+        let said = self.disowned_at == Some(epoch);
+        !said && self.disown_due <= now && self.store.health() != Health::Offline
+    }
+
+    /// Tries to say that.
+    pub(super) fn part(&mut self, epoch: u64, company: Option<Company>, now: MonoTime) {
+        self.disown_due = now + DISOWN_EVERY;
+        self.disowned_at = rule!(
+            "faults: a store that takes no writes says on its disk that nothing counts",
+            self.give_up_contents(company).is_ok(),
+            true
+        )
+        .then_some(epoch);
+    }
+
+    /// Says in both that nothing counts which the store holds, and who is there now: it belongs to
+    /// them, but knows nothing.
+    fn give_up_contents(&mut self, company: Option<Company>) -> io::Result<()> {
+        let end = self.store.log_end.load(Ordering::Acquire);
+        if let Some(company) = company.filter(|_| self.store.joined.load(Ordering::Acquire)) {
+            self.superblock.company = company;
+        }
+        self.raise_floor(LogPosition(end))
+    }
+
+    /// Says which segments are in quarantine, if that has changed, so that the next start knows.
+    pub(super) fn note_quarantine(&mut self) -> io::Result<()> {
+        let count = self.store.condition.quarantined() as usize;
+        if count.min(QUARANTINE_MAX) == self.superblock.quarantine.len() {
+            return Ok(());
+        }
+        let mut bad = self.store.condition.bad_segments();
+        bad.truncate(QUARANTINE_MAX);
+        self.superblock.quarantine = bad;
+        match self.store.takes_writes() {
+            true => self.write_next(),
+            false => Ok(()),
+        }
+    }
+}
