@@ -257,7 +257,7 @@ pub fn verify(
     let engine = Engine::new(EngineConfig::new(1 << 40, 0), clock);
     let overlay = Arc::new(Overlay::new(disk));
     let mut writer = engine.open_store(overlay, StoreOptions::default())?;
-    while writer.loader.is_some() {
+    while writer.is_loading() {
         writer.turn();
     }
     let mut found = Verification::default();

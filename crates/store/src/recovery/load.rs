@@ -16,7 +16,6 @@ use crate::Engine;
 use crate::gone::Gone;
 use crate::shared::StoreShared;
 use crate::stats::add;
-use crate::writer::io::Purpose;
 
 /// Turns that are read ahead: the disk works while the entries of one go into the index.
 const TURNS_AHEAD: usize = 2;
@@ -85,6 +84,16 @@ impl Loader {
     /// Everything is loaded, but for the superblock, which refuses to say so.
     pub(crate) const fn waits(&self) -> bool {
         self.owed.is_some()
+    }
+
+    /// The floor that the superblock has still to name: nothing before it counts any more.
+    pub(crate) const fn owed(&self) -> Option<LogPosition> {
+        self.owed
+    }
+
+    /// The floor that the superblock shall have when all that was missed is void in the log.
+    pub(crate) const fn restores(&self) -> Option<LogPosition> {
+        self.restore
     }
 
     /// The store was away: it counts from `floor` on again, but for what the gone set names.
@@ -299,53 +308,5 @@ impl Loader {
             .counters
             .load_nanos
             .store(u64::try_from(took).unwrap_or(u64::MAX), Ordering::Relaxed);
-    }
-}
-
-impl crate::Writer {
-    /// Takes loading a step further.
-    pub(crate) fn load_step(&mut self) {
-        let Some(mut loader) = self.loader.take() else {
-            return;
-        };
-        // The disk reads while this thread is at work.
-        for (piece, at, len) in loader.wanted() {
-            self.io.read(Purpose::Load(piece), at, len);
-        }
-        self.io.submit(self.now);
-        if loader.step(&self.engine) && self.says_what_is_lost(&mut loader) {
-            loader.finish(&self.engine);
-            self.settle_removals();
-            self.counts_again(loader.restore);
-            return;
-        }
-        self.loader = Some(loader);
-    }
-
-    /// While the disk does not take that something was lost, the store counts as being loaded: so
-    /// every removal leaves its trace.
-    fn says_what_is_lost(&mut self, loader: &mut Loader) -> bool {
-        if let Some(floor) = loader.owed
-            && rule!(
-                "load: the store counts as being loaded until the disk took what is lost",
-                self.say_floor(floor),
-                true
-            )
-        {
-            loader.owed = None;
-        }
-        loader.owed.is_none()
-    }
-
-    /// A piece was read for loading.
-    pub(crate) fn load_piece_done(
-        &mut self,
-        piece: Piece,
-        result: &std::io::Result<()>,
-        buf: Option<AlignedBuf>,
-    ) {
-        if let Some(loader) = &mut self.loader {
-            loader.read(piece, buf.filter(|_| result.is_ok()));
-        }
     }
 }

@@ -15,8 +15,7 @@ impl Writer {
         let empty =
             inbox.items.is_empty() && inbox.removals.is_empty() && inbox.requests.is_empty();
         empty
-            && self.loader.is_none()
-            && self.restoring.is_none()
+            && self.opening.is_done()
             && self.journal.is_idle(&self.store)
             && self.gather.is_empty()
             && self.io.in_flight() == 0

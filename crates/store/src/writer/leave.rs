@@ -4,13 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use foxy_base::rule;
-use foxy_format::{BLOCK, FormatError, Geometry, LogPosition};
+use foxy_format::{BLOCK, FormatError, Geometry};
 use thiserror::Error;
 
 use super::Writer;
-use super::trouble::Fault;
+use crate::OpenError;
 use crate::stats::{Duty, add};
-use crate::{Durable, OpenError};
 
 /// Why a store did not grow.
 #[derive(Debug, Error)]
@@ -71,7 +70,7 @@ impl Writer {
         engine.barrier();
         let known = rule!(
             "leave: a store that is not loaded yet comes back empty",
-            self.loader.is_none() && self.restoring.is_none(),
+            self.opening.is_done(),
             true
         );
         let written = rule!(
@@ -120,37 +119,6 @@ impl Writer {
         }
         engine.detach(&store);
         written
-    }
-
-    /// Everything is loaded. If the store was away, what it missed is void now; when that is
-    /// durable, its contents count again.
-    pub(crate) fn counts_again(&mut self, floor: Option<LogPosition>) {
-        if let Some(floor) = floor {
-            let own = std::slice::from_ref(&self.store);
-            self.restoring = Some((floor, self.engine.ticket_of(own, false)));
-        }
-    }
-
-    /// Takes that a step further.
-    pub(super) fn restore_step(&mut self) {
-        let outcome = self
-            .restoring
-            .as_ref()
-            .and_then(|(_, ticket)| ticket.outcome());
-        if outcome.is_none() {
-            return;
-        }
-        let Some((floor, _)) = self.restoring.take() else {
-            return;
-        };
-        if rule!(
-            "return: its contents count again when what it missed is durably void",
-            outcome == Some(Durable::Yes),
-            true
-        ) && let Err(error) = self.superblocks.lower_floor(floor)
-        {
-            self.write_failed(&Fault::write(0, error));
-        }
     }
 
     /// Makes the store `bytes` long, contents kept. The file or device is made longer first, then
@@ -212,7 +180,7 @@ impl Writer {
     /// Writes the superblocks and opens the store anew; if that fails it is taken out.
     fn reopen(mut self, geometry: Geometry) -> Result<Self, GrowError> {
         let (engine, old) = (Arc::clone(&self.engine), Arc::clone(&self.store));
-        let options = self.options.clone();
+        let options = self.opening.options().clone();
         let written = self.superblocks.grow(geometry);
         let written = written.map_err(|source| GrowError::Io {
             doing: "write the superblock",
@@ -252,7 +220,7 @@ impl Writer {
         if !self.store.takes_writes() {
             return Err(GrowError::NotWritable);
         }
-        if self.loader.is_some() || self.restoring.is_some() {
+        if !self.opening.is_done() {
             return Err(GrowError::Busy);
         }
         let disk = Arc::clone(&self.store.disk);

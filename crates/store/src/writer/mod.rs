@@ -10,6 +10,7 @@ mod join;
 mod journal;
 mod leave;
 mod line;
+mod opening;
 mod quarantine;
 mod reinsert;
 mod reuse;
@@ -33,15 +34,16 @@ use self::chain::Chain;
 use self::gather::Gather;
 use self::io::{Done, Io, Purpose};
 use self::line::Line;
+use self::opening::Opening;
 use self::reinsert::Reinserting;
 use self::segment::{OpenSegment, Sealing};
 use self::superblocks::Superblocks;
 use self::sync::{Reached, Tickets};
 use self::trouble::{Fault, Trouble};
 use crate::purge::Journal;
-use crate::recovery::{Loader, Opened};
+use crate::recovery::Opened;
 use crate::shared::StoreShared;
-use crate::{Engine, OpenError, StoreOptions, SyncTicket};
+use crate::{Engine, OpenError, StoreOptions};
 
 pub use self::leave::{GrowError, Grown};
 pub(crate) use self::line::segments_ahead;
@@ -77,9 +79,9 @@ impl WakeHandle {
 /// safe, and what was not yet durable is lost.
 #[derive(Debug)]
 pub struct Writer {
-    pub(crate) engine: Arc<Engine>,
+    engine: Arc<Engine>,
     store: Arc<StoreShared>,
-    pub(crate) io: Io,
+    io: Io,
     superblocks: Superblocks,
     gather: Gather,
     /// Buffers for clusters, reused.
@@ -99,7 +101,7 @@ pub struct Writer {
     tables_damaged: bool,
     tickets: Tickets,
     pace: Option<TokenBucket>,
-    pub(crate) loader: Option<Loader>,
+    opening: Opening,
     journal: Journal,
     trouble: Trouble,
     /// This turn found something in the inbox.
@@ -107,10 +109,7 @@ pub struct Writer {
     /// When it was last said what writing waits for.
     said_at: MonoTime,
     /// Time of this turn.
-    pub(crate) now: MonoTime,
-    options: StoreOptions,
-    /// The store was away: its floor goes back to this when its removals are durable.
-    restoring: Option<(LogPosition, SyncTicket)>,
+    now: MonoTime,
     /// It ends, and another writer goes on with the store.
     has_heir: bool,
 }
@@ -177,14 +176,12 @@ impl Writer {
             pace: options
                 .write_rate
                 .map(|rate| TokenBucket::new(rate, burst, now)),
-            loader: Some(loader),
+            opening: Opening::new(options.clone(), loader),
             journal,
             trouble: Trouble::new(store.clone()),
             fed: false,
             said_at: now,
             now,
-            options: options.clone(),
-            restoring: None,
             has_heir: false,
             store,
         })
@@ -236,7 +233,7 @@ impl Writer {
                 }
                 Purpose::VictimSlot(sequence) => self.victim_slot_done(sequence, &result, buf),
                 Purpose::VictimPart(sequence) => self.victim_part_done(sequence, &result, buf),
-                Purpose::Load(piece) => self.load_piece_done(piece, &result, buf),
+                Purpose::Load(piece) => self.opening.piece_done(piece, &result, buf),
                 Purpose::Journal(write) => self.journal_done(write, result),
                 Purpose::JournalCheck(write) => {
                     self.journal_checked(write, &result, buf.as_ref());
@@ -341,7 +338,7 @@ impl Writer {
 
     /// Says in both superblocks that nothing before `floor` counts. False: not yet, the device
     /// refuses.
-    pub(crate) fn say_floor(&mut self, floor: LogPosition) -> bool {
+    fn say_floor(&mut self, floor: LogPosition) -> bool {
         if self.trouble.pauses(self.now) {
             return false;
         }
@@ -365,13 +362,16 @@ impl Writer {
             .chain(self.sealing.iter().map(|s| &s.segment));
         let entries: usize =
             open.map(|s| s.entries.capacity()).sum::<usize>() + self.line.entries();
-        let loading = self.loader.as_ref().map_or(0, Loader::memory_bytes);
         let slots = self.store.geometry.slot_bytes as usize;
-        clusters + entries * ENTRY_BYTES + self.gather.memory_bytes() + loading + slots
+        clusters
+            + entries * ENTRY_BYTES
+            + self.gather.memory_bytes()
+            + self.opening.memory_bytes()
+            + slots
     }
 
     fn next_turn(&mut self) -> Turn {
-        let loading = self.loader.as_ref().is_some_and(|loader| !loader.waits());
+        let loading = self.opening.is_busy();
         let dropping = self.line.is_dropping();
         let due = [
             self.gather.next_due(),

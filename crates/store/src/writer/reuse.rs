@@ -81,7 +81,7 @@ impl Writer {
             .is_none_or(|s| s.used_units > geometry.segment_bytes / UNIT as u32 / 2);
         let loading = rule!(
             "reuse: it does not begin while the store is being loaded",
-            self.loader.is_some(),
+            self.opening.is_loading(),
             false
         );
         let blocked = loading || !self.trouble.may_write(self.now);

@@ -1,0 +1,141 @@
+//! The rest of an opening: segments still to be loaded, and the floor of a store that was away.
+
+use std::io;
+
+use foxy_base::rule;
+use foxy_disk::AlignedBuf;
+use foxy_format::LogPosition;
+
+use super::Writer;
+use super::io::Purpose;
+use super::trouble::Fault;
+use crate::recovery::{Loader, Piece};
+use crate::{Durable, StoreOptions, SyncTicket};
+
+/// The options of an opening, and what of it is not done yet.
+#[derive(Debug)]
+pub(super) struct Opening {
+    options: StoreOptions,
+    loader: Option<Loader>,
+    /// The store was away: its floor goes back to this when its removals are durable.
+    restoring: Option<(LogPosition, SyncTicket)>,
+}
+
+impl Opening {
+    pub(super) const fn new(options: StoreOptions, loader: Loader) -> Self {
+        Self {
+            options,
+            loader: Some(loader),
+            restoring: None,
+        }
+    }
+
+    /// For another opening of the same store.
+    pub(super) const fn options(&self) -> &StoreOptions {
+        &self.options
+    }
+
+    pub(super) const fn is_loading(&self) -> bool {
+        self.loader.is_some()
+    }
+
+    /// Everything is loaded, and the store's contents count.
+    pub(super) const fn is_done(&self) -> bool {
+        self.loader.is_none() && self.restoring.is_none()
+    }
+
+    /// A segment may be taken in now.
+    pub(super) fn is_busy(&self) -> bool {
+        self.loader.as_ref().is_some_and(|loader| !loader.waits())
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.loader.as_ref().map_or(0, Loader::memory_bytes)
+    }
+
+    /// A piece was read for loading.
+    pub(super) fn piece_done(
+        &mut self,
+        piece: Piece,
+        result: &io::Result<()>,
+        buf: Option<AlignedBuf>,
+    ) {
+        if let Some(loader) = &mut self.loader {
+            loader.read(piece, buf.filter(|_| result.is_ok()));
+        }
+    }
+
+    /// Returns the floor to go back to once the removals that the store missed are durable.
+    fn restored(&mut self) -> Option<LogPosition> {
+        let (_, ticket) = self.restoring.as_ref()?;
+        let outcome = ticket.outcome()?;
+        let (floor, _) = self.restoring.take()?;
+        rule!(
+            "return: its contents count again when what it missed is durably void",
+            outcome == Durable::Yes,
+            true
+        )
+        .then_some(floor)
+    }
+}
+
+impl Writer {
+    /// Returns whether segments are still to be loaded.
+    pub(crate) const fn is_loading(&self) -> bool {
+        self.opening.is_loading()
+    }
+
+    /// Takes loading a step further.
+    pub(super) fn load_step(&mut self) {
+        let Some(loader) = &mut self.opening.loader else {
+            return;
+        };
+        // The disk reads while this thread is at work.
+        for (piece, at, len) in loader.wanted() {
+            self.io.read(Purpose::Load(piece), at, len);
+        }
+        self.io.submit(self.now);
+        if !loader.step(&self.engine) {
+            return;
+        }
+        let owed = loader.owed();
+        if !self.says_what_is_lost(owed) {
+            return;
+        }
+        if let Some(loader) = self.opening.loader.take() {
+            loader.finish(&self.engine);
+            self.settle_removals();
+            self.counts_again(loader.restores());
+        }
+    }
+
+    /// While the disk does not take that something was lost, the store counts as being loaded: so
+    /// every removal leaves its trace.
+    fn says_what_is_lost(&mut self, owed: Option<LogPosition>) -> bool {
+        owed.is_none_or(|floor| {
+            rule!(
+                "load: the store counts as being loaded until the disk took what is lost",
+                self.say_floor(floor),
+                true
+            )
+        })
+    }
+
+    /// Everything is loaded. If the store was away, what it missed is void now; when that is
+    /// durable, its contents count again.
+    fn counts_again(&mut self, floor: Option<LogPosition>) {
+        if let Some(floor) = floor {
+            let own = std::slice::from_ref(&self.store);
+            self.opening.restoring = Some((floor, self.engine.ticket_of(own, false)));
+        }
+    }
+
+    /// Takes that a step further.
+    pub(super) fn restore_step(&mut self) {
+        if let Some(floor) = self.opening.restored()
+            && let Err(error) = self.superblocks.lower_floor(floor)
+        {
+            self.write_failed(&Fault::write(0, error));
+        }
+    }
+}
