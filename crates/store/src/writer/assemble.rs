@@ -5,23 +5,21 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use foxy_base::{KeyHash, MonoTime, rule};
+use foxy_base::MonoTime;
 use foxy_disk::AlignedBuf;
 use foxy_format::{
     ClusterHeader, ENTRY_BYTES, Entry, EntryKind, LogPosition, RecordKind, RecordPlace, UNIT,
     chain_sum, cluster_table_bytes, encode_record, round_to_block,
 };
-use foxy_index::Entry as IndexEntry;
 
 use super::Writer;
 use super::io::Purpose;
+use super::objects::Written;
 use super::segment::OpenSegment;
 use crate::Object;
 use crate::inbox::Item;
 use crate::pressure::WaitsFor;
-use crate::purge::Verdict;
 use crate::removals::Numbered;
-use crate::shard::Stage;
 use crate::stats::add;
 
 /// Clusters being written at once ...
@@ -46,16 +44,6 @@ pub(super) struct Cluster {
     pub(super) removals: Vec<Numbered>,
     /// Clusters that it says were given up.
     pub(super) given_up: Vec<u64>,
-}
-
-/// A record in it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Written {
-    pub(super) hash: KeyHash,
-    pub(super) ticket: u64,
-    pub(super) entry: IndexEntry,
-    /// Length of the record on disk.
-    bytes: u32,
 }
 
 impl Writer {
@@ -162,13 +150,10 @@ impl Writer {
             let Some(item) = self.gather.pop(room as u64) else {
                 break;
             };
-            let shard = self.engine.shard(item.hash).read();
-            let pending = shard.pending.get(&item.hash);
-            let Some(pending) = pending.filter(|p| p.ticket == item.ticket) else {
-                continue;
-            };
-            chosen.push((item, pending.object.clone()));
-            records += item.bytes as usize;
+            if let Some(object) = self.objects.waiting(&item) {
+                chosen.push((item, object));
+                records += item.bytes as usize;
+            }
         }
         chosen
     }
@@ -198,12 +183,12 @@ impl Writer {
         for (item, object) in objects {
             let offset_units = base + (at as u64 / UNIT) as u32;
             let place = LogPosition::new(segment.sequence, offset_units);
-            if !self.begin_record(item, place) {
+            if !self.objects.begin_record(item, place) {
                 continue;
             }
             let encoded = self.encode(&segment, offset_units, object, &mut buf[at..]);
             let Some((len, written)) = encoded else {
-                self.forget(item.hash, item.ticket);
+                self.objects.forget(item.hash, item.ticket);
                 continue;
             };
             entries.push(Entry {
@@ -264,42 +249,6 @@ impl Writer {
         let capacity = buf.capacity();
         buf.set_len(capacity);
         buf
-    }
-
-    /// From here on a crash may leave the object's record at `place`. False if it was superseded
-    /// or purged since it was chosen.
-    fn begin_record(&self, item: &Item, place: LogPosition) -> bool {
-        let mut shard = self.engine.shard(item.hash).write();
-        let pending = shard.pending.get_mut(&item.hash);
-        let pending = pending.filter(|p| {
-            rule!(
-                "write: what was superseded since it was chosen is not written",
-                p.ticket == item.ticket,
-                true
-            )
-        });
-        let Some(pending) = pending else {
-            return false;
-        };
-        // Objects that a purge covers, soft or not, are not written behind it: so purges grow old.
-        if rule!(
-            "write: what a purge covers is not written behind it",
-            self.engine.purges.verdict(&pending.object) == Verdict::Clean,
-            true
-        ) {
-            rule!(
-                "write: an object in a cluster under way is known to be there",
-                pending.stage = Stage::Assembled(place),
-                ()
-            );
-            return true;
-        }
-        if let Some(pending) = shard.pending.remove(&item.hash) {
-            self.engine
-                .release_pending(pending.store, pending.object.memory_bytes());
-            add(&self.engine.counters.drop_purged, 1);
-        }
-        false
     }
 
     fn encode(

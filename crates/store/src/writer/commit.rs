@@ -3,20 +3,16 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use foxy_base::{KeyHash, rule};
+use foxy_base::rule;
 use foxy_disk::AlignedBuf;
 use foxy_format::LogPosition;
-use foxy_index::{Entry as IndexEntry, Insert};
 
 use super::Writer;
-use super::assemble::{Cluster, IN_FLIGHT_MAX, Written};
+use super::assemble::{Cluster, IN_FLIGHT_MAX};
 use super::trouble::Fault;
 use crate::removals::Removal;
 use crate::spot::Spot;
-use crate::stats::add;
 
-/// Records whose places in the index are asked for at once.
-const COMMIT_AHEAD: usize = 32;
 /// Longest time for the write of a cluster before the store counts as slow.
 const STALLED: Duration = Duration::from_secs(5);
 
@@ -48,10 +44,9 @@ impl Writer {
             Ok(()) => {
                 self.store.condition.wrote_well();
                 self.measure(&cluster);
-                for some in cluster.records.chunks(COMMIT_AHEAD) {
-                    some.iter().for_each(|w| self.engine.index.warm(w.hash));
-                    some.iter().for_each(|w| self.commit(w));
-                }
+                let again = &self.reinserting;
+                self.objects
+                    .commit_all(&cluster.records, |ticket| again.get(&ticket).copied());
                 self.chain.complete(&cluster.given_up);
             }
             Err(error) => self.cluster_failed(cluster, error),
@@ -69,54 +64,6 @@ impl Writer {
         let took = self.now.since(cluster.begun).as_nanos();
         let now = crate::weight::speed(speed.load(Ordering::Relaxed), bytes, took);
         speed.store(now, Ordering::Relaxed);
-    }
-
-    /// From here on the index leads to the record, if its object is still the one.
-    fn commit(&self, written: &Written) {
-        let mut shard = self.engine.shard(written.hash).write();
-        let pending = shard.pending.get(&written.hash);
-        if rule!(
-            "commit: a record that was superseded while it was written is not committed",
-            pending.is_none_or(|p| p.ticket != written.ticket),
-            false
-        ) {
-            return;
-        }
-        let entry = written.entry;
-        // A reinserted record replaces its own earlier entry.
-        let old = self.reinserting.get(&written.ticket);
-        let replaced =
-            old.is_some_and(|(hash, old)| self.engine.index.replace_if(*hash, *old, entry));
-        if !replaced {
-            self.insert_entry(written.hash, entry);
-        }
-        if let Some(pending) = shard.pending.remove(&written.hash) {
-            self.engine
-                .release_pending(pending.store, pending.object.memory_bytes());
-        }
-    }
-
-    fn insert_entry(&self, hash: KeyHash, entry: IndexEntry) {
-        // A twin loses its entry: its record must not come back when it is out of date.
-        for twin in self.engine.index.lookup(hash) {
-            rule!(
-                "commit: a twin that loses its entry becomes void",
-                self.engine.void(twin),
-                ()
-            );
-        }
-        match self.engine.index.insert(hash, entry) {
-            Insert::Replaced(_) => add(&self.store.counters.index_displaced, 1),
-            Insert::Dropped => {
-                rule!(
-                    "commit: a record without a place in the index becomes void",
-                    self.engine.void(entry),
-                    ()
-                );
-                add(&self.store.counters.index_displaced, 1);
-            }
-            Insert::Stored | Insert::Present(_) => {}
-        }
     }
 
     /// Tells the removal log what is covered by durable clusters. Removals of an earlier run are let
@@ -169,7 +116,7 @@ impl Writer {
             ()
         );
         for written in &cluster.records {
-            self.forget(written.hash, written.ticket);
+            self.objects.forget(written.hash, written.ticket);
         }
         self.write_failed(&Fault::write(cluster.range.start, error));
     }
@@ -186,18 +133,6 @@ impl Writer {
         if begun.is_some_and(|begun| self.now.since(begun) > STALLED) {
             let disk = self.store.disk.describe();
             self.store.condition.stalled(&disk, self.now);
-        }
-    }
-
-    /// Gives up an object on its way to disk.
-    pub(super) fn forget(&self, hash: KeyHash, ticket: u64) {
-        let mut shard = self.engine.shard(hash).write();
-        if shard.pending.get(&hash).is_some_and(|p| p.ticket == ticket)
-            && let Some(pending) = shard.pending.remove(&hash)
-        {
-            self.engine
-                .release_pending(pending.store, pending.object.memory_bytes());
-            add(&self.store.counters.drop_write_error, 1);
         }
     }
 }

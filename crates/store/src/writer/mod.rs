@@ -10,6 +10,7 @@ mod join;
 mod journal;
 mod leave;
 mod line;
+mod objects;
 mod opening;
 mod quarantine;
 mod reinsert;
@@ -34,6 +35,7 @@ use self::chain::Chain;
 use self::gather::Gather;
 use self::io::{Done, Io, Purpose};
 use self::line::Line;
+use self::objects::Objects;
 use self::opening::Opening;
 use self::reinsert::Reinserting;
 use self::segment::{OpenSegment, Sealing};
@@ -82,6 +84,7 @@ pub struct Writer {
     engine: Arc<Engine>,
     store: Arc<StoreShared>,
     io: Io,
+    objects: Objects,
     superblocks: Superblocks,
     gather: Gather,
     /// Buffers for clusters, reused.
@@ -159,6 +162,7 @@ impl Writer {
         Ok(Self {
             engine: engine.clone(),
             io: Io::new(store.clone(), queue, now),
+            objects: Objects::new(engine.clone(), store.clone()),
             superblocks: Superblocks::new(store.clone(), superblock, now),
             gather: Gather::new(options),
             buffers: Vec::new(),
@@ -295,7 +299,7 @@ impl Writer {
             if self.store.takes_writes() {
                 self.gather.item(item, self.now);
             } else {
-                self.forget(item.hash, item.ticket);
+                self.objects.forget(item.hash, item.ticket);
             }
         }
         for request in inbox.requests {
@@ -318,7 +322,7 @@ impl Writer {
     fn give_up_items(&mut self) {
         self.gather.fill_up(u64::MAX, self.now);
         while let Some(item) = self.gather.pop(u64::MAX) {
-            self.forget(item.hash, item.ticket);
+            self.objects.forget(item.hash, item.ticket);
         }
     }
 

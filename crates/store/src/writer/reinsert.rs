@@ -1,11 +1,10 @@
 //! Reinsertion: records of the victim that were used since they were written are written again,
 //! within a budget, the most used and smallest first.
 
-use foxy_base::{KeyHash, WallTime, rule};
+use foxy_base::{KeyHash, rule};
 use foxy_disk::AlignedBuf;
-use foxy_format::{Entry, EntryKind, RecordKind, UNIT, parse_record};
+use foxy_format::{Entry, EntryKind, UNIT, parse_record};
 use foxy_index::Address;
-use foxy_policy::CachePolicy;
 use std::sync::Arc;
 
 use super::Writer;
@@ -13,8 +12,6 @@ use super::io::Purpose;
 use crate::Object;
 use crate::inbox::Item;
 use crate::object::good_size;
-use crate::shard::{Pending, Stage};
-use crate::spot::Spot;
 use crate::stats::add;
 
 /// Longest read of the victim.
@@ -60,10 +57,8 @@ impl Writer {
         sequence: u64,
         victim: &[Entry],
     ) -> Reinsertion {
-        self.reinserting.retain(|ticket, (hash, _)| {
-            let shard = self.engine.shard(*hash).read();
-            shard.pending.get(hash).is_some_and(|p| p.ticket == *ticket)
-        });
+        self.reinserting
+            .retain(|ticket, (hash, _)| self.objects.waits(*hash, *ticket));
         let held = self.held(index, victim);
         let mut chosen = held.clone();
         let mut used: Vec<(u8, Entry)> = victim
@@ -109,7 +104,7 @@ impl Writer {
         if !victim.iter().any(|e| is_fragment(&e)) {
             return Vec::new();
         }
-        let held = self.engine.held_fragments();
+        let held = self.objects.held_fragments();
         let fragments = victim.iter().filter(is_fragment);
         fragments
             .filter(|e| held.contains(&e.hash) && self.uses(index, e).is_some())
@@ -120,21 +115,7 @@ impl Writer {
     /// How often a record was used since it was written, if it is still the one.
     fn uses(&self, index: u32, entry: &Entry) -> Option<u8> {
         let spot = self.store.spot(index, entry.offset_units)?;
-        let found = self
-            .engine
-            .index
-            .lookup(entry.hash)
-            .into_iter()
-            .find(|e| Spot::of(e) == spot)?;
-        // An object in RAM this long after it was written is in use, though not read from disk.
-        let in_ram = self
-            .engine
-            .shard(entry.hash)
-            .read()
-            .ram
-            .peek(&entry.hash)
-            .is_some();
-        Some(found.freq.max(u8::from(in_ram)))
+        self.objects.uses(spot, entry.hash)
     }
 
     /// Goes on; true when everything is written again. In a `hurry`, when writing waits for the
@@ -152,17 +133,15 @@ impl Writer {
                 self.read_part(work);
             }
         }
-        work.outstanding.retain(|(hash, ticket)| {
-            let shard = self.engine.shard(*hash).read();
-            shard.pending.get(hash).is_some_and(|p| p.ticket == *ticket)
-        });
+        work.outstanding
+            .retain(|(hash, ticket)| self.objects.waits(*hash, *ticket));
         work.is_read() && (hurry || work.outstanding.is_empty())
     }
 
     /// Returns whether another record may be read: records that are read faster than they are
     /// written would find no room among the pending objects.
     fn has_room_for(&self, work: &Reinsertion) -> bool {
-        work.outstanding.is_empty() || self.engine.budget.has_room_for_reinsertion()
+        work.outstanding.is_empty() || self.objects.has_room_for_reinsertion()
     }
 
     /// The next record, if the RAM tier has the same version: no read then.
@@ -170,14 +149,9 @@ impl Writer {
         let Some(entry) = work.chosen.last().copied() else {
             return false;
         };
-        let object = self
-            .engine
-            .shard(entry.hash)
-            .read()
-            .ram
-            .peek(&entry.hash)
-            .cloned();
-        let Some(object) = object else { return false };
+        let Some(object) = self.objects.in_ram(entry.hash) else {
+            return false;
+        };
         work.chosen.pop();
         self.reinsert(work, &entry, object);
         true
@@ -269,53 +243,11 @@ impl Writer {
         let Some(spot) = self.store.spot(work.index, entry.offset_units) else {
             return;
         };
-        let held = work.held.contains(entry) && self.engine.is_held(&object);
-        if !held && !self.worth_keeping(&object, self.engine.clock.wall()) {
-            return;
-        }
-        let ticket = self.engine.next_number();
-        let mut shard = self.engine.shard(entry.hash).write();
-        let present = self
-            .engine
-            .index
-            .lookup(entry.hash)
-            .into_iter()
-            .any(|e| Spot::of(&e) == spot);
-        // Superseded meanwhile, or being replaced: then it must not be written after that.
-        if rule!(
-            "reinsert: what was superseded meanwhile is not written again",
-            !present,
-            false
-        ) || rule!(
-            "reinsert: what is being replaced is not written again",
-            shard.pending.contains_key(&entry.hash),
-            false
-        ) {
-            return;
-        }
-        // Fragments that are in use do not wait for room; `held_fragments` bounds them.
-        let bytes = object.memory_bytes();
-        if held {
-            self.engine.budget.take(&self.store, bytes);
-        } else if !self.engine.budget.reserve(&self.store, bytes) {
-            return;
-        }
-        let bytes = object.record_bytes() as u32;
-        if !self.rewrites.spend(u64::from(bytes)) && !held {
-            self.engine
-                .release_pending(self.store.id, object.memory_bytes());
-            add(&self.store.counters.reinsert_over_budget, 1);
-            return;
-        }
-        let group = object.group();
-        let pending = Pending {
-            object,
-            store: self.store.id,
-            ticket,
-            stage: Stage::Waiting,
-        };
-        shard.pending.insert(entry.hash, pending);
-        drop(shard);
+        let (group, bytes) = (object.group(), object.record_bytes() as u32);
+        let held = work.held.contains(entry);
+        let spend = |bytes| self.rewrites.spend(bytes);
+        let waits = self.objects.wait_again(entry, spot, object, held, spend);
+        let Some(ticket) = waits else { return };
         self.reinserting.insert(ticket, (entry.hash, spot.address));
         work.outstanding.push((entry.hash, ticket));
         let item = Item {
@@ -333,18 +265,6 @@ impl Writer {
         }
         add(&self.store.counters.reinserted, 1);
         add(&self.store.counters.reinserted_bytes, u64::from(bytes));
-    }
-
-    fn worth_keeping(&self, object: &Object, now: WallTime) -> bool {
-        if object.meta().expires < now {
-            return false;
-        }
-        // A fragment without its head cannot be asked for.
-        object.kind != RecordKind::Fragment || {
-            let head = self.engine.key_hash(object.key());
-            !self.engine.index.lookup(head).is_empty()
-                || self.engine.shard(head).read().in_memory(head).is_some()
-        }
     }
 }
 

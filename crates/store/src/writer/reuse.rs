@@ -262,13 +262,7 @@ impl Writer {
             let Some(spot) = self.store.spot(next.index, entry.offset_units) else {
                 continue;
             };
-            let _shard = self.engine.shard(entry.hash).write();
-            dropped += u64::from(
-                self.engine
-                    .index
-                    .remove_if(entry.hash, spot.address)
-                    .is_some(),
-            );
+            dropped += u64::from(self.objects.drop_entry(entry.hash, spot));
         }
         add(&self.store.counters.reuse_dropped, dropped);
         if !next.victim.is_empty() {
@@ -297,7 +291,7 @@ impl Writer {
     fn sweep_segment(&self, index: u32) {
         let start = self.store.spot(index, 0).map_or(0, |s| s.address.units());
         let sectors = u64::from(self.store.geometry.segment_bytes) / foxy_index::UNIT_BYTES;
-        let removed = self.engine.index.sweep(start..start + sectors).run();
+        let removed = self.objects.sweep(start..start + sectors);
         add(&self.store.counters.reuse_dropped, removed);
     }
 }
