@@ -1,18 +1,15 @@
 //! Clusters: chosen from the ready line, encoded, and on their way to the disk.
 
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
-use foxy_base::MonoTime;
-use foxy_disk::AlignedBuf;
 use foxy_format::{
     ClusterHeader, ENTRY_BYTES, Entry, EntryKind, LogPosition, RecordKind, RecordPlace, UNIT,
     chain_sum, cluster_table_bytes, encode_record, round_to_block,
 };
 
 use super::Writer;
+use super::flight::Cluster;
 use super::io::Purpose;
 use super::objects::Written;
 use super::segment::OpenSegment;
@@ -22,38 +19,13 @@ use crate::pressure::WaitsFor;
 use crate::removals::Numbered;
 use crate::stats::add;
 
-/// Clusters being written at once ...
-const IN_FLIGHT: usize = 2;
-/// ... and if more of them are full: a device with two of them has one or none to work on when this
-/// thread is late with the next, which on a machine with few processors it often is.
-pub(super) const IN_FLIGHT_MAX: usize = 4;
-/// How long buffers beyond [`IN_FLIGHT`] outlive their last use: a new one is a huge page that the
-/// system clears first, which at each lull of a busy writer costs it a tenth of its time.
-const KEPT_WIDE: Duration = Duration::from_secs(1);
-
-/// A cluster being written.
-#[derive(Debug)]
-pub(super) struct Cluster {
-    pub(super) number: u64,
-    pub(super) sequence: u64,
-    pub(super) segment: u32,
-    /// Where on the disk, and how much.
-    pub(super) range: Range<u64>,
-    pub(super) begun: MonoTime,
-    pub(super) records: Vec<Written>,
-    pub(super) removals: Vec<Numbered>,
-    /// Clusters that it says were given up.
-    pub(super) given_up: Vec<u64>,
-}
-
 impl Writer {
     /// Writes clusters while there is reason to, and room in flight, in the segment and in the
     /// write budget.
     pub(super) fn assemble_all(&mut self) {
         let waits_for = loop {
             let full = self.gather.ready_bytes() >= self.full_cluster();
-            let most = if full { IN_FLIGHT_MAX } else { IN_FLIGHT };
-            if self.clusters.len() >= most {
+            if !self.flight.has_room(full) {
                 break if full {
                     WaitsFor::Device
                 } else {
@@ -69,17 +41,7 @@ impl Writer {
             // The device begins with it while the next one is made.
             self.io.submit(self.now);
         };
-        if self.clusters.len() > IN_FLIGHT {
-            self.wide_at = self.now;
-        } else if self.now.since(self.wide_at) > KEPT_WIDE {
-            self.buffers.truncate(IN_FLIGHT);
-        }
-        let passed = self
-            .now
-            .since(std::mem::replace(&mut self.said_at, self.now));
-        self.store
-            .pressure
-            .say(waits_for, passed, &self.store.counters);
+        self.flight.rest(waits_for, self.now);
     }
 
     /// Bytes in line with which a cluster counts as full.
@@ -117,9 +79,7 @@ impl Writer {
         if !self.ensure_segment(need, entries) {
             return Err(WaitsFor::Segment);
         }
-        if let Some(pace) = &mut self.pace
-            && !pace.try_take(cluster_max as u64, self.now)
-        {
+        if !self.flight.may_spend(cluster_max as u64, self.now) {
             return Err(WaitsFor::Rate);
         }
         let Some(segment) = &self.current else {
@@ -173,7 +133,7 @@ impl Writer {
         let Some(mut segment) = self.current.take() else {
             return;
         };
-        let mut buf = self.cluster_buffer();
+        let mut buf = self.flight.buffer();
         let base = segment.used_units;
         let mut entries = removal_entries(&removals, base);
         entries.extend(self.chain.entries(base));
@@ -229,7 +189,7 @@ impl Writer {
         segment.last_cluster = header.link.number;
         self.io
             .write(Purpose::Cluster(header.link.number), disk_at, len, buf);
-        self.clusters.push(Cluster {
+        self.flight.begin(Cluster {
             number: header.link.number,
             given_up: self.chain.given_up(),
             sequence: segment.sequence,
@@ -240,15 +200,6 @@ impl Writer {
             removals,
         });
         self.current = Some(segment);
-    }
-
-    fn cluster_buffer(&mut self) -> AlignedBuf {
-        let bytes = self.store.geometry.cluster_bytes as usize;
-        let buf = self.buffers.pop();
-        let mut buf = buf.unwrap_or_else(|| AlignedBuf::huge(bytes));
-        let capacity = buf.capacity();
-        buf.set_len(capacity);
-        buf
     }
 
     fn encode(

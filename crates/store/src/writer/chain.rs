@@ -11,7 +11,6 @@ use foxy_base::{KeyHash, rule};
 use foxy_format::{ChainLink, Entry, EntryKind, LogPosition};
 
 use super::Writer;
-use super::assemble::IN_FLIGHT_MAX;
 use crate::recovery::{GivenUp, Judged};
 
 /// The chain of clusters of one store.
@@ -195,12 +194,12 @@ impl Writer {
             return;
         }
         let pressed = self.store.removals.lock().is_pressed();
-        let at_rest = self.gather.is_empty() && self.clusters.is_empty() && !self.io.is_dirty();
+        let at_rest = self.gather.is_empty() && self.flight.is_empty() && !self.io.is_dirty();
         if pressed && self.io.is_dirty() {
             self.io.want_flush();
         }
         let due = self.chain.is_due(pressed) && (pressed || at_rest);
-        if due && self.clusters.len() < IN_FLIGHT_MAX {
+        if due && self.flight.has_room(true) {
             let block = foxy_format::BLOCK;
             if self.ensure_segment(block, self.chain.entry_count()) {
                 self.write_cluster(Vec::new(), &[]);
@@ -210,8 +209,7 @@ impl Writer {
 
     /// Notes what the next flush will make durable. After every reap.
     pub(super) fn note_complete(&mut self) {
-        let first = self.clusters.iter().map(|cluster| cluster.number).min();
-        self.chain.note(first, self.io.next_flush());
+        self.chain.note(self.flight.first(), self.io.next_flush());
     }
 
     /// A flush was carried out: removals that are covered now leave the removal log.

@@ -1,20 +1,14 @@
 //! Clusters that have been written, or not: their records get into the index, or are given up.
 
-use std::sync::atomic::Ordering;
-use std::time::Duration;
-
 use foxy_base::rule;
 use foxy_disk::AlignedBuf;
 use foxy_format::LogPosition;
 
 use super::Writer;
-use super::assemble::{Cluster, IN_FLIGHT_MAX};
+use super::flight::Cluster;
 use super::trouble::Fault;
 use crate::removals::Removal;
 use crate::spot::Spot;
-
-/// Longest time for the write of a cluster before the store counts as slow.
-const STALLED: Duration = Duration::from_secs(5);
 
 impl Writer {
     /// A cluster has been written, or not.
@@ -24,15 +18,9 @@ impl Writer {
         result: std::io::Result<()>,
         buf: Option<AlignedBuf>,
     ) {
-        if let Some(buf) = buf
-            && self.buffers.len() < IN_FLIGHT_MAX
-        {
-            self.buffers.push(buf);
-        }
-        let Some(at) = self.clusters.iter().position(|c| c.number == number) else {
+        let Some(cluster) = self.flight.end(number, buf) else {
             return;
         };
-        let cluster = self.clusters.remove(at);
         let all = self
             .current
             .iter_mut()
@@ -43,7 +31,7 @@ impl Writer {
         match result {
             Ok(()) => {
                 self.store.condition.wrote_well();
-                self.measure(&cluster);
+                self.flight.measure(&cluster, self.now);
                 let again = &self.reinserting;
                 self.objects
                     .commit_all(&cluster.records, |ticket| again.get(&ticket).copied());
@@ -51,19 +39,6 @@ impl Writer {
             }
             Err(error) => self.cluster_failed(cluster, error),
         }
-    }
-
-    /// How fast the store writes while it does.
-    fn measure(&self, cluster: &Cluster) {
-        // A short write says more about latency.
-        let bytes = cluster.range.end - cluster.range.start;
-        if bytes * 2 < u64::from(self.store.geometry.cluster_bytes) {
-            return;
-        }
-        let speed = &self.store.write_speed;
-        let took = self.now.since(cluster.begun).as_nanos();
-        let now = crate::weight::speed(speed.load(Ordering::Relaxed), bytes, took);
-        speed.store(now, Ordering::Relaxed);
     }
 
     /// Tells the removal log what is covered by durable clusters. Removals of an earlier run are let
@@ -125,14 +100,5 @@ impl Writer {
     pub(super) fn write_failed(&mut self, fault: &Fault) {
         self.tickets.fail();
         self.trouble.failed(fault, self.now);
-    }
-
-    /// A write that takes far too long makes the store slow.
-    pub(super) fn look_for_stalls(&mut self) {
-        let begun = self.clusters.iter().map(|c| c.begun).min();
-        if begun.is_some_and(|begun| self.now.since(begun) > STALLED) {
-            let disk = self.store.disk.describe();
-            self.store.condition.stalled(&disk, self.now);
-        }
     }
 }

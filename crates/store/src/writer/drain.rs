@@ -47,7 +47,7 @@ impl Writer {
         let start = self.engine.clock.mono();
         let over = |writer: &Self| writer.engine.clock.mono().since(start) > at_most;
         let unfinished = |writer: &Self| {
-            !writer.clusters.is_empty()
+            !writer.flight.is_empty()
                 || !writer.sealing.is_empty()
                 || !writer.journal.is_idle(&writer.store)
         };

@@ -4,6 +4,7 @@ mod assemble;
 mod chain;
 mod commit;
 mod drain;
+mod flight;
 mod gather;
 pub(crate) mod io;
 mod join;
@@ -26,12 +27,12 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use foxy_base::{MonoTime, rule};
-use foxy_disk::{AlignedBuf, Disk};
+use foxy_disk::Disk;
 use foxy_format::{ENTRY_BYTES, LogPosition};
-use foxy_policy::{RewriteBudget, TokenBucket};
+use foxy_policy::RewriteBudget;
 
-use self::assemble::Cluster;
 use self::chain::Chain;
+use self::flight::Flight;
 use self::gather::Gather;
 use self::io::{Done, Io, Purpose};
 use self::line::Line;
@@ -87,12 +88,7 @@ pub struct Writer {
     objects: Objects,
     superblocks: Superblocks,
     gather: Gather,
-    /// Buffers for clusters, reused.
-    buffers: Vec<AlignedBuf>,
-    /// When more clusters were last under way than there usually are.
-    wide_at: MonoTime,
-    /// Clusters being written.
-    clusters: Vec<Cluster>,
+    flight: Flight,
     chain: Chain,
     current: Option<OpenSegment>,
     sealing: VecDeque<Sealing>,
@@ -103,14 +99,11 @@ pub struct Writer {
     /// A table could not be read: reuse has to search the index instead.
     tables_damaged: bool,
     tickets: Tickets,
-    pace: Option<TokenBucket>,
     opening: Opening,
     journal: Journal,
     trouble: Trouble,
     /// This turn found something in the inbox.
     fed: bool,
-    /// When it was last said what writing waits for.
-    said_at: MonoTime,
     /// Time of this turn.
     now: MonoTime,
     /// It ends, and another writer goes on with the store.
@@ -158,16 +151,13 @@ impl Writer {
             journal,
             tables_damaged,
         } = crate::recovery::open(engine, disk, options, grows)?;
-        let burst = u64::from(store.geometry.cluster_bytes) * 4;
         Ok(Self {
             engine: engine.clone(),
             io: Io::new(store.clone(), queue, now),
             objects: Objects::new(engine.clone(), store.clone()),
             superblocks: Superblocks::new(store.clone(), superblock, now),
             gather: Gather::new(options),
-            buffers: Vec::new(),
-            wide_at: now,
-            clusters: Vec::new(),
+            flight: Flight::new(store.clone(), options.write_rate, now),
             chain: Chain::new(chain),
             current,
             sealing: VecDeque::new(),
@@ -177,14 +167,10 @@ impl Writer {
             rewrites: RewriteBudget::new(options.reinsert_percent, reinsert_max(&store)),
             tables_damaged,
             tickets: Tickets::new(store.clone(), options.sync_interval),
-            pace: options
-                .write_rate
-                .map(|rate| TokenBucket::new(rate, burst, now)),
             opening: Opening::new(options.clone(), loader),
             journal,
             trouble: Trouble::new(store.clone()),
             fed: false,
-            said_at: now,
             now,
             has_heir: false,
             store,
@@ -199,7 +185,7 @@ impl Writer {
             return turn;
         }
         self.reap();
-        self.look_for_stalls();
+        self.flight.look_for_stalls(self.now);
         self.part_if_lost();
         self.take_inbox();
         self.journal_step();
@@ -314,7 +300,7 @@ impl Writer {
         Reached {
             left: self.gather.left(),
             last: self.chain.last(),
-            first_in_flight: self.clusters.iter().map(|c| c.number).min(),
+            first_in_flight: self.flight.first(),
         }
     }
 
@@ -357,9 +343,6 @@ impl Writer {
 
     /// Memory held: cluster buffers (in huge pages), tables of segments, lines, recovery.
     fn memory_bytes(&self) -> usize {
-        const HUGE: usize = 2 << 20;
-        let cluster = (self.store.geometry.cluster_bytes as usize).next_multiple_of(HUGE);
-        let clusters = (self.buffers.len() + self.clusters.len()) * cluster;
         let open = self
             .current
             .iter()
@@ -367,7 +350,7 @@ impl Writer {
         let entries: usize =
             open.map(|s| s.entries.capacity()).sum::<usize>() + self.line.entries();
         let slots = self.store.geometry.slot_bytes as usize;
-        clusters
+        self.flight.memory_bytes()
             + entries * ENTRY_BYTES
             + self.gather.memory_bytes()
             + self.opening.memory_bytes()

@@ -1,0 +1,160 @@
+//! Clusters on their way to the disk: how many at once, their buffers, and the rate.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use foxy_base::MonoTime;
+use foxy_disk::AlignedBuf;
+use foxy_policy::TokenBucket;
+
+use super::objects::Written;
+use crate::pressure::WaitsFor;
+use crate::removals::Numbered;
+use crate::shared::StoreShared;
+
+/// Clusters being written at once ...
+const IN_FLIGHT: usize = 2;
+/// ... and if more of them are full: a device with two of them has one or none to work on when this
+/// thread is late with the next, which on a machine with few processors it often is.
+const IN_FLIGHT_MAX: usize = 4;
+/// How long buffers beyond [`IN_FLIGHT`] outlive their last use: a new one is a huge page that the
+/// system clears first, which at each lull of a busy writer costs it a tenth of its time.
+const KEPT_WIDE: Duration = Duration::from_secs(1);
+/// Longest time for the write of a cluster before the store counts as slow.
+const STALLED: Duration = Duration::from_secs(5);
+
+/// A cluster being written.
+#[derive(Debug)]
+pub(super) struct Cluster {
+    pub(super) number: u64,
+    pub(super) sequence: u64,
+    pub(super) segment: u32,
+    /// Where on the disk, and how much.
+    pub(super) range: Range<u64>,
+    pub(super) begun: MonoTime,
+    pub(super) records: Vec<Written>,
+    pub(super) removals: Vec<Numbered>,
+    /// Clusters that it says were given up.
+    pub(super) given_up: Vec<u64>,
+}
+
+/// All clusters being written, and what bounds them.
+#[derive(Debug)]
+pub(super) struct Flight {
+    store: Arc<StoreShared>,
+    clusters: Vec<Cluster>,
+    /// Buffers for clusters, reused.
+    buffers: Vec<AlignedBuf>,
+    /// When more clusters were last under way than there usually are.
+    wide_at: MonoTime,
+    pace: Option<TokenBucket>,
+    /// When it was last said what writing waits for.
+    said_at: MonoTime,
+}
+
+impl Flight {
+    /// For clusters that are written with at most `rate` bytes per second, if there is a rate.
+    pub(super) fn new(store: Arc<StoreShared>, rate: Option<u64>, now: MonoTime) -> Self {
+        let burst = u64::from(store.geometry.cluster_bytes) * 4;
+        Self {
+            store,
+            clusters: Vec::new(),
+            buffers: Vec::new(),
+            wide_at: now,
+            pace: rate.map(|rate| TokenBucket::new(rate, burst, now)),
+            said_at: now,
+        }
+    }
+
+    pub(super) const fn is_empty(&self) -> bool {
+        self.clusters.is_empty()
+    }
+
+    /// Returns whether another cluster may be under way; more are if it is `full`.
+    pub(super) const fn has_room(&self, full: bool) -> bool {
+        let most = if full { IN_FLIGHT_MAX } else { IN_FLIGHT };
+        self.clusters.len() < most
+    }
+
+    /// Number of the first cluster under way.
+    pub(super) fn first(&self) -> Option<u64> {
+        self.clusters.iter().map(|cluster| cluster.number).min()
+    }
+
+    /// Takes the bytes of a cluster out of the write rate, if it has them.
+    pub(super) fn may_spend(&mut self, bytes: u64, now: MonoTime) -> bool {
+        self.pace
+            .as_mut()
+            .is_none_or(|pace| pace.try_take(bytes, now))
+    }
+
+    /// A buffer for a cluster, with any contents.
+    pub(super) fn buffer(&mut self) -> AlignedBuf {
+        let bytes = self.store.geometry.cluster_bytes as usize;
+        let buf = self.buffers.pop();
+        let mut buf = buf.unwrap_or_else(|| AlignedBuf::huge(bytes));
+        let capacity = buf.capacity();
+        buf.set_len(capacity);
+        buf
+    }
+
+    /// The write of a cluster begins.
+    pub(super) fn begin(&mut self, cluster: Cluster) {
+        self.clusters.push(cluster);
+    }
+
+    /// The write of a cluster has ended. Returns the cluster.
+    pub(super) fn end(&mut self, number: u64, buf: Option<AlignedBuf>) -> Option<Cluster> {
+        if let Some(buf) = buf
+            && self.buffers.len() < IN_FLIGHT_MAX
+        {
+            self.buffers.push(buf);
+        }
+        let at = self.clusters.iter().position(|c| c.number == number)?;
+        Some(self.clusters.remove(at))
+    }
+
+    /// Notes how fast the store wrote a cluster.
+    pub(super) fn measure(&self, cluster: &Cluster, now: MonoTime) {
+        // A short write says more about latency.
+        let bytes = cluster.range.end - cluster.range.start;
+        if bytes * 2 < u64::from(self.store.geometry.cluster_bytes) {
+            return;
+        }
+        let speed = &self.store.write_speed;
+        let took = now.since(cluster.begun).as_nanos();
+        let now = crate::weight::speed(speed.load(Ordering::Relaxed), bytes, took);
+        speed.store(now, Ordering::Relaxed);
+    }
+
+    /// No further cluster begins now: notes the reason, and lets go of buffers that were not used for
+    /// a while.
+    pub(super) fn rest(&mut self, waits_for: WaitsFor, now: MonoTime) {
+        if self.clusters.len() > IN_FLIGHT {
+            self.wide_at = now;
+        } else if now.since(self.wide_at) > KEPT_WIDE {
+            self.buffers.truncate(IN_FLIGHT);
+        }
+        let passed = now.since(std::mem::replace(&mut self.said_at, now));
+        let counters = &self.store.counters;
+        self.store.pressure.say(waits_for, passed, counters);
+    }
+
+    /// A write that takes far too long makes the store slow.
+    pub(super) fn look_for_stalls(&self, now: MonoTime) {
+        let begun = self.clusters.iter().map(|c| c.begun).min();
+        if begun.is_some_and(|begun| now.since(begun) > STALLED) {
+            let disk = self.store.disk.describe();
+            self.store.condition.stalled(&disk, now);
+        }
+    }
+
+    /// Memory of the buffers, which are huge pages.
+    pub(super) fn memory_bytes(&self) -> usize {
+        const HUGE: usize = 2 << 20;
+        let cluster = (self.store.geometry.cluster_bytes as usize).next_multiple_of(HUGE);
+        (self.buffers.len() + self.clusters.len()) * cluster
+    }
+}
