@@ -10,7 +10,6 @@ use std::collections::VecDeque;
 use foxy_base::{KeyHash, rule};
 use foxy_format::{ChainLink, Entry, EntryKind, LogPosition};
 
-use super::Writer;
 use crate::recovery::{GivenUp, Judged};
 
 /// The chain of clusters of one store.
@@ -172,7 +171,7 @@ impl Chain {
 
     /// Returns whether another cluster would cover removals that no cluster so far covers: all of
     /// them, or (`some`) at least one.
-    fn is_due(&self, some: bool) -> bool {
+    pub(super) fn is_due(&self, some: bool) -> bool {
         let cluster = match some {
             true => self.removals.front(),
             false => self.removals.back(),
@@ -183,39 +182,5 @@ impl Chain {
     /// Clusters with removals are not durable or not covered.
     pub(super) fn is_open(&self) -> bool {
         !self.removals.is_empty()
-    }
-}
-
-impl Writer {
-    /// Covers removals where no other cluster does so soon: with one that is empty, once the log is
-    /// at rest, or when the removal log fills up.
-    pub(super) fn cover_step(&mut self) {
-        if !self.chain.is_open() || !self.trouble.may_write(self.now) {
-            return;
-        }
-        let pressed = self.store.removals.lock().is_pressed();
-        let at_rest = self.gather.is_empty() && self.flight.is_empty() && !self.io.is_dirty();
-        if pressed && self.io.is_dirty() {
-            self.io.want_flush();
-        }
-        let due = self.chain.is_due(pressed) && (pressed || at_rest);
-        if due && self.flight.has_room(true) {
-            let block = foxy_format::BLOCK;
-            if self.ensure_segment(block, self.chain.entry_count()) {
-                self.write_cluster(Vec::new(), &[]);
-            }
-        }
-    }
-
-    /// Notes what the next flush will make durable. After every reap.
-    pub(super) fn note_complete(&mut self) {
-        self.chain.note(self.flight.first(), self.io.next_flush());
-    }
-
-    /// A flush was carried out: removals that are covered now leave the removal log.
-    pub(super) fn chain_flushed(&mut self, number: u64) {
-        if self.chain.flushed(number) {
-            self.settle_removals();
-        }
     }
 }

@@ -21,13 +21,7 @@ impl Writer {
         let Some(cluster) = self.flight.end(number, buf) else {
             return;
         };
-        let all = self
-            .current
-            .iter_mut()
-            .chain(self.sealing.iter_mut().map(|s| &mut s.segment));
-        for segment in all.filter(|s| s.sequence == cluster.sequence) {
-            segment.writing -= 1;
-        }
+        self.log.cluster_ended(cluster.sequence);
         match result {
             Ok(()) => {
                 self.store.condition.wrote_well();
@@ -35,7 +29,7 @@ impl Writer {
                 let again = &self.reinserting;
                 self.objects
                     .commit_all(&cluster.records, |ticket| again.get(&ticket).copied());
-                self.chain.complete(&cluster.given_up);
+                self.log.chain_mut().complete(&cluster.given_up);
             }
             Err(error) => self.cluster_failed(cluster, error),
         }
@@ -46,7 +40,7 @@ impl Writer {
     pub(crate) fn settle_removals(&mut self) {
         let open = rule!(
             "removal log: an entry counts until its tombstone is covered",
-            self.chain.first_removal(),
+            self.log.chain().first_removal(),
             None
         );
         let waiting = [
@@ -72,7 +66,7 @@ impl Writer {
         let at = LogPosition::new(cluster.sequence, offset as u32);
         rule!(
             "chain: the number of a cluster that could not be written is given up",
-            self.chain.failed(cluster.number, at),
+            self.log.chain_mut().failed(cluster.number, at),
             ()
         );
         rule!(

@@ -4,7 +4,6 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::Writer;
-use super::segment::Sealing;
 use crate::Durable;
 
 impl Writer {
@@ -21,8 +20,8 @@ impl Writer {
             && self.io.in_flight() == 0
             && !self.io.is_dirty()
             && self.tickets.is_empty()
-            && !(self.chain.is_open() && self.store.takes_writes())
-            && self.sealing.is_empty()
+            && !(self.log.chain().is_open() && self.store.takes_writes())
+            && !self.log.is_sealing()
             && self.line.is_at_rest()
     }
 
@@ -48,7 +47,7 @@ impl Writer {
         let over = |writer: &Self| writer.engine.clock.mono().since(start) > at_most;
         let unfinished = |writer: &Self| {
             !writer.flight.is_empty()
-                || !writer.sealing.is_empty()
+                || writer.log.is_sealing()
                 || !writer.journal.is_idle(&writer.store)
         };
         while !ticket.is_done() || unfinished(self) {
@@ -58,11 +57,10 @@ impl Writer {
                 return false;
             }
         }
-        let Some(segment) = self.current.take().filter(|s| s.used_units > 0) else {
+        if !self.log.close() {
             return true;
-        };
-        self.sealing.push_back(Sealing::new(segment));
-        while !self.sealing.is_empty() {
+        }
+        while self.log.is_sealing() {
             self.turn();
             self.io.wait(Duration::from_millis(1));
             if over(self) {
@@ -71,7 +69,7 @@ impl Writer {
         }
         let durable = self.store.disk.flush().is_ok();
         if durable {
-            self.chain.summarised();
+            self.log.chain_mut().summarised();
             self.settle_removals();
         }
         durable && ticket.outcome() == Some(Durable::Yes)

@@ -13,6 +13,7 @@ use super::objects::Written;
 use crate::pressure::WaitsFor;
 use crate::removals::Numbered;
 use crate::shared::StoreShared;
+use crate::stats::add;
 
 /// Clusters being written at once ...
 const IN_FLIGHT: usize = 2;
@@ -33,11 +34,19 @@ pub(super) struct Cluster {
     pub(super) segment: u32,
     /// Where on the disk, and how much.
     pub(super) range: Range<u64>,
+    /// Bytes of it before the first record.
+    pub(super) table: usize,
     pub(super) begun: MonoTime,
     pub(super) records: Vec<Written>,
     pub(super) removals: Vec<Numbered>,
     /// Clusters that it says were given up.
     pub(super) given_up: Vec<u64>,
+}
+
+impl Cluster {
+    pub(super) const fn bytes(&self) -> u64 {
+        self.range.end - self.range.start
+    }
 }
 
 /// All clusters being written, and what bounds them.
@@ -102,6 +111,15 @@ impl Flight {
 
     /// The write of a cluster begins.
     pub(super) fn begin(&mut self, cluster: Cluster) {
+        let counters = &self.store.counters;
+        add(&counters.clusters, 1);
+        add(&counters.cluster_bytes, cluster.bytes());
+        add(&counters.table_bytes, cluster.table as u64);
+        add(&counters.records, cluster.records.len() as u64);
+        add(&counters.tombstones, cluster.removals.len() as u64);
+        if cluster.records.is_empty() {
+            add(&counters.tombstone_clusters, 1);
+        }
         self.clusters.push(cluster);
     }
 
@@ -119,7 +137,7 @@ impl Flight {
     /// Notes how fast the store wrote a cluster.
     pub(super) fn measure(&self, cluster: &Cluster, now: MonoTime) {
         // A short write says more about latency.
-        let bytes = cluster.range.end - cluster.range.start;
+        let bytes = cluster.bytes();
         if bytes * 2 < u64::from(self.store.geometry.cluster_bytes) {
             return;
         }

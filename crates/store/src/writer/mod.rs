@@ -11,17 +11,19 @@ mod join;
 mod journal;
 mod leave;
 mod line;
+mod log;
 mod objects;
 mod opening;
 mod quarantine;
+mod records;
 mod reinsert;
 mod reuse;
+mod seal;
 pub(crate) mod segment;
 mod superblocks;
 mod sync;
 mod trouble;
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -31,15 +33,14 @@ use foxy_disk::Disk;
 use foxy_format::{ENTRY_BYTES, LogPosition};
 use foxy_policy::RewriteBudget;
 
-use self::chain::Chain;
 use self::flight::Flight;
 use self::gather::Gather;
 use self::io::{Done, Io, Purpose};
 use self::line::Line;
+use self::log::Log;
 use self::objects::Objects;
 use self::opening::Opening;
 use self::reinsert::Reinserting;
-use self::segment::{OpenSegment, Sealing};
 use self::superblocks::Superblocks;
 use self::sync::{Reached, Tickets};
 use self::trouble::{Fault, Trouble};
@@ -89,9 +90,7 @@ pub struct Writer {
     superblocks: Superblocks,
     gather: Gather,
     flight: Flight,
-    chain: Chain,
-    current: Option<OpenSegment>,
-    sealing: VecDeque<Sealing>,
+    log: Log,
     line: Line,
     next_sequence: u64,
     reinserting: Reinserting,
@@ -158,9 +157,7 @@ impl Writer {
             superblocks: Superblocks::new(store.clone(), superblock, now),
             gather: Gather::new(options),
             flight: Flight::new(store.clone(), options.write_rate, now),
-            chain: Chain::new(chain),
-            current,
-            sealing: VecDeque::new(),
+            log: Log::new(store.clone(), current, chain),
             line: Line::new(&store.geometry, ready),
             next_sequence,
             reinserting: Reinserting::new(),
@@ -195,7 +192,7 @@ impl Writer {
         self.reuse_step();
         self.gather.expire(self.now);
         self.assemble_all();
-        self.seal_step();
+        self.log.seal_step(&mut self.io);
         self.tickets.step(self.reached(), &mut self.io);
         self.cover_step();
         self.tickets.periodic_flush(&mut self.io, self.now);
@@ -215,8 +212,11 @@ impl Writer {
         {
             match purpose {
                 Purpose::Cluster(number) => self.cluster_done(number, result, buf),
-                Purpose::Spill(sequence) => self.spill_done(sequence, &result),
-                Purpose::SealSlot(sequence) => self.slot_done(sequence, &result),
+                Purpose::Spill(sequence) => {
+                    let written = result.is_ok();
+                    self.log.spill_done(sequence, written, &mut self.io);
+                }
+                Purpose::SealSlot(sequence) => self.log.slot_done(sequence, result.is_ok()),
                 Purpose::OpenSlot(sequence) => self.mark_done(sequence, result),
                 Purpose::MarkCheck(sequence) => {
                     self.mark_checked(sequence, &result, buf.as_ref());
@@ -229,12 +229,18 @@ impl Writer {
                     self.journal_checked(write, &result, buf.as_ref());
                 }
                 Purpose::Flush(number) => match result {
-                    Ok(()) => self.chain_flushed(number),
+                    Ok(()) if self.log.chain_mut().flushed(number) => {
+                        // Removals that are covered now leave the removal log.
+                        self.settle_removals();
+                    }
+                    Ok(()) => {}
                     Err(error) => self.write_failed(&Fault::flush(error)),
                 },
             }
         }
-        self.note_complete();
+        let first = self.flight.first();
+        let next_flush = self.io.next_flush();
+        self.log.chain_mut().note(first, next_flush);
     }
 
     /// A store that takes no writes keeps no removals either. The others note that once; its own
@@ -299,7 +305,7 @@ impl Writer {
     fn reached(&self) -> Reached {
         Reached {
             left: self.gather.left(),
-            last: self.chain.last(),
+            last: self.log.chain().last(),
             first_in_flight: self.flight.first(),
         }
     }
@@ -315,12 +321,7 @@ impl Writer {
     /// Removals were lost: everything in the log so far is void after the next start. The one
     /// place where a turn waits for the disk; it follows a million removals not written.
     pub(crate) fn raise_floor(&mut self) {
-        let sequence = self
-            .current
-            .as_ref()
-            .map_or(self.next_sequence, |s| s.sequence);
-        let used = self.current.as_ref().map_or(0, |s| s.used_units);
-        let floor = LogPosition::new(sequence, used);
+        let floor = self.log.end(self.next_sequence);
         if let Err(error) = self.superblocks.set_floor(floor) {
             self.write_failed(&Fault::write(0, error));
         }
@@ -343,12 +344,7 @@ impl Writer {
 
     /// Memory held: cluster buffers (in huge pages), tables of segments, lines, recovery.
     fn memory_bytes(&self) -> usize {
-        let open = self
-            .current
-            .iter()
-            .chain(self.sealing.iter().map(|s| &s.segment));
-        let entries: usize =
-            open.map(|s| s.entries.capacity()).sum::<usize>() + self.line.entries();
+        let entries = self.log.entries() + self.line.entries();
         let slots = self.store.geometry.slot_bytes as usize;
         self.flight.memory_bytes()
             + entries * ENTRY_BYTES

@@ -8,7 +8,7 @@
 
 use foxy_base::rule;
 use foxy_disk::AlignedBuf;
-use foxy_format::{Entry, SLOT_HEADER_BYTES, SlotHeader, UNIT};
+use foxy_format::{Entry, SLOT_HEADER_BYTES, SlotHeader};
 
 use super::Writer;
 use super::io::Purpose;
@@ -75,10 +75,7 @@ impl Writer {
 
     fn begin_reuse(&mut self) {
         let geometry = self.store.geometry;
-        let half = self
-            .current
-            .as_ref()
-            .is_none_or(|s| s.used_units > geometry.segment_bytes / UNIT as u32 / 2);
+        let half = self.log.is_half_full();
         let loading = rule!(
             "reuse: it does not begin while the store is being loaded",
             self.opening.is_loading(),
@@ -113,7 +110,7 @@ impl Writer {
         let mut passed_over = Vec::new();
         for sequence in self.next_sequence..self.next_sequence + u64::from(geometry.segments) {
             let index = geometry.segment_of(sequence);
-            let in_use = self.current.as_ref().is_some_and(|s| s.index == index);
+            let in_use = self.log.is_open(index);
             let sound = rule!(
                 "reuse: segments in quarantine are passed over",
                 !self.store.condition.is_quarantined(index),

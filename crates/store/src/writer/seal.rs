@@ -1,0 +1,167 @@
+//! Sealing full segments.
+//!
+//! At seal: all clusters written, then a flush, then the summary slot. A crash before the slot is
+//! whole finds the segment by its clusters.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use foxy_base::rule;
+
+use super::io::{Io, Purpose};
+use super::segment::{OpenSegment, summary};
+use crate::shared::StoreShared;
+use crate::stats::add;
+
+/// A full segment on its way to being sealed.
+#[derive(Debug)]
+struct Sealing {
+    segment: OpenSegment,
+    stage: Stage,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Clusters are being written.
+    Writing,
+    /// The part of the summary that does not fit into the slot is being written.
+    Spilling,
+    /// Waits for this flush.
+    Flushing(u64),
+    /// The slot is being written.
+    Slot,
+    /// The slot is written (or given up: the clusters tell as well).
+    Done,
+}
+
+/// Full segments, oldest first.
+#[derive(Debug)]
+pub(super) struct Sealer {
+    store: Arc<StoreShared>,
+    all: VecDeque<Sealing>,
+}
+
+impl Sealer {
+    pub(super) const fn new(store: Arc<StoreShared>) -> Self {
+        Self {
+            store,
+            all: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Takes a segment that gets no more clusters.
+    pub(super) fn take(&mut self, segment: OpenSegment) {
+        self.all.push_back(Sealing {
+            segment,
+            stage: Stage::Writing,
+        });
+    }
+
+    /// Its segments.
+    pub(super) fn segments(&self) -> impl Iterator<Item = &OpenSegment> {
+        self.all.iter().map(|sealed| &sealed.segment)
+    }
+
+    /// The same, to be changed.
+    pub(super) fn segments_mut(&mut self) -> impl Iterator<Item = &mut OpenSegment> {
+        self.all.iter_mut().map(|sealed| &mut sealed.segment)
+    }
+
+    /// Takes every segment a step further, in order.
+    pub(super) fn step(&mut self, io: &mut Io) {
+        for sealed in &mut self.all {
+            sealed.step(&self.store, io);
+        }
+        self.drop_finished();
+    }
+
+    /// What the slot has no room for was written, or not: then the clusters tell what is in the
+    /// segment.
+    pub(super) fn spill_done(&mut self, sequence: u64, written: bool, io: &mut Io) {
+        let stage = if written {
+            Stage::Flushing(io.want_flush())
+        } else {
+            add(&self.store.counters.write_errors, 1);
+            Stage::Done
+        };
+        let mut all = self.all.iter_mut();
+        if let Some(sealed) = all.find(|s| s.segment.sequence == sequence) {
+            sealed.stage = stage;
+        }
+        self.drop_finished();
+    }
+
+    /// A summary slot was written, or not: then the clusters tell what is in the segment.
+    pub(super) fn slot_done(&mut self, sequence: u64, written: bool) {
+        if !written {
+            add(&self.store.counters.write_errors, 1);
+        }
+        let all = self.all.iter_mut();
+        for sealed in all.filter(|s| s.segment.sequence == sequence) {
+            sealed.stage = Stage::Done;
+        }
+        self.drop_finished();
+    }
+
+    fn drop_finished(&mut self) {
+        while self.all.pop_front_if(|s| s.stage == Stage::Done).is_some() {}
+    }
+}
+
+impl Sealing {
+    fn step(&mut self, store: &StoreShared, io: &mut Io) {
+        let written = rule!(
+            "seal: the summary waits until all clusters are written",
+            self.segment.writing == 0,
+            true
+        );
+        if self.stage == Stage::Writing && written {
+            self.stage = self.spill(store, io);
+        }
+        if let Stage::Flushing(number) = self.stage {
+            match rule!(
+                "seal: the summary is written after the flush",
+                io.flushed(number),
+                Some(true)
+            ) {
+                Some(true) => self.stage = self.write_slot(store, io),
+                // The clusters may be gone: the slot must not vouch for them.
+                Some(false) => {
+                    self.stage = rule!(
+                        "seal: no summary vouches for clusters whose flush failed",
+                        Stage::Done,
+                        self.write_slot(store, io)
+                    );
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Writes what the slot has no room for, before the flush that the slot waits for.
+    fn spill(&self, store: &StoreShared, io: &mut Io) -> Stage {
+        let summary = summary(&store.geometry, store.uuid, &self.segment, false);
+        let Some((at, buf)) = summary.spill else {
+            return Stage::Flushing(io.want_flush());
+        };
+        let len = buf.len();
+        add(&store.counters.meta_bytes, len as u64);
+        io.write(Purpose::Spill(self.segment.sequence), at, len, buf);
+        Stage::Spilling
+    }
+
+    fn write_slot(&self, store: &StoreShared, io: &mut Io) -> Stage {
+        let (geometry, segment) = (&store.geometry, &self.segment);
+        let buf = summary(geometry, store.uuid, segment, false).slot;
+        let len = buf.len();
+        add(&store.counters.meta_bytes, len as u64);
+        add(&store.counters.sealed, 1);
+        let purpose = Purpose::SealSlot(segment.sequence);
+        io.write(purpose, geometry.slot_at(segment.index), len, buf);
+        Stage::Slot
+    }
+}
