@@ -113,7 +113,7 @@ impl Writer {
         if self.log.has_room(need, entries) {
             return true;
         }
-        let Some((index, sequence)) = self.line.take_ready() else {
+        let Some((index, sequence)) = self.reuse.take_ready() else {
             return false;
         };
         self.log.go_on(index, sequence);
@@ -129,10 +129,7 @@ impl Writer {
             .log
             .append(removals, chosen, objects, &mut buf, self.now);
         let Some(cluster) = made else { return };
-        let again = &self.reinserting;
-        let all = cluster.records.iter();
-        let new = all.filter(|w| !again.contains_key(&w.ticket));
-        self.rewrites.earn(new.map(|w| u64::from(w.bytes)).sum());
+        self.reuse.reinserter_mut().earn(&cluster.records);
         let (at, len) = (cluster.range.start, cluster.bytes() as usize);
         let purpose = Purpose::Cluster(cluster.number);
         self.io.write(purpose, at, len, buf);

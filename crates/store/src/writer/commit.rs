@@ -26,9 +26,9 @@ impl Writer {
             Ok(()) => {
                 self.store.condition.wrote_well();
                 self.flight.measure(&cluster, self.now);
-                let again = &self.reinserting;
+                let again = self.reuse.reinserter();
                 self.objects
-                    .commit_all(&cluster.records, |ticket| again.get(&ticket).copied());
+                    .commit_all(&cluster.records, |ticket| again.replaces(ticket));
                 self.log.chain_mut().complete(&cluster.given_up);
             }
             Err(error) => self.cluster_failed(cluster, error),

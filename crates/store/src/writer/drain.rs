@@ -22,7 +22,7 @@ impl Writer {
             && self.tickets.is_empty()
             && !(self.log.chain().is_open() && self.store.takes_writes())
             && !self.log.is_sealing()
-            && self.line.is_at_rest()
+            && self.reuse.is_at_rest()
     }
 
     /// Writes everything that waits, makes it durable and writes the summary of the open segment,

@@ -201,7 +201,7 @@ impl Writer {
     /// The geometry with as many segments as the disk has room for.
     fn grown(&self) -> Result<Geometry, GrowError> {
         let (geometry, bytes) = (self.store.geometry, self.store.disk.len());
-        let grown = geometry.grow(bytes, self.next_sequence);
+        let grown = geometry.grow(bytes, self.reuse.next_sequence());
         grown.map_err(|problem| match problem {
             FormatError::Invalid("number of growths") => {
                 GrowError::TooOften(foxy_format::GROWTHS_MAX)

@@ -100,7 +100,7 @@ impl Preparing {
 /// Those in preparation, oldest first, and how many there should be.
 #[derive(Debug)]
 pub(super) struct Line {
-    pub(super) all: VecDeque<Preparing>,
+    all: VecDeque<Preparing>,
     ahead: u32,
     most: u32,
     calm: u32,
@@ -127,6 +127,28 @@ impl Line {
         } else {
             self.ahead as usize - 1
         }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// The one that began last.
+    pub(super) fn newest(&self) -> Option<&Preparing> {
+        self.all.back()
+    }
+
+    pub(super) fn push(&mut self, next: Preparing) {
+        self.all.push_back(next);
+    }
+
+    /// Lends all of them, in sequence, until [`Line::give_back`].
+    pub(super) fn lend(&mut self) -> VecDeque<Preparing> {
+        std::mem::take(&mut self.all)
+    }
+
+    pub(super) fn give_back(&mut self, all: VecDeque<Preparing>) {
+        self.all = all;
     }
 
     /// Takes the first one if it is ready. Otherwise it is urgent, and more are wanted at a time.
@@ -198,8 +220,7 @@ mod tests {
     }
 
     fn ready(line: &mut Line, sequence: u64) {
-        line.all
-            .push_back(Preparing::new(sequence as u32, sequence, Stage::Ready));
+        line.push(Preparing::new(sequence as u32, sequence, Stage::Ready));
     }
 
     #[test]

@@ -31,16 +31,14 @@ use std::time::Duration;
 use foxy_base::{MonoTime, rule};
 use foxy_disk::Disk;
 use foxy_format::{ENTRY_BYTES, LogPosition};
-use foxy_policy::RewriteBudget;
 
 use self::flight::Flight;
 use self::gather::Gather;
 use self::io::{Done, Io, Purpose};
-use self::line::Line;
 use self::log::Log;
 use self::objects::Objects;
 use self::opening::Opening;
-use self::reinsert::Reinserting;
+use self::reuse::{Found, May, Reuse};
 use self::superblocks::Superblocks;
 use self::sync::{Reached, Tickets};
 use self::trouble::{Fault, Trouble};
@@ -91,12 +89,7 @@ pub struct Writer {
     gather: Gather,
     flight: Flight,
     log: Log,
-    line: Line,
-    next_sequence: u64,
-    reinserting: Reinserting,
-    rewrites: RewriteBudget,
-    /// A table could not be read: reuse has to search the index instead.
-    tables_damaged: bool,
+    reuse: Reuse,
     tickets: Tickets,
     opening: Opening,
     journal: Journal,
@@ -117,11 +110,6 @@ impl Drop for Writer {
             self.store.condition.abandoned(&disk);
         }
     }
-}
-
-/// Bytes that may come back from one victim: it must leave room, or reuse would gain nothing.
-fn reinsert_max(store: &StoreShared) -> u64 {
-    u64::from(store.geometry.segment_bytes) * 6 / 10
 }
 
 impl Writer {
@@ -150,6 +138,11 @@ impl Writer {
             journal,
             tables_damaged,
         } = crate::recovery::open(engine, disk, options, grows)?;
+        let found = Found {
+            ready,
+            next_sequence,
+            tables_damaged,
+        };
         Ok(Self {
             engine: engine.clone(),
             io: Io::new(store.clone(), queue, now),
@@ -158,11 +151,7 @@ impl Writer {
             gather: Gather::new(options),
             flight: Flight::new(store.clone(), options.write_rate, now),
             log: Log::new(store.clone(), current, chain),
-            line: Line::new(&store.geometry, ready),
-            next_sequence,
-            reinserting: Reinserting::new(),
-            rewrites: RewriteBudget::new(options.reinsert_percent, reinsert_max(&store)),
-            tables_damaged,
+            reuse: Reuse::new(store.clone(), found, options.reinsert_percent),
             tickets: Tickets::new(store.clone(), options.sync_interval),
             opening: Opening::new(options.clone(), loader),
             journal,
@@ -217,12 +206,24 @@ impl Writer {
                     self.log.spill_done(sequence, written, &mut self.io);
                 }
                 Purpose::SealSlot(sequence) => self.log.slot_done(sequence, result.is_ok()),
-                Purpose::OpenSlot(sequence) => self.mark_done(sequence, result),
-                Purpose::MarkCheck(sequence) => {
-                    self.mark_checked(sequence, &result, buf.as_ref());
+                Purpose::OpenSlot(sequence) => {
+                    let done = self.reuse.mark_done(sequence, result, &mut self.io);
+                    self.unless_failed(done);
                 }
-                Purpose::VictimSlot(sequence) => self.victim_slot_done(sequence, &result, buf),
-                Purpose::VictimPart(sequence) => self.victim_part_done(sequence, &result, buf),
+                Purpose::MarkCheck(sequence) => {
+                    let found = buf.filter(|_| result.is_ok());
+                    let done = self.reuse.mark_checked(sequence, found.as_ref());
+                    self.unless_failed(done);
+                }
+                Purpose::VictimSlot(sequence) => {
+                    let slot = buf.filter(|_| result.is_ok());
+                    self.reuse.victim_slot_done(sequence, slot, &self.objects);
+                }
+                Purpose::VictimPart(sequence) => {
+                    let part = buf.filter(|_| result.is_ok());
+                    self.reuse.victim_part_done(sequence, part, &self.objects);
+                    self.reuse.hand_over(&mut self.gather, self.now);
+                }
                 Purpose::Load(piece) => self.opening.piece_done(piece, &result, buf),
                 Purpose::Journal(write) => self.journal_done(write, result),
                 Purpose::JournalCheck(write) => {
@@ -241,6 +242,27 @@ impl Writer {
         let first = self.flight.first();
         let next_flush = self.io.next_flush();
         self.log.chain_mut().note(first, next_flush);
+    }
+
+    fn unless_failed(&mut self, done: Result<(), Fault>) {
+        if let Err(fault) = done {
+            self.write_failed(&fault);
+        }
+    }
+
+    fn reuse_step(&mut self) {
+        let mark = self.trouble.may_write(self.now);
+        let loading = rule!(
+            "reuse: it does not begin while the store is being loaded",
+            self.opening.is_loading(),
+            false
+        );
+        let may = May {
+            begin: !loading && mark,
+            mark,
+        };
+        self.reuse.step(may, &self.log, &mut self.io, &self.objects);
+        self.reuse.hand_over(&mut self.gather, self.now);
     }
 
     /// A store that takes no writes keeps no removals either. The others note that once; its own
@@ -321,7 +343,7 @@ impl Writer {
     /// Removals were lost: everything in the log so far is void after the next start. The one
     /// place where a turn waits for the disk; it follows a million removals not written.
     pub(crate) fn raise_floor(&mut self) {
-        let floor = self.log.end(self.next_sequence);
+        let floor = self.log.end(self.reuse.next_sequence());
         if let Err(error) = self.superblocks.set_floor(floor) {
             self.write_failed(&Fault::write(0, error));
         }
@@ -344,7 +366,7 @@ impl Writer {
 
     /// Memory held: cluster buffers (in huge pages), tables of segments, lines, recovery.
     fn memory_bytes(&self) -> usize {
-        let entries = self.log.entries() + self.line.entries();
+        let entries = self.log.entries() + self.reuse.entries();
         let slots = self.store.geometry.slot_bytes as usize;
         self.flight.memory_bytes()
             + entries * ENTRY_BYTES
@@ -355,7 +377,7 @@ impl Writer {
 
     fn next_turn(&mut self) -> Turn {
         let loading = self.opening.is_busy();
-        let dropping = self.line.is_dropping();
+        let dropping = self.reuse.is_dropping();
         let due = [
             self.gather.next_due(),
             self.tickets.next_due(&self.io),

@@ -1,23 +1,31 @@
 //! Reinsertion: records of the victim that were used since they were written are written again,
 //! within a budget, the most used and smallest first.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::io::{Io, Purpose};
+use super::objects::{Objects, Written};
+use crate::Object;
+use crate::inbox::Item;
+use crate::object::good_size;
+use crate::shared::StoreShared;
+use crate::stats::add;
 use foxy_base::{KeyHash, rule};
 use foxy_disk::AlignedBuf;
 use foxy_format::{Entry, EntryKind, UNIT, parse_record};
 use foxy_index::Address;
-use std::sync::Arc;
-
-use super::Writer;
-use super::io::Purpose;
-use crate::Object;
-use crate::inbox::Item;
-use crate::object::good_size;
-use crate::stats::add;
+use foxy_policy::RewriteBudget;
 
 /// Longest read of the victim.
 const PART_MAX: u32 = (1 << 20) / UNIT as u32;
 /// Unwanted bytes that are read rather than split a read.
 const GAP_MAX: u32 = (64 << 10) / UNIT as u32;
+
+/// Bytes that may come back from one victim: it must leave room, or reuse would gain nothing.
+fn bytes_max(store: &StoreShared) -> u64 {
+    u64::from(store.geometry.segment_bytes) * 6 / 10
+}
 
 /// Work on one victim.
 #[derive(Debug, Default)]
@@ -27,7 +35,7 @@ pub(super) struct Reinsertion {
     sequence: u64,
     /// Chosen records, in order of place, still to be read.
     chosen: Vec<Entry>,
-    /// Those of them that somebody is reading: see [`Writer::held`].
+    /// Those of them that somebody is reading: see [`Reinserter::held`].
     held: Vec<Entry>,
     /// The part being read: chosen records in it, its first unit in the segment.
     reading: Option<(Vec<Entry>, u32)>,
@@ -41,6 +49,12 @@ impl Reinsertion {
         self.chosen.is_empty() && self.reading.is_none()
     }
 
+    /// Returns whether another record may be read: records that are read faster than they are
+    /// written would find no room among the pending objects.
+    fn may_go_on(&self, objects: &Objects) -> bool {
+        self.outstanding.is_empty() || objects.has_room_for_reinsertion()
+    }
+
     /// Gives up what nobody depends on, since writing waits for this segment; returns how much.
     fn hurry(&mut self) -> u64 {
         let before = self.chosen.len();
@@ -49,22 +63,61 @@ impl Reinsertion {
     }
 }
 
-impl Writer {
+/// Records that are written again: which, how many, and what each of them replaces.
+#[derive(Debug)]
+pub(super) struct Reinserter {
+    store: Arc<StoreShared>,
+    budget: RewriteBudget,
+    /// Tickets of reinserted objects that wait, with the entry each of them replaces.
+    waiting: HashMap<u64, (KeyHash, Address)>,
+    /// Their items that are not in the gatherer yet.
+    items: Vec<Item>,
+}
+
+impl Reinserter {
+    /// May write `percent` of the bytes again that are written new.
+    pub(super) fn new(store: Arc<StoreShared>, percent: u32) -> Self {
+        Self {
+            budget: RewriteBudget::new(percent, bytes_max(&store)),
+            store,
+            waiting: HashMap::new(),
+            items: Vec::new(),
+        }
+    }
+
+    /// The entry that the record with this ticket takes the place of.
+    pub(super) fn replaces(&self, ticket: u64) -> Option<(KeyHash, Address)> {
+        self.waiting.get(&ticket).copied()
+    }
+
+    /// These records were written. The new ones of them add to the budget.
+    pub(super) fn earn(&mut self, records: &[Written]) {
+        let waiting = &self.waiting;
+        let new = records.iter().filter(|w| !waiting.contains_key(&w.ticket));
+        self.budget.earn(new.map(|w| u64::from(w.bytes)).sum());
+    }
+
+    /// Items for the gatherer, in order.
+    pub(super) fn take_items(&mut self) -> impl Iterator<Item = Item> {
+        self.items.drain(..)
+    }
+
     /// Chooses what of the victim is worth writing again.
-    pub(super) fn reinsert_begin(
+    pub(super) fn begin(
         &mut self,
         index: u32,
         sequence: u64,
         victim: &[Entry],
+        objects: &Objects,
     ) -> Reinsertion {
-        self.reinserting
-            .retain(|ticket, (hash, _)| self.objects.waits(*hash, *ticket));
-        let held = self.held(index, victim);
+        self.waiting
+            .retain(|ticket, (hash, _)| objects.waits(*hash, *ticket));
+        let held = self.held(index, victim, objects);
         let mut chosen = held.clone();
         let mut used: Vec<(u8, Entry)> = victim
             .iter()
             .filter(|e| e.is_record() && !chosen.contains(e))
-            .filter_map(|entry| Some((self.uses(index, entry)?, *entry)))
+            .filter_map(|entry| Some((self.uses(index, entry, objects)?, *entry)))
             .filter(|(uses, _)| *uses > 0)
             .collect();
         used.sort_by_key(|(uses, entry)| {
@@ -74,7 +127,7 @@ impl Writer {
                 entry.offset_units,
             )
         });
-        let mut budget = self.rewrites.bytes() / UNIT;
+        let mut budget = self.budget.bytes() / UNIT;
         for (_, entry) in used {
             if u64::from(entry.len_units) > budget {
                 add(&self.store.counters.reinsert_over_budget, 1);
@@ -99,65 +152,65 @@ impl Writer {
 
     /// Returns the records that readers still need. They do not count against the budget, since
     /// nobody else may have these bytes.
-    fn held(&self, index: u32, victim: &[Entry]) -> Vec<Entry> {
+    fn held(&self, index: u32, victim: &[Entry], objects: &Objects) -> Vec<Entry> {
         let is_fragment = |e: &&Entry| e.kind == EntryKind::Fragment;
         if !victim.iter().any(|e| is_fragment(&e)) {
             return Vec::new();
         }
-        let held = self.objects.held_fragments();
+        let held = objects.held_fragments();
         let fragments = victim.iter().filter(is_fragment);
         fragments
-            .filter(|e| held.contains(&e.hash) && self.uses(index, e).is_some())
+            .filter(|e| held.contains(&e.hash) && self.uses(index, e, objects).is_some())
             .copied()
             .collect()
     }
 
     /// How often a record was used since it was written, if it is still the one.
-    fn uses(&self, index: u32, entry: &Entry) -> Option<u8> {
+    fn uses(&self, index: u32, entry: &Entry, objects: &Objects) -> Option<u8> {
         let spot = self.store.spot(index, entry.offset_units)?;
-        self.objects.uses(spot, entry.hash)
+        objects.uses(spot, entry.hash)
     }
 
     /// Goes on; true when everything is written again. In a `hurry`, when writing waits for the
     /// victim: when all that somebody is reading was read here. It is written later, and until then it
     /// is served from memory.
-    pub(super) fn reinsert_step(&mut self, work: &mut Reinsertion, hurry: bool) -> bool {
+    pub(super) fn step(
+        &mut self,
+        work: &mut Reinsertion,
+        hurry: bool,
+        io: &mut Io,
+        objects: &Objects,
+    ) -> bool {
         if hurry {
             add(&self.store.counters.reinsert_cut_short, work.hurry());
         }
         while work.reading.is_none()
             && !work.chosen.is_empty()
-            && (hurry || self.has_room_for(work))
+            && (hurry || work.may_go_on(objects))
         {
-            if !self.reinsert_from_memory(work) {
-                self.read_part(work);
+            if !self.reinsert_from_memory(work, objects) {
+                self.read_part(work, io);
             }
         }
         work.outstanding
-            .retain(|(hash, ticket)| self.objects.waits(*hash, *ticket));
+            .retain(|(hash, ticket)| objects.waits(*hash, *ticket));
         work.is_read() && (hurry || work.outstanding.is_empty())
     }
 
-    /// Returns whether another record may be read: records that are read faster than they are
-    /// written would find no room among the pending objects.
-    fn has_room_for(&self, work: &Reinsertion) -> bool {
-        work.outstanding.is_empty() || self.objects.has_room_for_reinsertion()
-    }
-
     /// The next record, if the RAM tier has the same version: no read then.
-    fn reinsert_from_memory(&mut self, work: &mut Reinsertion) -> bool {
+    fn reinsert_from_memory(&mut self, work: &mut Reinsertion, objects: &Objects) -> bool {
         let Some(entry) = work.chosen.last().copied() else {
             return false;
         };
-        let Some(object) = self.objects.in_ram(entry.hash) else {
+        let Some(object) = objects.in_ram(entry.hash) else {
             return false;
         };
         work.chosen.pop();
-        self.reinsert(work, &entry, object);
+        self.reinsert(work, &entry, object, objects);
         true
     }
 
-    fn read_part(&mut self, work: &mut Reinsertion) {
+    fn read_part(&self, work: &mut Reinsertion, io: &mut Io) {
         let Some(first) = work.chosen.pop() else {
             return;
         };
@@ -175,7 +228,7 @@ impl Writer {
             .next_multiple_of(blocks)
             .min(self.store.geometry.segment_bytes / UNIT as u32);
         let at = self.store.geometry.segment_at(work.index) + u64::from(start) * UNIT;
-        self.io.read(
+        io.read(
             Purpose::VictimPart(work.sequence),
             at,
             (u64::from(end - start) * UNIT) as usize,
@@ -184,33 +237,27 @@ impl Writer {
     }
 
     /// A part of the victim was read.
-    pub(super) fn victim_part_done(
+    pub(super) fn part_done(
         &mut self,
-        sequence: u64,
-        result: &std::io::Result<()>,
+        work: &mut Reinsertion,
         buf: Option<AlignedBuf>,
+        objects: &Objects,
     ) {
-        let Some(next) = self.line.find(sequence) else {
+        let Some((part, start)) = work.reading.take() else {
             return;
         };
-        let mut work = std::mem::take(&mut next.work);
-        if let Some((part, start)) = work.reading.take() {
-            match (result, buf) {
-                (Ok(()), Some(buf)) => self.reinsert_part(&mut work, &part, start, buf),
-                _ => add(&self.store.counters.read_errors, 1),
-            }
-        }
-        if let Some(next) = self.line.find(sequence) {
-            next.work = work;
+        match buf {
+            Some(buf) => self.reinsert_part(work, &(part, start), buf, objects),
+            None => add(&self.store.counters.read_errors, 1),
         }
     }
 
     fn reinsert_part(
         &mut self,
         work: &mut Reinsertion,
-        part: &[Entry],
-        start: u32,
+        (part, start): &(Vec<Entry>, u32),
         buf: AlignedBuf,
+        objects: &Objects,
     ) {
         let bytes = buf.into_bytes();
         for entry in part {
@@ -233,40 +280,36 @@ impl Writer {
             let owned = bytes::Bytes::copy_from_slice(record);
             let object = Object::from_record(&head, &layout, &owned, good_size(owned.len()));
             if let Some(object) = object.filter(|_| right) {
-                self.reinsert(work, entry, Arc::new(object));
+                self.reinsert(work, entry, Arc::new(object), objects);
             }
         }
     }
 
     /// Sends a record of the victim to disk again, if it is still what its key holds.
-    fn reinsert(&mut self, work: &mut Reinsertion, entry: &Entry, object: Arc<Object>) {
+    fn reinsert(
+        &mut self,
+        work: &mut Reinsertion,
+        entry: &Entry,
+        object: Arc<Object>,
+        objects: &Objects,
+    ) {
         let Some(spot) = self.store.spot(work.index, entry.offset_units) else {
             return;
         };
         let (group, bytes) = (object.group(), object.record_bytes() as u32);
         let held = work.held.contains(entry);
-        let spend = |bytes| self.rewrites.spend(bytes);
-        let waits = self.objects.wait_again(entry, spot, object, held, spend);
+        let spend = |bytes| self.budget.spend(bytes);
+        let waits = objects.wait_again(entry, spot, object, held, spend);
         let Some(ticket) = waits else { return };
-        self.reinserting.insert(ticket, (entry.hash, spot.address));
+        self.waiting.insert(ticket, (entry.hash, spot.address));
         work.outstanding.push((entry.hash, ticket));
-        let item = Item {
+        self.items.push(Item {
             hash: entry.hash,
             ticket,
             group,
             bytes,
-        };
-        // The buffers would group it anew, but the next segments are waited for: then it keeps the
-        // neighbours that it was first written with.
-        if self.line.is_pressed() {
-            self.gather.item_in_line(item, self.now);
-        } else {
-            self.gather.item(item, self.now);
-        }
+        });
         add(&self.store.counters.reinserted, 1);
         add(&self.store.counters.reinserted_bytes, u64::from(bytes));
     }
 }
-
-/// Tickets of reinserted objects that wait, with the entry each of them replaces.
-pub(super) type Reinserting = std::collections::HashMap<u64, (KeyHash, Address)>;

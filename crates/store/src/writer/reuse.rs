@@ -6,58 +6,173 @@
 //! afterwards a restart rejects the old life. Several segments may be on their way at once: each
 //! keeps this order, they choose, are marked and dropped in sequence, and their marks share flushes.
 
-use foxy_base::rule;
+use std::io;
+use std::sync::Arc;
+
+use foxy_base::{MonoTime, rule};
 use foxy_disk::AlignedBuf;
 use foxy_format::{Entry, SLOT_HEADER_BYTES, SlotHeader};
 
-use super::Writer;
-use super::io::Purpose;
-use super::line::{Preparing, Stage};
-use super::reinsert::Reinsertion;
+use super::gather::Gather;
+use super::io::{Io, Purpose};
+use super::line::{Line, Preparing, Stage};
+use super::log::Log;
+use super::objects::Objects;
+use super::reinsert::{Reinserter, Reinsertion};
 use super::segment::{OpenSegment, summary};
 use super::trouble::Fault;
 use crate::recovery::{scan_segment, summary_entries};
+use crate::shared::StoreShared;
 use crate::stats::add;
 
 /// Index entries dropped by one turn.
 const DROP_STEP: usize = 4096;
 
-impl Writer {
-    /// Takes the preparation of the next segments a step further.
-    pub(super) fn reuse_step(&mut self) {
-        self.begin_reuse();
-        let mut all = std::mem::take(&mut self.line.all);
-        let (mut marked, mut ready) = (true, true);
-        for next in &mut all {
-            self.prepare(next, marked, ready);
-            marked &= next.is_marked();
-            ready &= next.stage == Stage::Ready;
+/// Where the line stands when a store was opened.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found {
+    /// A segment that is marked for its next life already: index and sequence.
+    pub(super) ready: Option<(u32, u64)>,
+    pub(super) next_sequence: u64,
+    /// A table could not be read.
+    pub(super) tables_damaged: bool,
+}
+
+/// The part of a step that is allowed now.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct May {
+    /// To begin with another segment.
+    pub(super) begin: bool,
+    /// To mark slots.
+    pub(super) mark: bool,
+}
+
+/// The progress of those before one in the line.
+#[derive(Clone, Copy)]
+struct Before {
+    marked: bool,
+    ready: bool,
+}
+
+/// The next segments, on their way to being overwritten.
+#[derive(Debug)]
+pub(super) struct Reuse {
+    store: Arc<StoreShared>,
+    line: Line,
+    next_sequence: u64,
+    /// A table could not be read: the index has to be searched instead.
+    tables_damaged: bool,
+    reinserter: Reinserter,
+}
+
+impl Reuse {
+    /// Goes on after an opening. `percent`: see [`Reinserter::new`].
+    pub(super) fn new(store: Arc<StoreShared>, found: Found, percent: u32) -> Self {
+        Self {
+            line: Line::new(&store.geometry, found.ready),
+            next_sequence: found.next_sequence,
+            tables_damaged: found.tables_damaged,
+            reinserter: Reinserter::new(store.clone(), percent),
+            store,
         }
-        self.line.all = all;
     }
 
-    /// Takes one a step further. Marks and drops come in sequence: those before it have to be
-    /// `marked`, or `ready`, first.
-    fn prepare(&mut self, next: &mut Preparing, marked: bool, ready: bool) {
-        let hurry = self.line.is_urgent();
-        if next.stage == Stage::Reinserting && self.reinsert_step(&mut next.work, hurry) {
-            next.work = Reinsertion::default();
-            next.stage = Stage::Unmarked;
+    /// The life that the next segment begins.
+    pub(super) const fn next_sequence(&self) -> u64 {
+        self.next_sequence
+    }
+
+    /// See [`Line::take_ready`].
+    pub(super) fn take_ready(&mut self) -> Option<(u32, u64)> {
+        self.line.take_ready()
+    }
+
+    /// Another turn has something to do.
+    pub(super) fn is_dropping(&self) -> bool {
+        self.line.is_dropping()
+    }
+
+    /// Nothing goes on unless something happens.
+    pub(super) fn is_at_rest(&self) -> bool {
+        self.line.is_at_rest()
+    }
+
+    /// Room in the victims' tables.
+    pub(super) fn entries(&self) -> usize {
+        self.line.entries()
+    }
+
+    pub(super) const fn reinserter(&self) -> &Reinserter {
+        &self.reinserter
+    }
+
+    pub(super) const fn reinserter_mut(&mut self) -> &mut Reinserter {
+        &mut self.reinserter
+    }
+
+    /// Hands what is written again to the gatherer.
+    pub(super) fn hand_over(&mut self, gather: &mut Gather, now: MonoTime) {
+        for item in self.reinserter.take_items() {
+            // The buffers would group it anew, but the next segments are waited for: then it keeps
+            // the neighbours that it was first written with.
+            if self.line.is_pressed() {
+                gather.item_in_line(item, now);
+            } else {
+                gather.item(item, now);
+            }
         }
+    }
+
+    /// Takes the preparation of the next segments a step further.
+    pub(super) fn step(&mut self, may: May, log: &Log, io: &mut Io, objects: &Objects) {
+        if may.begin
+            && let Some(next) = self.begin(log, io)
+        {
+            let at_once = rule!(
+                "reuse: what lay in a segment that is passed over is forgotten with the next mark",
+                Vec::new(),
+                next.passed_over.clone()
+            );
+            self.forget_passed_over(at_once, objects);
+            self.line.push(next);
+        }
+        let mut all = self.line.lend();
+        let mut before = Before {
+            marked: true,
+            ready: true,
+        };
+        let hurry = self.line.is_urgent();
+        for next in &mut all {
+            if next.stage == Stage::Reinserting
+                && self.reinserter.step(&mut next.work, hurry, io, objects)
+            {
+                next.work = Reinsertion::default();
+                next.stage = Stage::Unmarked;
+            }
+            if next.stage != Stage::Unmarked || may.mark {
+                self.prepare(next, before, io, objects);
+            }
+            before.marked &= next.is_marked();
+            before.ready &= next.stage == Stage::Ready;
+        }
+        self.line.give_back(all);
+    }
+
+    /// Takes one a step further. Marks and drops come in sequence.
+    fn prepare(&mut self, next: &mut Preparing, before: Before, io: &mut Io, objects: &Objects) {
         match next.stage {
             Stage::Unmarked
-                if rule!("reuse: slots are marked in sequence", marked, true)
-                    && self.trouble.may_write(self.now) =>
+                if rule!("reuse: slots are marked in sequence", before.marked, true) =>
             {
-                self.mark(next);
+                self.mark(next, io);
             }
             Stage::Flushing(number) => match rule!(
                 "reuse: entries are dropped after the flush of the mark",
-                self.io.flushed(number),
+                io.flushed(number),
                 Some(true)
             ) {
                 None => {}
-                Some(true) => self.check_mark(next),
+                Some(true) => self.check_mark(next, io),
                 // Not durable: the mark has to be made again, later.
                 Some(false) => rule!(
                     "reuse: a mark whose flush failed is made again",
@@ -65,52 +180,46 @@ impl Writer {
                     next.stage = Stage::Dropping(self.store.life(next.index))
                 ),
             },
-            Stage::Marked if rule!("reuse: entries are dropped in sequence", ready, true) => {
+            Stage::Marked
+                if rule!("reuse: entries are dropped in sequence", before.ready, true) =>
+            {
                 next.stage = Stage::Dropping(self.store.life(next.index));
             }
-            Stage::Dropping(old) => self.drop_entries(next, old),
+            Stage::Dropping(old) => self.drop_entries(next, old, objects),
             _ => {}
         }
     }
 
-    fn begin_reuse(&mut self) {
+    /// Begins with another segment, if the line is short for this log.
+    fn begin(&mut self, log: &Log, io: &mut Io) -> Option<Preparing> {
         let geometry = self.store.geometry;
-        let half = self.log.is_half_full();
-        let loading = rule!(
-            "reuse: it does not begin while the store is being loaded",
-            self.opening.is_loading(),
-            false
-        );
-        let blocked = loading || !self.trouble.may_write(self.now);
-        if blocked || self.line.all.len() >= self.line.wanted(half) {
-            return;
+        if self.line.len() >= self.line.wanted(log.is_half_full()) {
+            return None;
         }
         // The budget for writing again is given out in sequence.
-        if !self.line.all.back().is_none_or(Preparing::has_chosen) {
-            return;
+        if !self.line.newest().is_none_or(Preparing::has_chosen) {
+            return None;
         }
-        let Some(mut next) = self.next_in_line() else {
-            return;
-        };
+        let mut next = self.next_in_line(log)?;
         if self.store.life(next.index) == 0 {
             next.stage = Stage::Unmarked;
         } else {
             let at = geometry.slot_at(next.index);
             let purpose = Purpose::VictimSlot(next.sequence);
-            self.io.read(purpose, at, geometry.slot_bytes as usize);
+            io.read(purpose, at, geometry.slot_bytes as usize);
         }
-        self.line.all.push_back(next);
+        Some(next)
     }
 
     /// The segment whose turn it is; those in quarantine are passed over. They stay known until
     /// the mark of the one after them is durable: until then a start would load them, and what is
     /// superseded needs its removal.
-    fn next_in_line(&mut self) -> Option<Preparing> {
+    fn next_in_line(&mut self, log: &Log) -> Option<Preparing> {
         let geometry = self.store.geometry;
         let mut passed_over = Vec::new();
         for sequence in self.next_sequence..self.next_sequence + u64::from(geometry.segments) {
             let index = geometry.segment_of(sequence);
-            let in_use = self.log.is_open(index);
+            let in_use = log.is_open(index);
             let sound = rule!(
                 "reuse: segments in quarantine are passed over",
                 !self.store.condition.is_quarantined(index),
@@ -123,11 +232,7 @@ impl Writer {
                     ..Preparing::new(index, sequence, Stage::Reading)
                 });
             }
-            rule!(
-                "reuse: what lay in a segment that is passed over is forgotten with the next mark",
-                passed_over.push(index),
-                self.forget_passed_over(vec![index])
-            );
+            passed_over.push(index);
         }
         // With most of them in quarantine nothing is written; so this is not met.
         None
@@ -135,9 +240,9 @@ impl Writer {
 
     /// Forgets the segments that were passed over: their contents are gone, and the next start does
     /// not load them.
-    fn forget_passed_over(&self, passed_over: Vec<u32>) {
+    fn forget_passed_over(&self, passed_over: Vec<u32>, objects: &Objects) {
         for index in passed_over {
-            self.sweep_segment(index);
+            self.sweep_segment(index, objects);
             self.store.lives[index as usize].store(0, std::sync::atomic::Ordering::Release);
         }
     }
@@ -146,34 +251,36 @@ impl Writer {
     pub(super) fn victim_slot_done(
         &mut self,
         sequence: u64,
-        result: &std::io::Result<()>,
-        buf: Option<AlignedBuf>,
+        slot: Option<AlignedBuf>,
+        objects: &Objects,
     ) {
-        let Some(index) = self.line.find(sequence).map(|next| next.index) else {
+        let Some(next) = self.line.find(sequence) else {
             return;
         };
-        let slot = result.is_ok().then_some(buf).flatten();
-        let victim = slot
-            .and_then(|slot| self.slot_entries(index, &slot))
+        let index = next.index;
+        next.victim = slot
+            .and_then(|slot| slot_entries(&self.store, index, &slot))
             .unwrap_or_else(|| {
                 let life = self.store.life(index);
                 let scan = scan_segment(&self.store, index, Some(life));
                 scan.ok().flatten().map(|s| s.entries).unwrap_or_default()
             });
-        let work = self.reinsert_begin(index, sequence, &victim);
-        if let Some(next) = self.line.find(sequence) {
-            (next.victim, next.work) = (victim, work);
-            next.stage = Stage::Reinserting;
-        }
+        next.work = self
+            .reinserter
+            .begin(index, sequence, &next.victim, objects);
+        next.stage = Stage::Reinserting;
     }
 
-    fn slot_entries(&self, index: u32, slot: &[u8]) -> Option<Vec<Entry>> {
-        let header = SlotHeader::decode(slot.get(..SLOT_HEADER_BYTES)?).ok()?;
-        let sealed = header.state == foxy_format::SegmentState::Sealed;
-        let own = header.uuid == self.store.uuid && header.sequence == self.store.life(index);
-        let right = sealed && rule!("reuse: the victim's slot is of its present life", own, true);
-        let (disk, geometry) = (&*self.store.disk, &self.store.geometry);
-        right.then(|| summary_entries(disk, geometry, &header, slot))?
+    /// A part of the victim was read.
+    pub(super) fn victim_part_done(
+        &mut self,
+        sequence: u64,
+        buf: Option<AlignedBuf>,
+        objects: &Objects,
+    ) {
+        if let Some(next) = self.line.find(sequence) {
+            self.reinserter.part_done(&mut next.work, buf, objects);
+        }
     }
 
     /// The bytes of the slot of a segment that begins a life.
@@ -182,42 +289,49 @@ impl Writer {
         summary(&self.store.geometry, self.store.uuid, &unused, true).slot
     }
 
-    fn mark(&mut self, next: &mut Preparing) {
+    fn mark(&self, next: &mut Preparing, io: &mut Io) {
         let geometry = self.store.geometry;
         let buf = self.mark_of(next.index, next.sequence);
         let len = buf.len();
         add(&self.store.counters.meta_bytes, len as u64);
         let purpose = Purpose::OpenSlot(next.sequence);
-        self.io
-            .write(purpose, geometry.slot_at(next.index), len, buf);
+        io.write(purpose, geometry.slot_at(next.index), len, buf);
         next.stage = Stage::Marking;
     }
 
     /// The slot was marked, or not.
-    pub(super) fn mark_done(&mut self, sequence: u64, result: std::io::Result<()>) {
+    pub(super) fn mark_done(
+        &mut self,
+        sequence: u64,
+        result: io::Result<()>,
+        io: &mut Io,
+    ) -> Result<(), Fault> {
         let Some(next) = self.line.find(sequence) else {
-            return;
+            return Ok(());
         };
         match result {
-            Ok(()) => next.stage = Stage::Flushing(self.io.want_flush()),
+            Ok(()) => {
+                next.stage = Stage::Flushing(io.want_flush());
+                Ok(())
+            }
             Err(error) => {
                 next.stage = rule!(
                     "reuse: a mark that could not be written is not taken for made",
                     Stage::Unmarked,
-                    Stage::Flushing(self.io.want_flush())
+                    Stage::Flushing(io.want_flush())
                 );
                 let at = self.store.geometry.slot_at(next.index);
-                self.write_failed(&Fault::write(at, error));
+                Err(Fault::write(at, error))
             }
         }
     }
 
     /// Reads the mark back. A start that found the old slot would take the old life for present, and
     /// what is removed of that life from now on leaves no trace.
-    fn check_mark(&mut self, next: &mut Preparing) {
+    fn check_mark(&self, next: &mut Preparing, io: &mut Io) {
         let len = self.mark_of(next.index, next.sequence).len();
         let at = self.store.geometry.slot_at(next.index);
-        self.io.read(Purpose::MarkCheck(next.sequence), at, len);
+        io.read(Purpose::MarkCheck(next.sequence), at, len);
         next.stage = Stage::Checking;
     }
 
@@ -225,14 +339,12 @@ impl Writer {
     pub(super) fn mark_checked(
         &mut self,
         sequence: u64,
-        result: &std::io::Result<()>,
-        buf: Option<&AlignedBuf>,
-    ) {
+        found: Option<&AlignedBuf>,
+    ) -> Result<(), Fault> {
         let Some(index) = self.line.find(sequence).map(|next| next.index) else {
-            return;
+            return Ok(());
         };
         let made = self.mark_of(index, sequence);
-        let found = buf.filter(|_| result.is_ok());
         let right = rule!(
             "reuse: the mark is read back before anything relies on it",
             found.is_some_and(|found| found[..] == made[..]),
@@ -245,21 +357,21 @@ impl Writer {
                 Stage::Unmarked
             };
         }
-        if !right {
-            let at = self.store.geometry.slot_at(index);
-            self.write_failed(&Fault::lost(at));
+        match right {
+            true => Ok(()),
+            false => Err(Fault::lost(self.store.geometry.slot_at(index))),
         }
     }
 
     /// Drops some of the victim's index entries; at the end the segment is ready.
-    fn drop_entries(&mut self, next: &mut Preparing, old: u64) {
+    fn drop_entries(&mut self, next: &mut Preparing, old: u64, objects: &Objects) {
         let rest = next.victim.len().saturating_sub(DROP_STEP);
         let mut dropped = 0;
         for entry in next.victim.drain(rest..).filter(Entry::is_record) {
             let Some(spot) = self.store.spot(next.index, entry.offset_units) else {
                 continue;
             };
-            dropped += u64::from(self.objects.drop_entry(entry.hash, spot));
+            dropped += u64::from(objects.drop_entry(entry.hash, spot));
         }
         add(&self.store.counters.reuse_dropped, dropped);
         if !next.victim.is_empty() {
@@ -268,9 +380,9 @@ impl Writer {
         next.victim = Vec::new();
         if old != 0 {
             add(&self.store.counters.reused, 1);
-            self.sweep(next.index);
+            self.sweep(next.index, objects);
         }
-        self.forget_passed_over(std::mem::take(&mut next.passed_over));
+        self.forget_passed_over(std::mem::take(&mut next.passed_over), objects);
         let life = &self.store.lives[next.index as usize];
         life.store(next.sequence, std::sync::atomic::Ordering::Release);
         next.stage = Stage::Ready;
@@ -278,17 +390,26 @@ impl Writer {
 
     /// Entries that the victim's tables did not name (damaged tables) would outlive it; reads of
     /// them would find other records and fail their checks, but the entries would stay.
-    fn sweep(&mut self, index: u32) {
+    fn sweep(&mut self, index: u32, objects: &Objects) {
         if !std::mem::take(&mut self.tables_damaged) {
             return;
         }
-        self.sweep_segment(index);
+        self.sweep_segment(index, objects);
     }
 
-    fn sweep_segment(&self, index: u32) {
+    fn sweep_segment(&self, index: u32, objects: &Objects) {
         let start = self.store.spot(index, 0).map_or(0, |s| s.address.units());
         let sectors = u64::from(self.store.geometry.segment_bytes) / foxy_index::UNIT_BYTES;
-        let removed = self.objects.sweep(start..start + sectors);
+        let removed = objects.sweep(start..start + sectors);
         add(&self.store.counters.reuse_dropped, removed);
     }
+}
+
+fn slot_entries(store: &StoreShared, index: u32, slot: &[u8]) -> Option<Vec<Entry>> {
+    let header = SlotHeader::decode(slot.get(..SLOT_HEADER_BYTES)?).ok()?;
+    let sealed = header.state == foxy_format::SegmentState::Sealed;
+    let own = header.uuid == store.uuid && header.sequence == store.life(index);
+    let right = sealed && rule!("reuse: the victim's slot is of its present life", own, true);
+    let (disk, geometry) = (&*store.disk, &store.geometry);
+    right.then(|| summary_entries(disk, geometry, &header, slot))?
 }
