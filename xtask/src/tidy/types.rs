@@ -23,7 +23,6 @@ const LARGE: &[(&str, &str, usize, usize)] = &[
     ("store", "Engine", 132, 13),
     ("store", "Object", 23, 17),
     ("store", "StoreShared", 37, 33),
-    ("store", "Writer", 95, 32),
 ];
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]

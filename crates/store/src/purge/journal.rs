@@ -8,10 +8,10 @@ use foxy_base::rule;
 use foxy_disk::AlignedBuf;
 use foxy_format::{BLOCK, JOURNAL_BLOCK_NOTES, JournalBlock, JournalHalf, PurgeKind, PurgeNote};
 
-use super::set::State;
+use super::set::{Purges, State};
+use crate::Durable;
 use crate::shared::StoreShared;
 use crate::ticket::TicketPart;
-use crate::{Durable, Engine};
 
 /// Notes that wait to be written to a journal.
 #[derive(Debug, Default)]
@@ -216,7 +216,7 @@ impl Journal {
     }
 
     /// The next write, if there is one to be made now.
-    pub(crate) fn begin(&mut self, engine: &Engine, store: &StoreShared) -> Option<JournalWrite> {
+    pub(crate) fn begin(&mut self, purges: &Purges, store: &StoreShared) -> Option<JournalWrite> {
         let idle = rule!(
             "journal: one write is under way at a time",
             matches!(self.stage, Stage::Idle),
@@ -226,7 +226,7 @@ impl Journal {
             return None;
         }
         // While this is held, a purge is both published and in the inbox, or neither.
-        let state = engine.purges.read();
+        let state = purges.read();
         let work = store.journal.lock().take();
         if work.notes.is_empty() && !work.snapshot && !self.broken {
             // Another write took the notes along, and is durable.

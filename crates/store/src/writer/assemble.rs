@@ -13,7 +13,7 @@ impl Writer {
     /// write budget.
     pub(super) fn assemble_all(&mut self) {
         let waits_for = loop {
-            let full = self.gather.ready_bytes() >= self.full_cluster();
+            let full = self.gather.ready_bytes() >= self.flight.full_bytes();
             if !self.flight.has_room(full) {
                 break if full {
                     WaitsFor::Device
@@ -21,7 +21,7 @@ impl Writer {
                     WaitsFor::Thread
                 };
             }
-            if !self.wants_cluster() {
+            if self.trouble.pauses(self.now) || !self.wants_cluster() {
                 break WaitsFor::Thread;
             }
             if let Err(waits_for) = self.assemble() {
@@ -33,28 +33,11 @@ impl Writer {
         self.flight.rest(waits_for, self.now);
     }
 
-    /// Bytes in line with which a cluster counts as full.
-    fn full_cluster(&self) -> u64 {
-        u64::from(self.store.geometry.cluster_bytes) * 15 / 16
-    }
-
     fn wants_cluster(&mut self) -> bool {
-        let now = self.now;
-        if self.trouble.pauses(now) {
-            return false;
-        }
-        let full = self.full_cluster();
+        let full = self.flight.full_bytes();
         let forced = self.tickets.wait_for_more_than(self.gather.left());
-        let items = self.gather.items_due(now) || forced;
-        if items {
-            self.gather.fill_up(full, now);
-        }
-        let ready = self.gather.ready_bytes();
-        ready >= full
-            || (items && ready > 0)
-            || self.gather.removals_due(now)
-            || (self.gather.removals() > 0 && self.store.removals.lock().is_pressed())
-            || (forced && self.gather.removals() > 0)
+        let pressed = || self.store.removals.lock().is_pressed();
+        self.gather.wants_cluster(full, forced, pressed, self.now)
     }
 
     /// Writes one cluster, or says what it must wait for.
@@ -78,33 +61,14 @@ impl Writer {
         // Removals are taken before items are looked at: one that comes later goes to a later
         // cluster, behind every record that it is about.
         let removals = self.gather.pop_removals(removals_max(limit), self.now);
-        let objects = self.choose(removals.len() + given_up, limit);
+        let log = &self.log;
+        let room = |entries| log.room(entries).unwrap_or(0);
+        let others = removals.len() + given_up;
+        let objects = self.gather.choose(others, limit, &self.objects, room);
         if !removals.is_empty() || !objects.is_empty() {
             self.write_cluster(removals, &objects);
         }
         Ok(())
-    }
-
-    /// Items from the ready line that are still wanted, as many as fit.
-    fn choose(&mut self, removals: usize, limit: usize) -> Vec<Chosen> {
-        let mut chosen = Vec::new();
-        let mut records = 0;
-        loop {
-            let entries = removals + chosen.len() + 1;
-            let table = cluster_table_bytes(entries);
-            let limit = limit.min(self.log.room(entries).unwrap_or(0));
-            let Some(room) = limit.checked_sub(table + records) else {
-                break;
-            };
-            let Some(item) = self.gather.pop(room as u64) else {
-                break;
-            };
-            if let Some(object) = self.objects.waiting(&item) {
-                chosen.push((item, object));
-                records += item.bytes as usize;
-            }
-        }
-        chosen
     }
 
     /// Sees to it that the open segment has `need` bytes left for a cluster of so many entries,

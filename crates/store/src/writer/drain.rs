@@ -10,12 +10,9 @@ impl Writer {
     /// Nothing waits, nothing is under way, everything written is durable, everything is loaded.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        let inbox = self.store.inbox.lock();
-        let empty =
-            inbox.items.is_empty() && inbox.removals.is_empty() && inbox.requests.is_empty();
-        empty
+        self.intake.is_empty()
             && self.opening.is_done()
-            && self.journal.is_idle(&self.store)
+            && self.notes.is_idle()
             && self.gather.is_empty()
             && self.io.in_flight() == 0
             && !self.io.is_dirty()
@@ -42,13 +39,11 @@ impl Writer {
         let own = std::slice::from_ref(&self.store);
         let ticket = self.engine.ticket_of(own, true);
         self.take_inbox();
-        self.has_heir = heir;
+        self.intake.set_heir(heir);
         let start = self.engine.clock.mono();
         let over = |writer: &Self| writer.engine.clock.mono().since(start) > at_most;
         let unfinished = |writer: &Self| {
-            !writer.flight.is_empty()
-                || writer.log.is_sealing()
-                || !writer.journal.is_idle(&writer.store)
+            !writer.flight.is_empty() || writer.log.is_sealing() || !writer.notes.is_idle()
         };
         while !ticket.is_done() || unfinished(self) {
             self.turn();

@@ -87,6 +87,11 @@ impl Flight {
         self.clusters.len() < most
     }
 
+    /// Bytes with which a cluster counts as full.
+    pub(super) fn full_bytes(&self) -> u64 {
+        u64::from(self.store.geometry.cluster_bytes) * 15 / 16
+    }
+
     /// Number of the first cluster under way.
     pub(super) fn first(&self) -> Option<u64> {
         self.clusters.iter().map(|cluster| cluster.number).min()

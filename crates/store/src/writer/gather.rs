@@ -4,8 +4,11 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use foxy_base::MonoTime;
+use foxy_format::cluster_table_bytes;
 use foxy_policy::{BufferId, GroupId, LocalityBuffers, LocalityConfig};
 
+use super::objects::Objects;
+use super::records::Chosen;
 use crate::StoreOptions;
 use crate::inbox::Item;
 use crate::removals::Numbered;
@@ -161,6 +164,56 @@ impl Gather {
         taken
     }
 
+    /// Items from the ready line that are still wanted, as many as fit into `limit` bytes beside so many
+    /// removals. The segment has `room` for a cluster of a number of entries.
+    pub(super) fn choose(
+        &mut self,
+        removals: usize,
+        limit: usize,
+        objects: &Objects,
+        room: impl Fn(usize) -> usize,
+    ) -> Vec<Chosen> {
+        let mut chosen = Vec::new();
+        let mut records = 0;
+        loop {
+            let entries = removals + chosen.len() + 1;
+            let table = cluster_table_bytes(entries);
+            let limit = limit.min(room(entries));
+            let Some(room) = limit.checked_sub(table + records) else {
+                break;
+            };
+            let Some(item) = self.pop(room as u64) else {
+                break;
+            };
+            if let Some(object) = objects.waiting(&item) {
+                chosen.push((item, object));
+                records += item.bytes as usize;
+            }
+        }
+        chosen
+    }
+
+    /// Returns whether there is reason to write a cluster: `full` bytes are in line, or something has
+    /// waited its time, or is `forced` out, or removals are `pressed`.
+    pub(super) fn wants_cluster(
+        &mut self,
+        full: u64,
+        forced: bool,
+        pressed: impl FnOnce() -> bool,
+        now: MonoTime,
+    ) -> bool {
+        let items = self.items_due(now) || forced;
+        if items {
+            self.fill_up(full, now);
+        }
+        let ready = self.ready_bytes;
+        ready >= full
+            || (items && ready > 0)
+            || self.removals_due(now)
+            || (!self.removals.is_empty() && pressed())
+            || (forced && !self.removals.is_empty())
+    }
+
     /// Memory of the lines; objects are accounted for where they wait.
     pub(super) fn memory_bytes(&self) -> usize {
         let items: usize = self.buffers.iter().map(Vec::capacity).sum();
@@ -192,12 +245,12 @@ impl Gather {
     }
 
     /// Items that waited their time are in line.
-    pub(super) fn items_due(&self, now: MonoTime) -> bool {
+    fn items_due(&self, now: MonoTime) -> bool {
         self.ready_since
             .is_some_and(|since| now >= since + self.flush_age)
     }
     /// Removals waited their time.
-    pub(super) fn removals_due(&self, now: MonoTime) -> bool {
+    fn removals_due(&self, now: MonoTime) -> bool {
         self.removals_since
             .is_some_and(|since| now >= since + self.tombstone_delay)
     }

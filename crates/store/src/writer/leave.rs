@@ -9,6 +9,7 @@ use thiserror::Error;
 
 use super::Writer;
 use crate::OpenError;
+use crate::shared::StoreShared;
 use crate::stats::{Duty, add};
 
 /// Why a store did not grow.
@@ -127,7 +128,13 @@ impl Writer {
     /// takes, what is not loaded yet is a miss. Blocks for the writes and reads of that.
     #[must_use]
     pub fn grow(mut self, bytes: u64, at_most: Duration) -> Grown {
-        if let Err(error) = self.make_room(bytes) {
+        let next = self.reuse.next_sequence();
+        let room = match self.store.takes_writes() {
+            false => Err(GrowError::NotWritable),
+            true if !self.opening.is_done() => Err(GrowError::Busy),
+            true => make_room(&self.store, next, bytes),
+        };
+        if let Err(error) = room {
             return Grown {
                 writer: Some(self),
                 result: Err(error),
@@ -147,13 +154,13 @@ impl Writer {
         // Records that were removed before that, and after the drain, must be void in the log as well:
         // a process that loads it knows of nothing else.
         let geometry = match drained && self.drain_for(at_most, true) {
-            true => self.grown(),
+            true => grown(&self.store, self.reuse.next_sequence()),
             false => Err(GrowError::Busy),
         };
         let geometry = match geometry {
             Ok(geometry) => geometry,
             Err(error) => {
-                self.has_heir = false;
+                self.intake.set_heir(false);
                 engine.fleet.away().take(self.store.uuid);
                 self.store.set_duty(duty);
                 return Grown {
@@ -197,46 +204,38 @@ impl Writer {
         }
         opened
     }
+}
 
-    /// The geometry with as many segments as the disk has room for.
-    fn grown(&self) -> Result<Geometry, GrowError> {
-        let (geometry, bytes) = (self.store.geometry, self.store.disk.len());
-        let grown = geometry.grow(bytes, self.reuse.next_sequence());
-        grown.map_err(|problem| match problem {
-            FormatError::Invalid("number of growths") => {
-                GrowError::TooOften(foxy_format::GROWTHS_MAX)
-            }
-            _ => GrowError::TooSmall {
-                bytes,
-                needed: geometry.total_bytes()
-                    + u64::from(geometry.slot_bytes)
-                    + u64::from(geometry.segment_bytes),
-            },
-        })
-    }
+/// The geometry with as many segments as the disk has room for.
+fn grown(store: &StoreShared, next_sequence: u64) -> Result<Geometry, GrowError> {
+    let (geometry, bytes) = (store.geometry, store.disk.len());
+    let grown = geometry.grow(bytes, next_sequence);
+    grown.map_err(|problem| match problem {
+        FormatError::Invalid("number of growths") => GrowError::TooOften(foxy_format::GROWTHS_MAX),
+        _ => GrowError::TooSmall {
+            bytes,
+            needed: geometry.total_bytes()
+                + u64::from(geometry.slot_bytes)
+                + u64::from(geometry.segment_bytes),
+        },
+    })
+}
 
-    /// Makes the disk longer, with empty slots where they will be.
-    fn make_room(&mut self, bytes: u64) -> Result<(), GrowError> {
-        if !self.store.takes_writes() {
-            return Err(GrowError::NotWritable);
-        }
-        if !self.opening.is_done() {
-            return Err(GrowError::Busy);
-        }
-        let disk = Arc::clone(&self.store.disk);
-        let fail = |doing| move |source| GrowError::Io { doing, source };
-        if bytes > disk.len() {
-            disk.grow(bytes).map_err(fail("make it longer"))?;
-        }
-        let grown = self.grown()?;
-        // A device may hold anything there. The header tells whether a slot says something.
-        let zeros = [0; BLOCK as usize];
-        for index in self.store.geometry.segments..grown.segments {
-            let at = grown.slot_at(index);
-            disk.write_at(at, &zeros)
-                .map_err(fail("write its tables"))?;
-            add(&self.store.counters.meta_bytes, BLOCK);
-        }
-        disk.flush().map_err(fail("write its tables"))
+/// Makes the disk longer, with empty slots where they will be.
+fn make_room(store: &StoreShared, next_sequence: u64, bytes: u64) -> Result<(), GrowError> {
+    let disk = Arc::clone(&store.disk);
+    let fail = |doing| move |source| GrowError::Io { doing, source };
+    if bytes > disk.len() {
+        disk.grow(bytes).map_err(fail("make it longer"))?;
     }
+    let grown = grown(store, next_sequence)?;
+    // A device may hold anything there. The header tells whether a slot says something.
+    let zeros = [0; BLOCK as usize];
+    for index in store.geometry.segments..grown.segments {
+        let at = grown.slot_at(index);
+        disk.write_at(at, &zeros)
+            .map_err(fail("write its tables"))?;
+        add(&store.counters.meta_bytes, BLOCK);
+    }
+    disk.flush().map_err(fail("write its tables"))
 }

@@ -6,6 +6,7 @@ mod commit;
 mod drain;
 mod flight;
 mod gather;
+mod intake;
 pub(crate) mod io;
 mod join;
 mod journal;
@@ -34,7 +35,9 @@ use foxy_format::{ENTRY_BYTES, LogPosition};
 
 use self::flight::Flight;
 use self::gather::Gather;
+use self::intake::Intake;
 use self::io::{Done, Io, Purpose};
+use self::journal::PurgeNotes;
 use self::log::Log;
 use self::objects::Objects;
 use self::opening::Opening;
@@ -42,7 +45,6 @@ use self::reuse::{Found, May, Reuse};
 use self::superblocks::Superblocks;
 use self::sync::{Reached, Tickets};
 use self::trouble::{Fault, Trouble};
-use crate::purge::Journal;
 use crate::recovery::Opened;
 use crate::shared::StoreShared;
 use crate::{Engine, OpenError, StoreOptions};
@@ -92,14 +94,11 @@ pub struct Writer {
     reuse: Reuse,
     tickets: Tickets,
     opening: Opening,
-    journal: Journal,
+    notes: PurgeNotes,
     trouble: Trouble,
-    /// This turn found something in the inbox.
-    fed: bool,
+    intake: Intake,
     /// Time of this turn.
     now: MonoTime,
-    /// It ends, and another writer goes on with the store.
-    has_heir: bool,
 }
 
 impl Drop for Writer {
@@ -154,11 +153,10 @@ impl Writer {
             reuse: Reuse::new(store.clone(), found, options.reinsert_percent),
             tickets: Tickets::new(store.clone(), options.sync_interval),
             opening: Opening::new(options.clone(), loader),
-            journal,
+            notes: PurgeNotes::new(store.clone(), journal),
             trouble: Trouble::new(store.clone()),
-            fed: false,
+            intake: Intake::new(store.clone()),
             now,
-            has_heir: false,
             store,
         })
     }
@@ -174,7 +172,9 @@ impl Writer {
         self.flight.look_for_stalls(self.now);
         self.part_if_lost();
         self.take_inbox();
-        self.journal_step();
+        let pauses = self.trouble.pauses(self.now);
+        let purges = &self.engine.purges;
+        self.notes.step(purges, pauses, &mut self.io);
         self.load_step();
         self.restore_step();
         self.quarantine_step();
@@ -225,9 +225,16 @@ impl Writer {
                     self.reuse.hand_over(&mut self.gather, self.now);
                 }
                 Purpose::Load(piece) => self.opening.piece_done(piece, &result, buf),
-                Purpose::Journal(write) => self.journal_done(write, result),
+                Purpose::Journal(write) => {
+                    let written = result.is_ok();
+                    let at = self.store.geometry.journal_at();
+                    self.unless_failed(result.map_err(|error| Fault::write(at, error)));
+                    self.notes.written(write, written, &mut self.io);
+                }
                 Purpose::JournalCheck(write) => {
-                    self.journal_checked(write, &result, buf.as_ref());
+                    let found = buf.filter(|_| result.is_ok());
+                    let done = self.notes.checked(write, found.as_deref());
+                    self.unless_failed(done);
                 }
                 Purpose::Flush(number) => match result {
                     Ok(()) if self.log.chain_mut().flushed(number) => {
@@ -286,19 +293,7 @@ impl Writer {
     }
 
     fn take_inbox(&mut self) {
-        let inbox = {
-            let mut inbox = self.store.inbox.lock();
-            let taken = std::mem::take(&mut *inbox);
-            match rule!(
-                "grow: what is removed while the writer ends is left to the one that goes on",
-                self.has_heir,
-                false
-            ) {
-                true => inbox.keep_removals(taken),
-                false => taken,
-            }
-        };
-        self.fed = !inbox.items.is_empty() || !inbox.removals.is_empty();
+        let inbox = self.intake.take();
         if rule!(
             "removals: when too many wait, everything before them is void",
             inbox.overflow,
@@ -404,7 +399,7 @@ impl Writer {
         }
         if self.io.in_flight() > 0 {
             self.io.wait(wait.min(Duration::from_millis(5)));
-        } else if self.fed {
+        } else if self.intake.is_fed() {
             self.store.bell.pause(wait.min(PAUSE));
         } else {
             self.store.bell.wait(wait);

@@ -98,39 +98,31 @@ impl Writer {
         if !loader.step(&self.engine) {
             return;
         }
-        let owed = loader.owed();
-        if !self.says_what_is_lost(owed) {
-            return;
-        }
-        if let Some(loader) = self.opening.loader.take() {
-            loader.finish(&self.engine);
-            self.settle_removals();
-            self.counts_again(loader.restores());
-        }
-    }
-
-    /// While the disk does not take that something was lost, the store counts as being loaded: so
-    /// every removal leaves its trace.
-    fn says_what_is_lost(&mut self, owed: Option<LogPosition>) -> bool {
-        owed.is_none_or(|floor| {
-            rule!(
+        // While the disk does not take that something was lost, the store counts as being loaded: so
+        // every removal leaves its trace.
+        if let Some(floor) = loader.owed()
+            && !rule!(
                 "load: the store counts as being loaded until the disk took what is lost",
                 self.say_floor(floor),
                 true
             )
-        })
-    }
-
-    /// Everything is loaded. If the store was away, what it missed is void now; when that is
-    /// durable, its contents count again.
-    fn counts_again(&mut self, floor: Option<LogPosition>) {
-        if let Some(floor) = floor {
+        {
+            return;
+        }
+        let Some(loader) = self.opening.loader.take() else {
+            return;
+        };
+        loader.finish(&self.engine);
+        self.settle_removals();
+        // If the store was away, what it missed is void now; when that is durable, its contents
+        // count again.
+        if let Some(floor) = loader.restores() {
             let own = std::slice::from_ref(&self.store);
             self.opening.restoring = Some((floor, self.engine.ticket_of(own, false)));
         }
     }
 
-    /// Takes that a step further.
+    /// Lets the contents of a store that was away count again.
     pub(super) fn restore_step(&mut self) {
         if let Some(floor) = self.opening.restored()
             && let Err(error) = self.superblocks.lower_floor(floor)

@@ -79,7 +79,7 @@ impl Sealer {
         self.drop_finished();
     }
 
-    /// What the slot has no room for was written, or not: then the clusters tell what is in the
+    /// The rest of a summary was written, or not: then the clusters tell what is in the
     /// segment.
     pub(super) fn spill_done(&mut self, sequence: u64, written: bool, io: &mut Io) {
         let stage = if written {

@@ -31,7 +31,7 @@ enum Stage {
     Flushing(u64),
 }
 
-/// How far the log is: a ticket compares itself with it.
+/// The progress of the log that a ticket compares itself with.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reached {
     /// Items and removals that left the gatherer.

@@ -1,0 +1,62 @@
+//! The writer's end of the inbox.
+
+use std::sync::Arc;
+
+use foxy_base::rule;
+
+use crate::inbox::Inbox;
+use crate::shared::StoreShared;
+
+/// Takes objects, removals and requests out of the inbox.
+#[derive(Debug)]
+pub(super) struct Intake {
+    store: Arc<StoreShared>,
+    /// This turn found something in the inbox.
+    fed: bool,
+    /// The writer ends, and another one goes on with the store.
+    has_heir: bool,
+}
+
+impl Intake {
+    pub(super) const fn new(store: Arc<StoreShared>) -> Self {
+        Self {
+            store,
+            fed: false,
+            has_heir: false,
+        }
+    }
+
+    /// Notes that another writer goes on with the store, or not. Then removals stay in the inbox for it,
+    /// and those who wait for them.
+    pub(super) const fn set_heir(&mut self, has_heir: bool) {
+        self.has_heir = has_heir;
+    }
+
+    /// Returns whether the last turn found something in the inbox.
+    pub(super) const fn is_fed(&self) -> bool {
+        self.fed
+    }
+
+    /// Nothing is in the inbox.
+    pub(super) fn is_empty(&self) -> bool {
+        let inbox = self.store.inbox.lock();
+        inbox.items.is_empty() && inbox.removals.is_empty() && inbox.requests.is_empty()
+    }
+
+    /// Takes all that is for this writer.
+    pub(super) fn take(&mut self) -> Inbox {
+        let mut inbox = self.store.inbox.lock();
+        let taken = std::mem::take(&mut *inbox);
+        let taken = match rule!(
+            "grow: what is removed while the writer ends is left to the one that goes on",
+            self.has_heir,
+            false
+        ) {
+            true => inbox.keep_removals(taken),
+            false => taken,
+        };
+        drop(inbox);
+        self.fed = !taken.items.is_empty() || !taken.removals.is_empty();
+        taken
+    }
+}
