@@ -186,7 +186,7 @@ impl Engine {
             add(&counters.drop_no_store, 1);
             return Err(DropReason::NoStore);
         };
-        if bytes > largest_record(store.geometry.cluster_bytes) {
+        if bytes > largest_record(store.space.geometry().cluster_bytes) {
             add(&counters.drop_too_large, 1);
             return Err(DropReason::TooLarge);
         }
@@ -252,7 +252,7 @@ impl Engine {
             None => (self.index.lookup(object.hash()).into_iter())
                 .filter_map(|entry| {
                     let spot = Spot::of(&entry);
-                    self.stores().at(spot.address)?.place(spot)
+                    self.stores().at(spot.address)?.space.place(spot)
                 })
                 .any(|place| {
                     rule!(

@@ -87,14 +87,15 @@ impl Engine {
     }
 
     fn wider(&self, store: &StoreShared, plan: &ReadPlan) -> Option<ReadPlan> {
-        let (segment, _) = store.locate(plan.spot)?;
-        let start = store.geometry.segment_at(segment);
-        let end = start + u64::from(store.geometry.segment_bytes);
+        let (segment, _) = store.space.locate(plan.spot)?;
+        let start = store.space.geometry().segment_at(segment);
+        let end = start + u64::from(store.space.geometry().segment_bytes);
         // More ahead: a page's objects are stored after it.
-        let back = (store.around_bytes / 4).next_multiple_of(store.block_bytes);
+        let back = (store.around_bytes / 4).next_multiple_of(store.space.block_bytes());
         let at = plan.at.saturating_sub(back).max(start);
-        let at = at.next_multiple_of(store.block_bytes).min(plan.at);
-        let end = (at + store.around_bytes).min(end / store.block_bytes * store.block_bytes);
+        let at = at.next_multiple_of(store.space.block_bytes()).min(plan.at);
+        let end = (at + store.around_bytes)
+            .min(end / store.space.block_bytes() * store.space.block_bytes());
         let end = end.max(plan.at + u64::from(plan.len));
         let len = u32::try_from(end - at).ok()?;
         if !self.budget.begin_wide(len) {
@@ -153,10 +154,12 @@ impl Engine {
         at: usize,
         record: &[u8],
     ) -> Option<usize> {
-        let (segment, _) = store.locate(plan.spot)?;
-        let offset = plan.at + at as u64 - store.geometry.segment_at(segment);
-        let spot = store.spot(segment, u32::try_from(offset / UNIT).ok()?)?;
-        let place = store.place(spot)?;
+        let (segment, _) = store.space.locate(plan.spot)?;
+        let offset = plan.at + at as u64 - store.space.geometry().segment_at(segment);
+        let spot = store
+            .space
+            .spot(segment, u32::try_from(offset / UNIT).ok()?)?;
+        let place = store.space.place(spot)?;
         let (head, layout) = parse_record(record, &place).ok()?;
         let length = Some(layout.disk_bytes());
         let floor = store.purge_floor.load(Ordering::Acquire);
@@ -183,7 +186,7 @@ impl Engine {
         }
         let mut shard = self.shard(object.hash()).write();
         let known = shard.in_memory(object.hash()).is_some();
-        let same_life = store.place(spot) == Some(place);
+        let same_life = store.space.place(spot) == Some(place);
         let present = rule!(
             "read around: the index still leads to what is brought along",
             same_life && self.leads_to(object.hash(), spot),

@@ -113,18 +113,15 @@ impl Engine {
         let Some(to) = self.route(object.route()) else {
             return Moved::NotYet;
         };
-        let fits = object.record_bytes() <= largest_record(to.geometry.cluster_bytes);
-        let free = to
-            .lives
-            .iter()
-            .any(|life| life.load(Ordering::Relaxed) == 0);
+        let fits = object.record_bytes() <= largest_record(to.space.geometry().cluster_bytes);
+        let free = to.space.lives().any(|life| life == 0);
         if !fits || !is_wanted(object.meta().expires, self.clock.wall(), uses, free) {
             return Moved::No;
         }
         if !self.budget.reserve(&to, object.memory_bytes()) {
             return Moved::NotYet;
         }
-        if let Some(place) = from.position(spot) {
+        if let Some(place) = from.space.position(spot) {
             rule!(
                 "drain: a record that moves becomes void in its old place",
                 from.remove(Removal::Place(place)),
@@ -208,7 +205,7 @@ impl Drain {
         let units = u32::try_from(offset / foxy_format::UNIT).unwrap_or(u32::MAX);
         let stores = self.engine.stores();
         let from = stores.by_id(store);
-        match from.and_then(|from| Some((from, from.spot(segment, units)?))) {
+        match from.and_then(|from| Some((from, from.space.spot(segment, units)?))) {
             Some((from, spot)) => self.engine.move_out(from, object, spot),
             None => Moved::No,
         }

@@ -157,7 +157,7 @@ impl Engine {
 
     /// Versions must differ from those of all earlier runs: generations never repeat.
     pub(crate) fn mix_versions(&self, store: &StoreShared, generation: u64) {
-        let mut mixed = store.uuid.0.to_vec();
+        let mut mixed = store.space.uuid().0.to_vec();
         mixed.extend_from_slice(&generation.to_le_bytes());
         let seed = hash64(self.version_seed.load(Ordering::Relaxed), &mixed);
         self.version_seed.store(seed, Ordering::Relaxed);
@@ -211,7 +211,7 @@ impl Engine {
     pub fn fragment_bytes(&self) -> u32 {
         let stores = self.stores();
         let all = stores.iter();
-        all.map(|s| fragment_bytes(s.geometry.cluster_bytes))
+        all.map(|s| fragment_bytes(s.space.geometry().cluster_bytes))
             .min()
             .unwrap_or(self.config.fragment_bytes)
     }
@@ -282,13 +282,14 @@ impl Engine {
 
     fn store_stats(&self, store: &StoreShared) -> OneStoreStats {
         let counts = store.counters.read();
-        let used = store.used_segments() as u64;
-        let room = u64::from(store.geometry.segments) * u64::from(store.geometry.segment_bytes);
+        let used = store.space.used_segments() as u64;
+        let room = u64::from(store.space.geometry().segments)
+            * u64::from(store.space.geometry().segment_bytes);
         let written = u128::from(counts.cluster_bytes.max(1));
         let nanos = u128::from(self.clock.mono().nanos()) * u128::from(room) / written;
         OneStoreStats {
             store: store.id,
-            uuid: store.uuid.0,
+            uuid: store.space.uuid().0,
             disk: store.disk.describe(),
             health: store.seen_health(|| self.clock.mono()),
             full: store.condition.is_full(),
@@ -300,9 +301,9 @@ impl Engine {
             reads_sorted: store.reads.sorts(),
             quarantined: store.condition.quarantined(),
             loading: store.loading.load(Ordering::Relaxed),
-            segments: store.geometry.segments,
-            segment_bytes: store.geometry.segment_bytes,
-            used_bytes: used * u64::from(store.geometry.segment_bytes),
+            segments: store.space.geometry().segments,
+            segment_bytes: store.space.geometry().segment_bytes,
+            used_bytes: used * u64::from(store.space.geometry().segment_bytes),
             residency: (counts.reused > 0)
                 .then(|| std::time::Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))),
             counts,
@@ -321,7 +322,7 @@ fn best_of<'a>(
     stores: impl Iterator<Item = &'a Arc<StoreShared>>,
 ) -> Option<&'a Arc<StoreShared>> {
     let score = |s: &StoreShared| {
-        let draw = hash64(key, &s.uuid.0) as f64 / u64::MAX as f64;
+        let draw = hash64(key, &s.space.uuid().0) as f64 / u64::MAX as f64;
         -s.share() / draw.clamp(1e-18, 1.0 - 1e-15).ln()
     };
     stores.max_by(|a, b| score(a).total_cmp(&score(b)))

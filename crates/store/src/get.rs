@@ -232,7 +232,7 @@ impl Engine {
         let stores = self.stores();
         let store = stores.by_id(plan.store).ok_or(ReadMiss::Superseded)?;
         let record = bytes.get(plan.skip as usize..).unwrap_or(&[]);
-        let place = store.place(plan.spot);
+        let place = store.space.place(plan.spot);
         let parsed = place.and_then(|place| parse_record(record, &place).ok());
         let object = parsed.and_then(|(head, layout)| {
             let (owned, held) = compact(
@@ -252,7 +252,7 @@ impl Engine {
         if !self.drop_entry(plan, store) {
             return ReadMiss::Superseded;
         }
-        if let Some((segment, _)) = store.locate(plan.spot) {
+        if let Some((segment, _)) = store.space.locate(plan.spot) {
             store.read_damage(segment, plan.at);
         }
         ReadMiss::Damaged
@@ -266,7 +266,7 @@ impl Engine {
             return false;
         }
         // The record might be readable again after a restart, when the key has a newer version.
-        let place = store.position(plan.spot).map(Removal::Place);
+        let place = store.space.position(plan.spot).map(Removal::Place);
         let key = Removal::Key(plan.hash);
         rule!(
             "read: a damaged record leaves a tombstone for its key",
@@ -368,7 +368,7 @@ impl Engine {
             return ReadMiss::Device;
         };
         self.drop_entry(plan, &store);
-        let segment = store.locate(plan.spot).map(|(segment, _)| segment);
+        let segment = store.space.locate(plan.spot).map(|(segment, _)| segment);
         store.read_failed(segment, plan.at, error);
         ReadMiss::Device
     }

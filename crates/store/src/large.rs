@@ -123,7 +123,7 @@ impl Engine {
     #[must_use]
     pub fn object_bytes_max(&self) -> u64 {
         let room = |s: &crate::shared::StoreShared| {
-            u64::from(s.geometry.segments) * u64::from(s.geometry.segment_bytes) / 4
+            u64::from(s.space.geometry().segments) * u64::from(s.space.geometry().segment_bytes) / 4
         };
         let stores = self.stores();
         let able = stores.iter().filter(|s| s.takes_writes());

@@ -65,11 +65,11 @@ pub(crate) fn believe(
                 loader.raise_floor(end),
                 ()
             );
-            if superblock.seed == store.seed {
+            if superblock.seed == store.space.seed() {
                 superblock.generation += 1;
                 return write_superblock(&*store.disk, superblock);
             }
-            superblock.set_seed(store.seed);
+            superblock.set_seed(store.space.seed());
             rule!(
                 "seed: neither superblock says what keys were hashed with before",
                 write_both(&*store.disk, superblock),
@@ -190,7 +190,7 @@ impl Engine {
         }
         store
             .undrained
-            .store(store.geometry.segments, Ordering::Relaxed);
+            .store(store.space.geometry().segments, Ordering::Relaxed);
         store.set_duty(Duty::Draining);
         Ok(())
     }
@@ -236,7 +236,7 @@ impl Engine {
                 self.barrier(),
                 ()
             );
-            let missed = self.fleet.away().take(store.uuid);
+            let missed = self.fleet.away().take(store.space.uuid());
             if let (Some(missed), Some(gone)) = (missed, store.gone.write().as_mut()) {
                 rule!(
                     "return: what was removed meanwhile is left out",
@@ -293,11 +293,7 @@ impl Engine {
             });
             self.budget.release(None, freed);
         }
-        for life in &store.lives {
-            life.store(0, Ordering::Release);
-        }
-        self.index
-            .sweep(store.base_sectors..store.end_sectors())
-            .run();
+        store.space.end_lives();
+        self.index.sweep(store.space.sectors()).run();
     }
 }

@@ -67,7 +67,7 @@ impl Engine {
         let mut record = vec![0; plan.len as usize];
         store.disk.read_at(plan.at, &mut record).ok()?;
         let bytes = Bytes::from(record).slice(plan.skip as usize..);
-        let (head, layout) = parse_record(&bytes, &store.place(plan.spot)?).ok()?;
+        let (head, layout) = parse_record(&bytes, &store.space.place(plan.spot)?).ok()?;
         let object = Object::from_record(&head, &layout, &bytes, layout.body.end)?;
         let own = object.hash() == hash && object.key() == key;
         let void = object.meta().purge_sequence < store.purge_floor.load(Ordering::Acquire);
@@ -107,14 +107,10 @@ impl Engine {
     fn disk_place(&self, entry: &Entry) -> Option<DiskPlace> {
         let stores = self.stores();
         let store = stores.at(entry.address)?;
-        let (index, _) = store.locate(Spot::of(entry))?;
-        let own = store.life(index);
-        let before = store
-            .lives
-            .iter()
-            .filter(|life| life.load(Ordering::Relaxed) < own)
-            .count();
-        let segments = store.geometry.segments;
+        let (index, _) = store.space.locate(Spot::of(entry))?;
+        let own = store.space.life(index);
+        let before = store.space.lives().filter(|life| *life < own).count();
+        let segments = store.space.geometry().segments;
         let before = u32::try_from(before).unwrap_or(u32::MAX);
         let stats = self.stats();
         let residency = stats

@@ -45,7 +45,7 @@ impl Stores {
 
     /// The store that holds this address.
     pub(crate) fn at(&self, address: Address) -> Option<&Arc<StoreShared>> {
-        self.iter().find(|s| s.holds(address))
+        self.iter().find(|s| s.space.holds(address))
     }
 }
 
@@ -61,7 +61,7 @@ impl Registry {
         let id = u16::try_from(self.opened.load(Ordering::Acquire)).ok()?;
         let mut taken: Vec<_> = stores
             .iter()
-            .map(|s| (s.base_sectors, s.end_sectors()))
+            .map(|s| (s.space.sectors().start, s.space.sectors().end))
             .collect();
         taken.sort_unstable();
         let mut base = 0;

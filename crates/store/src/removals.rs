@@ -96,7 +96,7 @@ impl RemovalLog {
         for batch in removed.chunks(BATCH) {
             let mut bytes = [[0; REMOVAL_BYTES]; BATCH];
             for (out, removed) in bytes.iter_mut().zip(batch) {
-                *out = self.encode_next(store.uuid, *removed);
+                *out = self.encode_next(store.space.uuid(), *removed);
             }
             let place = ((self.next - batch.len() as u64) % self.places) as usize;
             let bytes = &bytes[..batch.len()];
@@ -145,7 +145,7 @@ impl StoreShared {
         if bytes.is_empty() {
             return Ok(());
         }
-        let at = self.geometry.removals_at() + (place * REMOVAL_BYTES) as u64;
+        let at = self.space.geometry().removals_at() + (place * REMOVAL_BYTES) as u64;
         self.disk.write_cached(at, bytes)
     }
 
@@ -244,10 +244,10 @@ impl StoreShared {
     /// matter any more; the others are voided and go on to the writer. Keys are the loader's to
     /// find: until it has, their entries count.
     pub(crate) fn recall_removals(&self, mut apply: impl FnMut(Removed)) -> std::io::Result<()> {
-        let mut bytes = vec![0; self.geometry.removals_bytes as usize];
-        let at = self.geometry.removals_at();
+        let mut bytes = vec![0; self.space.geometry().removals_bytes as usize];
+        let at = self.space.geometry().removals_at();
         read_agreed(&mut bytes, |into| self.disk.read_cached(at, into))?;
-        let (entries, next) = read_removals(&bytes, self.uuid);
+        let (entries, next) = read_removals(&bytes, self.space.uuid());
         let mut log = self.removals.lock();
         let mut inbox = self.inbox.lock();
         log.next = next;
@@ -278,7 +278,9 @@ impl StoreShared {
 
     /// Returns whether a record can be at this place: a present life, before the end of the log.
     fn is_present(&self, place: LogPosition) -> bool {
-        let life = self.life(self.geometry.segment_of(place.sequence()));
+        let life = self
+            .space
+            .life(self.space.geometry().segment_of(place.sequence()));
         let end = self.log_end.load(std::sync::atomic::Ordering::Acquire);
         place.sequence() != 0
             && rule!(

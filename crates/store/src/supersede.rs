@@ -62,12 +62,12 @@ impl Engine {
         let here = found.iter().filter(|e| {
             rule!(
                 "supersede: a version on disk becomes void",
-                store.holds(e.address),
+                store.space.holds(e.address),
                 false
             )
         });
         removals.extend(
-            here.filter_map(|e| store.position(Spot::of(&e)))
+            here.filter_map(|e| store.space.position(Spot::of(&e)))
                 .map(Removal::Place),
         );
         let mut unloaded = false;
@@ -122,7 +122,7 @@ impl Engine {
     /// Keeps the record that an index entry points to from coming back after a restart.
     pub(crate) fn void(&self, entry: Entry) {
         if let Some(store) = self.stores().at(entry.address)
-            && let Some(place) = store.position(Spot::of(&entry))
+            && let Some(place) = store.space.position(Spot::of(&entry))
         {
             store.remove(Removal::Place(place));
         }

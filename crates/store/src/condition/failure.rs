@@ -41,7 +41,7 @@ impl StoreShared {
         add(&self.counters.read_errors, 1);
         let disk = self.disk.describe();
         tracing::debug!(disk, at, %error, "read failed");
-        let used = || self.used_segments();
+        let used = || self.space.used_segments();
         let failure = Failure::read(at, error);
         self.condition.read_failed(&disk, segment, used, &failure);
     }
@@ -60,7 +60,7 @@ impl StoreShared {
         add(&self.counters.write_errors, 1);
         let disk = self.disk.describe();
         tracing::debug!(disk, %failure, "the device failed");
-        let used = || self.used_segments();
+        let used = || self.space.used_segments();
         self.condition.write_failed(&disk, used, failure)
     }
 }

@@ -69,13 +69,13 @@ pub(super) fn room(store: &StoreShared) -> usize {
 }
 
 pub(super) const fn half_blocks(store: &StoreShared) -> u32 {
-    store.geometry.journal_bytes / 2 / BLOCK as u32
+    store.space.geometry().journal_bytes / 2 / BLOCK as u32
 }
 
 /// Byte offset of a block of a half.
 pub(super) const fn block_at(store: &StoreShared, half: u32, block: u32) -> u64 {
-    let half_bytes = store.geometry.journal_bytes as u64 / 2;
-    store.geometry.journal_at() + half as u64 * half_bytes + block as u64 * BLOCK
+    let half_bytes = store.space.geometry().journal_bytes as u64 / 2;
+    store.space.geometry().journal_at() + half as u64 * half_bytes + block as u64 * BLOCK
 }
 
 /// Where the journal stands, and what is under way.
@@ -279,7 +279,7 @@ impl Journal {
         for notes in blocks {
             let block = JournalBlock {
                 doubled: self.doubled,
-                uuid: store.uuid,
+                uuid: store.space.uuid(),
                 sequence: self.next,
                 first: self.first,
                 snapshot: self.snapshot,

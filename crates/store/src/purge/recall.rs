@@ -44,7 +44,7 @@ pub(crate) fn recall(store: &StoreShared, generation: u64) -> io::Result<Recalle
             continue;
         }
         add(&store.counters.load_bytes, half_bytes as u64);
-        whole.extend(read_journal_half(&bytes, store.uuid).map(|read| (half, read)));
+        whole.extend(read_journal_half(&bytes, store.space.uuid()).map(|read| (half, read)));
     }
     let newest = whole
         .into_iter()
@@ -104,7 +104,7 @@ pub(crate) fn first_block(uuid: StoreUuid, sequence: u64) -> io::Result<(Journal
 }
 
 fn begin(store: &StoreShared, generation: u64) -> io::Result<Journal> {
-    let (newest, bytes) = first_block(store.uuid, generation << 32)?;
+    let (newest, bytes) = first_block(store.space.uuid(), generation << 32)?;
     store.disk.write_at(block_at(store, 0, 0), &bytes)?;
     store.disk.flush()?;
     let half = JournalHalf {
@@ -127,7 +127,7 @@ impl Recalled {
     ) -> Journal {
         // A store that grows takes its own place.
         let others: Vec<_> = (engine.stores().iter())
-            .filter(|other| other.uuid != store.uuid)
+            .filter(|other| other.space.uuid() != store.space.uuid())
             .cloned()
             .collect();
         // By what each had seen itself: numbers given since the last stop say nothing about that.

@@ -271,8 +271,7 @@ impl Purges {
     pub(super) fn age(&self, stores: &[Arc<StoreShared>]) -> bool {
         let oldest = |id: StoreId| {
             let store = stores.iter().find(|s| s.id == id)?;
-            let lives = store.lives.iter().map(|life| life.load(Ordering::Acquire));
-            lives.filter(|life| *life != 0).min()
+            store.space.oldest_life()
         };
         let mut state = self.state.write();
         let past = state.active.values().filter(|a| {

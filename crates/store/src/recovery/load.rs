@@ -151,7 +151,10 @@ impl Loader {
 
     /// Returns the pieces to read next, each with offset and length in whole blocks.
     pub(crate) fn wanted(&mut self) -> Vec<(Piece, u64, usize)> {
-        let (geometry, block) = (&self.store.geometry, self.store.block_bytes as usize);
+        let (geometry, block) = (
+            self.store.space.geometry(),
+            self.store.space.block_bytes() as usize,
+        );
         let mut wanted = Vec::new();
         for part in self.parts.iter().take(self.turn() * TURNS_AHEAD) {
             let Some(header) = part.header else { continue };

@@ -84,10 +84,10 @@ impl Part {
     /// Reads its entries now; `None` if that fails.
     pub(crate) fn make_scanned(&mut self, store: &StoreShared) -> Option<()> {
         if let Some(header) = self.header {
-            let mut slot = vec![0; slot_len(&store.geometry, &header)];
+            let mut slot = vec![0; slot_len(store.space.geometry(), &header)];
             let read = store
                 .disk
-                .read_at(store.geometry.slot_at(self.index), &mut slot);
+                .read_at(store.space.geometry().slot_at(self.index), &mut slot);
             let entries = read
                 .ok()
                 .and_then(|()| sealed_entries(store, &header, &slot));
@@ -153,7 +153,7 @@ pub(super) fn read_entries(
         return None;
     }
     let decode =
-        |summary: &[u8]| decode_slot_entries(header, summary, store.geometry.segment_bytes);
+        |summary: &[u8]| decode_slot_entries(header, summary, store.space.geometry().segment_bytes);
     let entries = if spill.is_empty() {
         decode(slot)
     } else {
@@ -169,10 +169,10 @@ fn sealed_entries(store: &StoreShared, header: &SlotHeader, slot: &[u8]) -> Opti
     if header.state != SegmentState::Sealed {
         return None;
     }
-    let entries = summary_entries(&*store.disk, &store.geometry, header, slot);
+    let entries = summary_entries(&*store.disk, store.space.geometry(), header, slot);
     add(
         &store.counters.load_bytes,
-        store.geometry.spill_bytes(header.entries as usize),
+        store.space.geometry().spill_bytes(header.entries as usize),
     );
     count(store, entries.is_some());
     entries

@@ -56,7 +56,7 @@ pub(crate) fn scan_segment(
 /// lie one behind the other, so the first one that a read hides begins where a whole one ends. (A
 /// torn one may begin there, too: then the segment is read twice.)
 fn hides_something(store: &StoreShared, index: u32, scan: &Scan) -> bool {
-    let geometry = &store.geometry;
+    let geometry = store.space.geometry();
     let ends = scan.clusters.iter().map(|seen| seen.end);
     let mut begins = scan.clusters.iter().map(|seen| seen.at).peekable();
     let mut free = [0].into_iter().chain(ends).filter(|end| {
@@ -123,7 +123,7 @@ fn search(store: &StoreShared, index: u32, wanted: u64, bytes: &[u8]) -> Scan {
 
 /// All bytes of a segment. What cannot be read costs much, so it is tried again.
 fn read_segment(store: &StoreShared, index: u32) -> io::Result<Vec<u8>> {
-    let geometry = &store.geometry;
+    let geometry = store.space.geometry();
     let mut bytes = vec![0; geometry.segment_bytes as usize];
     add(&store.counters.load_scans, 1);
     let mut attempt = || {
@@ -158,7 +158,10 @@ fn cluster_at(
     bytes: &[u8],
     at: u64,
 ) -> Option<(ClusterHeader, Vec<Entry>)> {
-    let decoded = ClusterHeader::decode(bytes.get(at as usize..)?, store.geometry.segment_bytes);
+    let decoded = ClusterHeader::decode(
+        bytes.get(at as usize..)?,
+        store.space.geometry().segment_bytes,
+    );
     decoded.ok().filter(|(header, _)| {
         is_own(store, index, header)
             && rule!(
@@ -173,11 +176,11 @@ fn cluster_at(
 fn is_own(store: &StoreShared, index: u32, header: &ClusterHeader) -> bool {
     rule!(
         "scan: a cluster of another store does not count",
-        header.uuid == store.uuid,
+        header.uuid == store.space.uuid(),
         true
     ) && rule!(
         "scan: a cluster of another segment does not count",
-        header.segment == index && store.geometry.segment_of(header.sequence) == index,
+        header.segment == index && store.space.geometry().segment_of(header.sequence) == index,
         true
     )
 }

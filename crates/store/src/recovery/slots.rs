@@ -71,8 +71,8 @@ fn agreed(first: Found, second: Found) -> Found {
 /// damage for the others.
 fn read_all(store: &StoreShared, wanted: impl Fn(u32) -> bool) -> Vec<Found> {
     let mut found: Vec<Option<Found>> = Vec::new();
-    found.resize_with(store.geometry.segments as usize, || None);
-    let spans = spans(&store.geometry).into_iter();
+    found.resize_with(store.space.geometry().segments as usize, || None);
+    let spans = spans(store.space.geometry()).into_iter();
     let spans = spans.filter(|span| span.clone().any(&wanted));
     // Without a queue, or with one that fails, all of them are read one by one.
     if let Err(error) = read_spans(store, spans, &mut found) {
@@ -117,15 +117,15 @@ fn read_spans(
     mut spans: impl Iterator<Item = Range<u32>>,
     found: &mut [Option<Found>],
 ) -> io::Result<()> {
-    let slot = store.geometry.slot_bytes as usize;
+    let slot = store.space.geometry().slot_bytes as usize;
     // The last one's header, in a whole block.
-    let last = SLOT_HEADER_BYTES.next_multiple_of(store.block_bytes as usize);
+    let last = SLOT_HEADER_BYTES.next_multiple_of(store.space.block_bytes() as usize);
     let mut queue = store.disk.open_queue(DEPTH as u32)?;
     let mut done = Vec::new();
     loop {
         for span in spans.by_ref().take(DEPTH - queue.in_flight()) {
             let len = (span.len() - 1) * slot + last;
-            let at = store.geometry.slot_at(span.start);
+            let at = store.space.geometry().slot_at(span.start);
             let token = u64::from(span.start);
             queue.submit(Op::read(token, at, len, AlignedBuf::new(len)));
         }
@@ -153,7 +153,7 @@ pub(crate) fn read_slot(store: &StoreShared, index: u32) -> Found {
     let mut bytes = [0; SLOT_HEADER_BYTES];
     let read = store
         .disk
-        .read_at(store.geometry.slot_at(index), &mut bytes);
+        .read_at(store.space.geometry().slot_at(index), &mut bytes);
     add(&store.counters.load_bytes, SLOT_HEADER_BYTES as u64);
     match read {
         Ok(()) => understand(store, index, &bytes),
@@ -167,18 +167,18 @@ fn understand(store: &StoreShared, index: u32, bytes: &[u8]) -> Found {
         Ok(h)
             if rule!(
                 "slot: one of another store does not count",
-                h.uuid == store.uuid,
+                h.uuid == store.space.uuid(),
                 true
             ) && rule!(
                 "slot: one of another segment does not count",
-                h.segment == index && store.geometry.segment_of(h.sequence) == index,
+                h.segment == index && store.space.geometry().segment_of(h.sequence) == index,
                 true
             ) =>
         {
             Found::Slot(h)
         }
         // A slot of another store, from before this disk was formatted.
-        Ok(h) if h.uuid != store.uuid => rule!(
+        Ok(h) if h.uuid != store.space.uuid() => rule!(
             "slot: a whole one of another store is one never used",
             Found::Nothing,
             Found::Damaged

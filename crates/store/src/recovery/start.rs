@@ -72,7 +72,10 @@ pub(crate) fn open(
         false => Standing::Stranger,
     };
     let needed = superblock.geometry.total_bytes();
-    let open_already = engine.stores().iter().any(|s| s.uuid == superblock.uuid);
+    let open_already = engine
+        .stores()
+        .iter()
+        .any(|s| s.space.uuid() == superblock.uuid);
     if open_already && grows.is_none() {
         return Err(OpenError::Twice { disk: name });
     }
@@ -86,7 +89,7 @@ pub(crate) fn open(
         .unwrap_or(u32::try_from(needed >> 20).unwrap_or(u32::MAX).max(1));
     let memory = engine.budget.bytes();
     let mut store = StoreShared::new(id, base, &superblock, disk, weight, options, memory);
-    store.seed = seed;
+    store.space.set_seed(seed);
     store.condition.recall(&superblock.quarantine);
     if let Some(old) = grows {
         store.removals = Arc::clone(&old.removals);
@@ -153,7 +156,7 @@ fn take_stock(
         ..
     } = stock.settle();
     for part in &parts {
-        store.lives[part.index as usize].store(part.sequence, Ordering::Relaxed);
+        store.space.recall_life(part.index, part.sequence);
     }
     let chain = judge_parts(&parts, superblock.floor);
     add(&store.counters.damaged, chain.damaged);
@@ -336,8 +339,8 @@ fn go_on(
     ) {
         return None;
     }
-    let room = store.geometry.segment_bytes / foxy_format::UNIT as u32 - newest.used_units;
-    if room < store.geometry.segment_bytes / foxy_format::UNIT as u32 / WORTH_GOING_ON {
+    let room = store.space.geometry().segment_bytes / foxy_format::UNIT as u32 - newest.used_units;
+    if room < store.space.geometry().segment_bytes / foxy_format::UNIT as u32 / WORTH_GOING_ON {
         return None;
     }
     newest.make_scanned(store)?;
@@ -352,8 +355,8 @@ fn go_on(
         newest.open,
         true
     ) {
-        let mark = summary(&store.geometry, store.uuid, &segment, true).slot;
-        let at = store.geometry.slot_at(segment.index);
+        let mark = summary(store.space.geometry(), store.space.uuid(), &segment, true).slot;
+        let at = store.space.geometry().slot_at(segment.index);
         rule!(
             "start: the mark of a segment that is gone on with is read back",
             write_checked(&*store.disk, at, &mark),
@@ -377,7 +380,7 @@ fn close_others(store: &StoreShared, parts: &mut [Part], current: Option<u64>) {
             last_cluster: part.last_cluster(),
             ..OpenSegment::empty(part.index, part.sequence)
         };
-        let summary = summary(&store.geometry, store.uuid, &segment, false);
+        let summary = summary(store.space.geometry(), store.space.uuid(), &segment, false);
         let disk = &store.disk;
         let spilled = match &summary.spill {
             Some((at, bytes)) => disk.write_at(*at, bytes),
@@ -392,7 +395,9 @@ fn close_others(store: &StoreShared, parts: &mut [Part], current: Option<u64>) {
                     Ok(())
                 )
             })
-            .and_then(|()| disk.write_at(store.geometry.slot_at(part.index), &summary.slot));
+            .and_then(|()| {
+                disk.write_at(store.space.geometry().slot_at(part.index), &summary.slot)
+            });
         if let Err(error) = written {
             tracing::warn!(store = %store.disk.describe(), %error, "summary of a recovered segment not written");
         }

@@ -92,7 +92,7 @@ impl<'a> Stock<'a> {
     /// Leaves out what was overwritten since: a life a whole round behind, whose slot is older than
     /// its segment. Newest first.
     pub(super) fn settle(mut self) -> Self {
-        let geometry = &self.store.geometry;
+        let geometry = self.store.space.geometry();
         let known = self.parts.iter().map(|part| part.sequence);
         let newest = known.chain(self.lost.iter().copied()).max().unwrap_or(0);
         let unknown = self.unknown.iter();

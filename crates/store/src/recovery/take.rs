@@ -194,7 +194,7 @@ impl Taker<'_> {
 
     /// Takes one record in, unless its key has a newer one.
     fn insert(self, index: u32, entry: &Entry) -> Fate {
-        let Some(spot) = self.store.spot(index, entry.offset_units) else {
+        let Some(spot) = self.store.space.spot(index, entry.offset_units) else {
             return Fate::Skipped;
         };
         let Some(new) = spot.entry(u64::from(entry.len_units) * UNIT) else {
@@ -206,7 +206,7 @@ impl Taker<'_> {
             // In case the twin goes: an older record of this key must not take its place. And this
             // one must not return once it is out of date, when nothing is known of it any more.
             Insert::Present(_) | Insert::Dropped => {
-                let place = self.store.position(spot);
+                let place = self.store.space.position(spot);
                 rule!(
                     "load: a record that finds its place in the index taken becomes void",
                     self.store.remove_all(place.map(Removal::Place).as_slice()),

@@ -41,9 +41,9 @@ fn flush(rig: &mut Rig) {
 
 fn halves(disk: &MemDisk, rig: &Rig) -> Vec<JournalHalf> {
     let store = rig.engine.store(StoreId(0)).unwrap();
-    let half = store.geometry.journal_bytes as usize / 2;
-    let places = [0, 1].map(|n| store.geometry.journal_at() + n * half as u64);
-    let read = places.map(|at| read_journal_half(&disk.peek(at, half), store.uuid));
+    let half = store.space.geometry().journal_bytes as usize / 2;
+    let places = [0, 1].map(|n| store.space.geometry().journal_at() + n * half as u64);
+    let read = places.map(|at| read_journal_half(&disk.peek(at, half), store.space.uuid()));
     let mut halves: Vec<_> = read.into_iter().flatten().collect();
     halves.sort_by_key(|half| half.newest.first);
     halves
@@ -144,7 +144,8 @@ fn a_journal_is_doubled_where_there_is_room() {
     };
     let store = rig.engine.store(StoreId(0)).unwrap();
     for half in [0, 1] {
-        let at = store.geometry.journal_at() + half * u64::from(store.geometry.journal_bytes) / 2;
+        let at = store.space.geometry().journal_at()
+            + half * u64::from(store.space.geometry().journal_bytes) / 2;
         let bytes = match half {
             0 => block.encode().unwrap(),
             _ => vec![0; BLOCK as usize],
@@ -290,7 +291,7 @@ fn what_comes_back_counts_when_what_it_missed_is_durably_void() {
     let away: Vec<_> = all().difference(&left).copied().take(3).collect();
     away.iter().for_each(|key| live.supersede(*key));
     let store = live.engine.store(live.id(0)).unwrap();
-    let segments = store.geometry.segment_at(0);
+    let segments = store.space.geometry().segment_at(0);
     let broken = FaultRule::new(OpClass::Write, Fault::EIO).within(segments..u64::MAX);
     live.slots[1].disk.set_faults(FaultPlan::none().and(broken));
     live.add(1);

@@ -236,7 +236,7 @@ fn every_flipped_byte_of_a_record_is_a_miss() {
     let store = again.engine.store(StoreId(0)).unwrap();
     for key in ["a", "b"] {
         let plan = again.plan(key).unwrap();
-        let place = store.place(plan.spot).unwrap();
+        let place = store.space.place(plan.spot).unwrap();
         let record = again.read(&plan).unwrap()[plan.skip as usize..].to_vec();
         let (_, layout) = foxy_format::parse_record(&record, &place).unwrap();
         assert!(layout.body.end > texts[key].len());

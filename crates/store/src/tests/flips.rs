@@ -168,8 +168,12 @@ impl Killed {
     fn parts(&self) -> (Vec<Range<u64>>, Vec<Range<u64>>) {
         let rig = Rig::open(self.image.kill(), MEMORY, 1, options());
         let store = rig.engine.store(StoreId(0)).unwrap();
-        assert!(store.used_segments() >= 8, "{}", store.used_segments());
-        let geometry = store.geometry;
+        assert!(
+            store.space.used_segments() >= 8,
+            "{}",
+            store.space.used_segments()
+        );
+        let geometry = *store.space.geometry();
         let mut ranges = vec![
             0..geometry.journal_at(),
             geometry.journal_at()..geometry.removals_at(),

@@ -119,7 +119,7 @@ fn an_open_segment_that_cannot_be_read_undoes_no_purge() {
     assert_eq!(purge.outcome(), Some(Durable::Yes));
     let store = rig.engine.store(StoreId(0)).unwrap();
     let end = foxy_format::LogPosition(store.log_end.load(std::sync::atomic::Ordering::Relaxed));
-    let geometry = store.geometry;
+    let geometry = *store.space.geometry();
     let open = geometry.segment_at(geometry.segment_of(end.sequence()));
     let disk = rig.disk.kill();
     let rule = FaultRule::new(OpClass::Read, Fault::EIO)
@@ -143,7 +143,7 @@ fn a_mark_that_could_not_be_written_drops_nothing() {
     rig.settle();
     rig.put("k", b"old");
     rig.settle();
-    let geometry = rig.engine.store(StoreId(0)).unwrap().geometry;
+    let geometry = *rig.engine.store(StoreId(0)).unwrap().space.geometry();
     let slot = geometry.slot_at(0)..geometry.slot_at(1);
     let broken = FaultRule::new(OpClass::Write, Fault::EIO).within(slot);
     // The first write to this slot was its first mark, the second its summary.

@@ -105,7 +105,7 @@ fn make() -> MemDisk {
     live.purge(PurgeKind::Expression, "/object/7$", false);
     live.settle();
     let store = live.engine.store(live.id(0)).unwrap();
-    assert_eq!(store.life(BAD), 0, "nothing is lost by it");
+    assert_eq!(store.space.life(BAD), 0, "nothing is lost by it");
     store.condition.recall(&[BAD]);
     live.settle();
     fill(&mut live, 90..100);

@@ -17,7 +17,7 @@ use crate::*;
 const MEMORY: u64 = 1 << 20;
 
 fn geometry(rig: &Rig) -> Geometry {
-    rig.engine.store(StoreId(0)).unwrap().geometry
+    *rig.engine.store(StoreId(0)).unwrap().space.geometry()
 }
 
 fn pass(rig: &mut Rig, millis: u64) {
@@ -205,7 +205,7 @@ fn what_is_removed_of_a_segment_that_is_passed_over_stays_removed() {
     for skip in 0..16 {
         let mut rng = Rng::new(10);
         let (mut several, _) = quarantined(&mut rng);
-        let geometry = several.engine.store(StoreId(0)).unwrap().geometry;
+        let geometry = *several.engine.store(StoreId(0)).unwrap().space.geometry();
         let slots = geometry.slot_at(0)..geometry.segment_at(0);
         let stuck = FaultRule::new(OpClass::Write, Fault::Stuck).within(slots);
         several.disks[0].set_faults(FaultPlan::from(stuck.after(skip)));
@@ -240,23 +240,31 @@ fn of_two_marked_segments_both_are_used() {
         let newest = newest.max_by_key(|header| header.sequence).unwrap();
         let next = SlotHeader {
             sequence: newest.sequence + 1,
-            segment: store.geometry.segment_of(newest.sequence + 1),
+            segment: store.space.geometry().segment_of(newest.sequence + 1),
             ..newest
         };
         let is_ready = newest.state == SegmentState::Open
             && store
-                .position(store.spot(newest.segment, 0).unwrap())
+                .space
+                .position(store.space.spot(newest.segment, 0).unwrap())
                 .is_some()
-            && rig.disk.peek(store.geometry.segment_at(newest.segment), 4) == [0; 4];
+            && rig
+                .disk
+                .peek(store.space.geometry().segment_at(newest.segment), 4)
+                == [0; 4];
         if !is_ready {
             continue;
         }
         tried += 1;
         let disk = rig.disk.kill();
         let mark = encode_slot(&next, &[]);
-        disk.corrupt(store.geometry.slot_at(next.segment), mark.len(), |b| {
-            b.copy_from_slice(&mark);
-        });
+        disk.corrupt(
+            store.space.geometry().slot_at(next.segment),
+            mark.len(),
+            |b| {
+                b.copy_from_slice(&mark);
+            },
+        );
         let mut again = Rig::open(disk, MEMORY, 12, options());
         again.settle();
         for n in 0..8 {

@@ -95,7 +95,7 @@ fn hits(rig: &Rig, when: &str) -> u64 {
 fn what_a_lost_segment_removed_stays_removed_and_what_is_removed_of_it_too() {
     let rig = written();
     let store = rig.engine.stores().iter().next().unwrap().clone();
-    let (geometry, slots) = (store.geometry, read_slots(&store));
+    let (geometry, slots) = (*store.space.geometry(), read_slots(&store));
     let is_sealed =
         |slot: &Found| matches!(slot, Found::Slot(h) if h.state == SegmentState::Sealed);
     let all = (0..KEYS).filter(|key| latest(*key).is_some()).count() as u64;
@@ -139,7 +139,7 @@ fn what_a_lost_segment_removed_stays_removed_and_what_is_removed_of_it_too() {
 #[test]
 fn while_the_disk_does_not_take_that_a_segment_is_lost_every_removal_leaves_a_trace() {
     let rig = written();
-    let geometry = rig.engine.stores().iter().next().unwrap().geometry;
+    let geometry = *rig.engine.stores().iter().next().unwrap().space.geometry();
     let disk = rig.disk.kill();
     Damage::EntriesAndAll.strike(&geometry, 0, &disk);
     let mut run = Rig::open(disk.clone(), MEMORY, 4, options());
@@ -196,7 +196,7 @@ fn what_was_not_loaded_for_too_many_removals_is_not_loaded_later() {
 #[test]
 fn what_is_stored_after_a_segment_was_lost_that_follows_a_marked_one_is_kept() {
     let mut rig = Rig::new(8, MEMORY, 8);
-    let marked = |rig: &Rig| rig.engine.store(StoreId(0)).unwrap().life(0) == 9;
+    let marked = |rig: &Rig| rig.engine.store(StoreId(0)).unwrap().space.life(0) == 9;
     for n in 0..2000 {
         if marked(&rig) {
             break;
@@ -205,7 +205,7 @@ fn what_is_stored_after_a_segment_was_lost_that_follows_a_marked_one_is_kept() {
         rig.settle();
     }
     assert!(marked(&rig), "nothing is written to it yet");
-    let geometry = rig.engine.store(StoreId(0)).unwrap().geometry;
+    let geometry = *rig.engine.store(StoreId(0)).unwrap().space.geometry();
     let disk = rig.disk.kill();
     Damage::SlotAndAll.strike(&geometry, 1, &disk);
     let mut run = Rig::open(disk.clone(), MEMORY, 4, options());

@@ -73,7 +73,7 @@ fn summaries_and_reuse_wait_for_their_flushes() {
     rig.settle();
     forget_ram(&rig, "k");
     rig.disk.set_step(true);
-    let geometry = rig.engine.store(StoreId(0)).unwrap().geometry;
+    let geometry = *rig.engine.store(StoreId(0)).unwrap().space.geometry();
     let slots = geometry.slot_at(0)..geometry.segment_at(0);
     let mut unflushed = std::collections::HashSet::new();
     let mut unflushed_mark = false;

@@ -1,7 +1,6 @@
 //! Segments that could not be read: left alone, also after a restart, until they are tried again.
 
 use std::ops::Range;
-use std::sync::atomic::Ordering;
 
 use foxy_base::Rng;
 use foxy_disk::{Fault, FaultPlan, FaultRule, MemDisk, OpClass};
@@ -34,7 +33,7 @@ pub(super) fn quarantined(rng: &mut Rng) -> (Several, Range<u64>) {
     several.work(rng, 300);
     several.run(40);
     let store = several.engine.store(StoreId(0)).unwrap();
-    let at = store.geometry.segment_at(BAD);
+    let at = store.space.geometry().segment_at(BAD);
     let region = at..at + u64::from(SEGMENT);
     breaks(&several.disks[0], OpClass::Read, Fault::EIO, &region);
     for _ in 0..40 {
@@ -109,21 +108,23 @@ fn what_lay_in_a_segment_that_reuse_passes_over_is_forgotten_when_its_turn_is_ov
     let entries = |several: &Several| {
         let leads = |key: &u64| {
             let found = several.engine.index.lookup(hash(&Several::name(*key)));
-            let places = found.iter().filter_map(|e| store.locate(Spot::of(&e)));
+            let places = found
+                .iter()
+                .filter_map(|e| store.space.locate(Spot::of(&e)));
             places.filter(|(segment, _)| *segment == BAD).count() > 0
         };
         (0..KEYS).filter(leads).count()
     };
-    let life = store.lives[BAD as usize].load(Ordering::Relaxed);
+    let life = store.space.life(BAD);
     assert!(life > 0 && entries(&several) > 0);
     // Until then a start would load them: removals have to find them.
     let reused = several.store(0).counts.reused;
     while several.store(0).counts.reused < reused + 20 {
         several.work(&mut rng, 20);
-        let known = store.lives[BAD as usize].load(Ordering::Relaxed);
+        let known = store.space.life(BAD);
         assert!(known == life || entries(&several) == 0);
     }
-    assert_eq!(store.lives[BAD as usize].load(Ordering::Relaxed), 0);
+    assert_eq!(store.space.life(BAD), 0);
     assert_eq!(entries(&several), 0);
 }
 
@@ -133,15 +134,15 @@ fn a_segment_that_is_passed_over_is_known_until_the_next_mark_is_written() {
     let mut rng = Rng::new(9);
     let (mut several, _) = quarantined(&mut rng);
     let store = several.engine.store(StoreId(0)).unwrap();
-    let life = store.life(BAD);
+    let life = store.space.life(BAD);
     assert!(life > 0);
     let disk = several.disks[0].clone();
     disk.set_step(true);
     for _ in 0..200_000 {
         several.work(&mut rng, 1);
         several.run(1);
-        if store.life(BAD) == 0 {
-            let slot = disk.peek(store.geometry.slot_at(BAD + 1), SLOT_HEADER_BYTES);
+        if store.space.life(BAD) == 0 {
+            let slot = disk.peek(store.space.geometry().slot_at(BAD + 1), SLOT_HEADER_BYTES);
             let next = SlotHeader::decode(&slot).unwrap();
             assert!(next.sequence > life + 1, "not marked: {next:?}");
             return;

@@ -79,7 +79,7 @@ fn removals_in_former_lives_are_not_handed_on() {
     let recalled = |sequence| {
         let place = Removed::Place(foxy_format::LogPosition::new(sequence, 9));
         let newest = read_all(&rig).1;
-        let again = forge(&rig, store.uuid, &[(newest, 0, place)]);
+        let again = forge(&rig, store.space.uuid(), &[(newest, 0, place)]);
         again.counts().removals_recalled
     };
     assert!(now > segments);
@@ -89,7 +89,7 @@ fn removals_in_former_lives_are_not_handed_on() {
 fn read_all(rig: &Rig) -> (Vec<u64>, u64) {
     let (g, store) = (geometry(rig), rig.engine.store(StoreId(0)).unwrap());
     let log = rig.disk.peek(g.removals_at(), g.removals_bytes as usize);
-    let (entries, next) = foxy_format::read_removals(&log, store.uuid);
+    let (entries, next) = foxy_format::read_removals(&log, store.space.uuid());
     (entries.iter().map(|e| e.number).collect(), next)
 }
 

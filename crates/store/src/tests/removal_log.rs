@@ -14,7 +14,7 @@ use crate::*;
 const MEMORY: u64 = 256 << 10;
 
 pub(super) fn geometry(rig: &Rig) -> Geometry {
-    rig.engine.store(StoreId(0)).unwrap().geometry
+    *rig.engine.store(StoreId(0)).unwrap().space.geometry()
 }
 
 /// A store with `k` on disk and nothing under way.
@@ -350,13 +350,13 @@ fn former_rounds_other_stores_and_former_lives_do_nothing() {
     let rig = with_old(13);
     let store = rig.engine.store(StoreId(0)).unwrap();
     let entry = rig.engine.index.lookup(hash("k")).first().unwrap();
-    let place = store.position(spot::Spot::of(&entry)).unwrap();
+    let place = store.space.position(spot::Spot::of(&entry)).unwrap();
     let places = geometry(&rig).removal_places();
     let life = |n| foxy_format::LogPosition::new(place.sequence() + n, place.offset_units());
     let here = Removed::Place(place);
     let shows = |rig: Rig| rig.plan("k").is_some();
     assert!(
-        !shows(forge(&rig, store.uuid, &[(700, 3, here)])),
+        !shows(forge(&rig, store.space.uuid(), &[(700, 3, here)])),
         "it would count"
     );
     assert!(shows(forge(
@@ -367,32 +367,40 @@ fn former_rounds_other_stores_and_former_lives_do_nothing() {
     let newest = |n, before| (n, before, Removed::Nothing);
     let past = forge(
         &rig,
-        store.uuid,
+        store.space.uuid(),
         &[(700, 3, here), newest(701 + places, 1 << 20)],
     );
     assert!(shows(past), "a whole round ago");
     assert!(
-        shows(forge(&rig, store.uuid, &[(700, 3, here), newest(705, 4)])),
+        shows(forge(
+            &rig,
+            store.space.uuid(),
+            &[(700, 3, here), newest(705, 4)]
+        )),
         "done with"
     );
     assert!(!shows(forge(
         &rig,
-        store.uuid,
+        store.space.uuid(),
         &[(700, 3, here), newest(705, 5)]
     )));
     let segments = u64::from(geometry(&rig).segments);
     assert!(shows(forge(
         &rig,
-        store.uuid,
+        store.space.uuid(),
         &[(700, 3, Removed::Place(life(segments)))]
     )));
     let key = |place| Removed::Key(hash("k"), place);
     assert!(
-        shows(forge(&rig, store.uuid, &[(700, 3, key(place))])),
+        shows(forge(&rig, store.space.uuid(), &[(700, 3, key(place))])),
         "older than the record"
     );
     let behind = foxy_format::LogPosition(place.0 + 1);
-    assert!(!shows(forge(&rig, store.uuid, &[(700, 3, key(behind))])));
+    assert!(!shows(forge(
+        &rig,
+        store.space.uuid(),
+        &[(700, 3, key(behind))]
+    )));
 }
 
 /// Removals of records that a power cut took do not meet those written in their place.
@@ -412,7 +420,7 @@ fn a_place_without_a_record_is_forgotten_before_it_is_used_again() {
             )
         })
         .collect();
-    let mut rig = forge(&rig, store.uuid, &entries);
+    let mut rig = forge(&rig, store.space.uuid(), &entries);
     rig.put("k", b"here");
     rig.settle();
     assert_eq!(rig.kill().text("k").as_deref(), Some("here"));
@@ -475,7 +483,7 @@ fn a_place_behind_the_end_of_the_log_is_forgotten_before_it_is_used() {
         (700 + u64::from(n), n, Removed::Place(place))
     });
     let entries: Vec<_> = entries.collect();
-    rig = forge(&rig, store.uuid, &entries);
+    rig = forge(&rig, store.space.uuid(), &entries);
     rig.put("new", b"here");
     rig.settle();
     let again = rig.kill();

@@ -186,7 +186,8 @@ impl Rig {
         self.engine
             .store(StoreId(0))
             .unwrap()
-            .geometry
+            .space
+            .geometry()
             .segment_at(0)
     }
 

@@ -36,8 +36,8 @@ fn clusters(store: &StoreShared, index: u32, life: Option<u64>) -> usize {
 fn write(disk: &MemDisk, store: &StoreShared, block: u32, change: impl Fn(&mut ClusterHeader)) {
     let per_block = (BLOCK / UNIT) as u32;
     let mut header = ClusterHeader {
-        uuid: store.uuid,
-        sequence: store.life(0),
+        uuid: store.space.uuid(),
+        sequence: store.space.life(0),
         segment: 0,
         offset_units: block * per_block,
         len_units: per_block,
@@ -47,20 +47,20 @@ fn write(disk: &MemDisk, store: &StoreShared, block: u32, change: impl Fn(&mut C
     change(&mut header);
     let mut bytes = header.encode(&[]);
     bytes.resize(BLOCK as usize, 0);
-    let at = store.geometry.segment_at(0) + u64::from(block) * BLOCK;
+    let at = store.space.geometry().segment_at(0) + u64::from(block) * BLOCK;
     disk.write_at(at, &bytes).unwrap();
 }
 
 #[test]
 fn a_cluster_counts_in_its_own_place_life_and_store() {
     let (rig, store) = written();
-    let life = Some(store.life(0));
+    let life = Some(store.space.life(0));
     let before = clusters(&store, 0, life);
     assert!(before >= 4);
     let last = SEGMENT / BLOCK as u32 - 1;
     write(&rig.disk, &store, last, |_| {});
     assert_eq!(clusters(&store, 0, life), before + 1, "as it should be");
-    let segments = u64::from(store.geometry.segments);
+    let segments = u64::from(store.space.geometry().segments);
     let wrong: [&dyn Fn(&mut ClusterHeader); 4] = [
         &|header| header.uuid = StoreUuid(*b"a former store!!"),
         &|header| header.segment = 3,
@@ -77,10 +77,10 @@ fn a_cluster_counts_in_its_own_place_life_and_store() {
 #[test]
 fn a_cluster_within_the_length_of_one_of_a_former_life_is_found() {
     let (rig, store) = written();
-    let life = store.life(0);
+    let life = store.space.life(0);
     let before = clusters(&store, 0, Some(life));
     let last = SEGMENT / BLOCK as u32 - 1;
-    let segments = u64::from(store.geometry.segments);
+    let segments = u64::from(store.space.geometry().segments);
     write(&rig.disk, &store, last - 1, |header| {
         header.len_units *= 2;
         header.sequence += segments;
@@ -92,7 +92,9 @@ fn a_cluster_within_the_length_of_one_of_a_former_life_is_found() {
 #[test]
 fn a_slot_of_another_segment_or_store_says_nothing() {
     let (rig, store) = written();
-    let slot = rig.disk.peek(store.geometry.slot_at(0), SLOT_HEADER_BYTES);
+    let slot = rig
+        .disk
+        .peek(store.space.geometry().slot_at(0), SLOT_HEADER_BYTES);
     assert!(matches!(read_slot(&store, 0), Found::Slot(_)));
     assert_eq!(read_slot(&store, 9), Found::Nothing);
     let header = SlotHeader::decode(&slot).unwrap();
@@ -100,13 +102,13 @@ fn a_slot_of_another_segment_or_store_says_nothing() {
     let mut foreign = encode_slot(&SlotHeader { uuid, ..header }, &[]);
     foreign.resize(BLOCK as usize, 0);
     rig.disk
-        .write_at(store.geometry.slot_at(0), &foreign)
+        .write_at(store.space.geometry().slot_at(0), &foreign)
         .unwrap();
     assert_eq!(read_slot(&store, 0), Found::Nothing);
     let mut block = slot;
     block.resize(BLOCK as usize, 0);
     rig.disk
-        .write_at(store.geometry.slot_at(9), &block)
+        .write_at(store.space.geometry().slot_at(9), &block)
         .unwrap();
     assert_eq!(read_slot(&store, 9), Found::Damaged);
 }
@@ -114,7 +116,7 @@ fn a_slot_of_another_segment_or_store_says_nothing() {
 #[test]
 fn a_segment_that_is_read_at_the_third_attempt_is_not_lost() {
     let (rig, store) = written();
-    let begin = store.geometry.segment_at(0);
+    let begin = store.space.geometry().segment_at(0);
     let disk = rig.disk.kill();
     let rule = FaultRule::new(OpClass::Read, Fault::EIO).within(begin..begin + 64);
     disk.set_faults(FaultPlan::none().and(rule.times(2)));
@@ -129,7 +131,7 @@ fn a_segment_that_is_read_at_the_third_attempt_is_not_lost() {
 fn a_floor_after_damage_is_in_both_superblocks() {
     let (rig, store) = written();
     let disk = rig.disk.kill();
-    disk.corrupt(store.geometry.segment_at(0) + 13, 1, |b| b[0] ^= 1);
+    disk.corrupt(store.space.geometry().segment_at(0) + 13, 1, |b| b[0] ^= 1);
     let again = Rig::open(disk.clone(), MEMORY, 3, super::rig::options());
     assert_eq!(again.counts().damaged, 1);
     let bytes = disk.peek(0, 2 * SUPERBLOCK_BYTES);
@@ -160,7 +162,7 @@ fn no_summary_vouches_for_clusters_whose_flush_failed() {
 #[test]
 fn no_summary_is_written_while_a_cluster_is_under_way() {
     let (mut rig, store) = written();
-    let begin = store.geometry.segment_at(0);
+    let begin = store.space.geometry().segment_at(0);
     rig.disk.set_step(true);
     let mut first = None;
     for n in 0..200 {
@@ -183,7 +185,7 @@ fn no_summary_is_written_while_a_cluster_is_under_way() {
 #[test]
 fn a_summary_without_room_beside_the_clusters_is_left_out() {
     let (_rig, store) = written();
-    let mut full = OpenSegment::empty(0, store.life(0));
+    let mut full = OpenSegment::empty(0, store.space.life(0));
     full.used_units = SEGMENT / UNIT as u32;
     let entry = Entry {
         hash: foxy_base::KeyHash(1),
@@ -192,7 +194,7 @@ fn a_summary_without_room_beside_the_clusters_is_left_out() {
         kind: EntryKind::Object,
     };
     full.entries = vec![entry; 1000];
-    let summary = summary(&store.geometry, store.uuid, &full, false);
+    let summary = summary(store.space.geometry(), store.space.uuid(), &full, false);
     let header = SlotHeader::decode(&summary.slot).unwrap();
     assert_eq!(header.state, SegmentState::SealedOverflow);
     assert!(summary.spill.is_none());

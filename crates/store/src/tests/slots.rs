@@ -18,7 +18,7 @@ fn written() -> Rig {
 }
 
 fn one_by_one(store: &StoreShared) -> Vec<Found> {
-    (0..store.geometry.segments)
+    (0..store.space.geometry().segments)
         .map(|index| read_slot(store, index))
         .collect()
 }
@@ -36,7 +36,7 @@ fn many_at_once_find_what_one_by_one_finds_also_among_damage() {
     let slots = sound.iter().filter(|f| matches!(f, Found::Slot(_))).count();
     assert!((50..300).contains(&slots), "{slots} slots in use");
     for index in [0, 7, 8, 250, 299] {
-        let at = store.geometry.slot_at(index);
+        let at = store.space.geometry().slot_at(index);
         rig.disk.corrupt(at, 64, |bytes| bytes[20] ^= 1);
     }
     let found = read_slots(&store);
@@ -51,7 +51,7 @@ fn a_block_that_cannot_be_read_costs_its_slot_and_no_other() {
     let store = store_of(&rig);
     let sound = read_slots(&store);
     for bad in [0u32, 33, 299] {
-        let at = store.geometry.slot_at(bad);
+        let at = store.space.geometry().slot_at(bad);
         let rule = FaultRule::new(OpClass::Read, Fault::EIO).within(at..at + 64);
         rig.disk.set_faults(FaultPlan::none().and(rule));
         let found = read_slots(&store);

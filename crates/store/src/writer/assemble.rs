@@ -42,7 +42,7 @@ impl Writer {
 
     /// Writes one cluster, or says what it must wait for.
     fn assemble(&mut self) -> Result<(), WaitsFor> {
-        let cluster_max = self.store.geometry.cluster_bytes as usize;
+        let cluster_max = self.store.space.geometry().cluster_bytes as usize;
         let given_up = self.log.chain().entry_count();
         let entries = self.gather.removals().min(removals_max(cluster_max)) + given_up + 1;
         let table = cluster_table_bytes(entries);

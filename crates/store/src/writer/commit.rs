@@ -61,7 +61,7 @@ impl Writer {
     /// The records are dropped, the removals tried again; what may have reached the disk in spite
     /// of the error must not come back either.
     fn cluster_failed(&mut self, cluster: Cluster, error: std::io::Error) {
-        let first = self.store.geometry.segment_at(cluster.segment);
+        let first = self.store.space.geometry().segment_at(cluster.segment);
         let offset = (cluster.range.start - first) / foxy_format::UNIT;
         let at = LogPosition::new(cluster.sequence, offset as u32);
         rule!(
@@ -77,7 +77,7 @@ impl Writer {
         let places = cluster
             .records
             .iter()
-            .map(|w| self.store.position(Spot::of(&w.entry)));
+            .map(|w| self.store.space.position(Spot::of(&w.entry)));
         let places: Vec<_> = places.flatten().map(Removal::Place).collect();
         rule!(
             "write: records of a cluster that failed become void",

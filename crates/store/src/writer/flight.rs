@@ -66,7 +66,7 @@ pub(super) struct Flight {
 impl Flight {
     /// For clusters that are written with at most `rate` bytes per second, if there is a rate.
     pub(super) fn new(store: Arc<StoreShared>, rate: Option<u64>, now: MonoTime) -> Self {
-        let burst = u64::from(store.geometry.cluster_bytes) * 4;
+        let burst = u64::from(store.space.geometry().cluster_bytes) * 4;
         Self {
             store,
             clusters: Vec::new(),
@@ -89,7 +89,7 @@ impl Flight {
 
     /// Bytes with which a cluster counts as full.
     pub(super) fn full_bytes(&self) -> u64 {
-        u64::from(self.store.geometry.cluster_bytes) * 15 / 16
+        u64::from(self.store.space.geometry().cluster_bytes) * 15 / 16
     }
 
     /// Number of the first cluster under way.
@@ -106,7 +106,7 @@ impl Flight {
 
     /// A buffer for a cluster, with any contents.
     pub(super) fn buffer(&mut self) -> AlignedBuf {
-        let bytes = self.store.geometry.cluster_bytes as usize;
+        let bytes = self.store.space.geometry().cluster_bytes as usize;
         let buf = self.buffers.pop();
         let mut buf = buf.unwrap_or_else(|| AlignedBuf::huge(bytes));
         let capacity = buf.capacity();
@@ -143,7 +143,7 @@ impl Flight {
     pub(super) fn measure(&self, cluster: &Cluster, now: MonoTime) {
         // A short write says more about latency.
         let bytes = cluster.bytes();
-        if bytes * 2 < u64::from(self.store.geometry.cluster_bytes) {
+        if bytes * 2 < u64::from(self.store.space.geometry().cluster_bytes) {
             return;
         }
         let speed = &self.store.write_speed;
@@ -177,7 +177,7 @@ impl Flight {
     /// Memory of the buffers, which are huge pages.
     pub(super) fn memory_bytes(&self) -> usize {
         const HUGE: usize = 2 << 20;
-        let cluster = (self.store.geometry.cluster_bytes as usize).next_multiple_of(HUGE);
+        let cluster = (self.store.space.geometry().cluster_bytes as usize).next_multiple_of(HUGE);
         (self.buffers.len() + self.clusters.len()) * cluster
     }
 }

@@ -36,7 +36,8 @@ impl Engine {
 
     fn renew_company(&self) {
         let stores = self.stores();
-        self.fleet.renew(stores.iter().map(|store| store.uuid));
+        self.fleet
+            .renew(stores.iter().map(|store| store.space.uuid()));
         stores.iter().for_each(|store| store.bell.ring());
     }
 }

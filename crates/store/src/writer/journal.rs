@@ -58,7 +58,7 @@ impl PurgeNotes {
     pub(super) fn checked(&mut self, write: u64, found: Option<&[u8]>) -> Result<(), Fault> {
         match self.journal.checked(write, found) {
             true => Ok(()),
-            false => Err(Fault::lost(self.store.geometry.journal_at())),
+            false => Err(Fault::lost(self.store.space.geometry().journal_at())),
         }
     }
 }

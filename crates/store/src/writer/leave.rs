@@ -88,7 +88,7 @@ impl Writer {
             engine
                 .fleet
                 .away()
-                .begin(store.uuid, engine.away_keys_max()),
+                .begin(store.space.uuid(), engine.away_keys_max()),
             ()
         );
         engine.barrier();
@@ -107,9 +107,9 @@ impl Writer {
             engine
                 .fleet
                 .away()
-                .left(store.uuid, self.superblocks.generation(), floor);
+                .left(store.space.uuid(), self.superblocks.generation(), floor);
         } else {
-            engine.fleet.away().take(store.uuid);
+            engine.fleet.away().take(store.space.uuid());
         }
         if !marked {
             rule!(
@@ -149,7 +149,7 @@ impl Writer {
         engine
             .fleet
             .away()
-            .begin(self.store.uuid, engine.away_keys_max());
+            .begin(self.store.space.uuid(), engine.away_keys_max());
         engine.barrier();
         // Records that were removed before that, and after the drain, must be void in the log as well:
         // a process that loads it knows of nothing else.
@@ -161,7 +161,7 @@ impl Writer {
             Ok(geometry) => geometry,
             Err(error) => {
                 self.intake.set_heir(false);
-                engine.fleet.away().take(self.store.uuid);
+                engine.fleet.away().take(self.store.space.uuid());
                 self.store.set_duty(duty);
                 return Grown {
                     writer: Some(self),
@@ -198,7 +198,7 @@ impl Writer {
         let disk = Arc::clone(&old.disk);
         let opened = written.and_then(|()| Ok(Self::open(&engine, disk, &options, Some(&old))?));
         if opened.is_err() {
-            engine.fleet.away().take(old.uuid);
+            engine.fleet.away().take(old.space.uuid());
             engine.leave_behind(old.id);
             engine.detach(&old);
         }
@@ -208,7 +208,7 @@ impl Writer {
 
 /// The geometry with as many segments as the disk has room for.
 fn grown(store: &StoreShared, next_sequence: u64) -> Result<Geometry, GrowError> {
-    let (geometry, bytes) = (store.geometry, store.disk.len());
+    let (geometry, bytes) = (*store.space.geometry(), store.disk.len());
     let grown = geometry.grow(bytes, next_sequence);
     grown.map_err(|problem| match problem {
         FormatError::Invalid("number of growths") => GrowError::TooOften(foxy_format::GROWTHS_MAX),
@@ -231,7 +231,7 @@ fn make_room(store: &StoreShared, next_sequence: u64, bytes: u64) -> Result<(), 
     let grown = grown(store, next_sequence)?;
     // A device may hold anything there. The header tells whether a slot says something.
     let zeros = [0; BLOCK as usize];
-    for index in store.geometry.segments..grown.segments {
+    for index in store.space.geometry().segments..grown.segments {
         let at = grown.slot_at(index);
         disk.write_at(at, &zeros)
             .map_err(fail("write its tables"))?;

@@ -55,7 +55,7 @@ impl Log {
 
     /// Returns whether the open segment is over half full, or there is none.
     pub(super) fn is_half_full(&self) -> bool {
-        let half = self.store.geometry.segment_bytes / UNIT as u32 / 2;
+        let half = self.store.space.geometry().segment_bytes / UNIT as u32 / 2;
         self.open.as_ref().is_none_or(|s| s.used_units > half)
     }
 
@@ -67,14 +67,14 @@ impl Log {
     /// Bytes for a cluster of so many entries in the open segment.
     pub(super) fn room(&self, entries: usize) -> Option<usize> {
         let segment = self.open.as_ref()?;
-        Some(segment.room_bytes(&self.store.geometry, entries) as usize)
+        Some(segment.room_bytes(self.store.space.geometry(), entries) as usize)
     }
 
     /// Returns whether the open segment has `need` bytes left for a cluster of so many entries.
     pub(super) fn has_room(&self, need: u64, entries: usize) -> bool {
         let condition = &self.store.condition;
         self.open.as_ref().is_some_and(|s| {
-            s.room_bytes(&self.store.geometry, entries) >= need
+            s.room_bytes(self.store.space.geometry(), entries) >= need
                 && rule!(
                     "write: a segment in quarantine gets no more clusters",
                     !condition.is_quarantined(s.index),
@@ -88,7 +88,7 @@ impl Log {
         if let Some(full) = self.open.replace(OpenSegment::empty(index, sequence)) {
             add(
                 &self.store.counters.segment_tail_bytes,
-                full.room_bytes(&self.store.geometry, 0),
+                full.room_bytes(self.store.space.geometry(), 0),
             );
             self.sealer.take(full);
         }
@@ -115,7 +115,7 @@ impl Log {
         }
         let (mut entries, records, len) = records.finish(buf);
         let header = ClusterHeader {
-            uuid: self.store.uuid,
+            uuid: self.store.space.uuid(),
             sequence: segment.sequence,
             segment: segment.index,
             offset_units: base,
@@ -128,7 +128,8 @@ impl Log {
         self.chain.made(sum, removals.first().map(|r| r.number));
         buf[..table.len()].copy_from_slice(&table);
         buf[table.len()..first].fill(0);
-        let disk_at = self.store.geometry.segment_at(segment.index) + u64::from(base) * UNIT;
+        let disk_at =
+            self.store.space.geometry().segment_at(segment.index) + u64::from(base) * UNIT;
         segment.used_units += header.len_units;
         let end = LogPosition::new(segment.sequence, segment.used_units);
         self.store.log_end.store(end.0, Ordering::Release);

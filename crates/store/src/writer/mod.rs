@@ -227,7 +227,7 @@ impl Writer {
                 Purpose::Load(piece) => self.opening.piece_done(piece, &result, buf),
                 Purpose::Journal(write) => {
                     let written = result.is_ok();
-                    let at = self.store.geometry.journal_at();
+                    let at = self.store.space.geometry().journal_at();
                     self.unless_failed(result.map_err(|error| Fault::write(at, error)));
                     self.notes.written(write, written, &mut self.io);
                 }
@@ -362,7 +362,7 @@ impl Writer {
     /// Memory held: cluster buffers (in huge pages), tables of segments, lines, recovery.
     fn memory_bytes(&self) -> usize {
         let entries = self.log.entries() + self.reuse.entries();
-        let slots = self.store.geometry.slot_bytes as usize;
+        let slots = self.store.space.geometry().slot_bytes as usize;
         self.flight.memory_bytes()
             + entries * ENTRY_BYTES
             + self.gather.memory_bytes()

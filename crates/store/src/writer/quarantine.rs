@@ -59,7 +59,7 @@ fn retry_quarantine(store: &StoreShared) {
 }
 
 fn rewrite(store: &StoreShared, segment: u32) -> std::io::Result<()> {
-    let (disk, geometry) = (&store.disk, &store.geometry);
+    let (disk, geometry) = (&store.disk, store.space.geometry());
     let (begin, len) = (
         geometry.segment_at(segment),
         geometry.segment_bytes as usize,

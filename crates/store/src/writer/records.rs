@@ -77,11 +77,11 @@ impl<'a> Records<'a> {
         place: LogPosition,
         out: &mut [u8],
     ) -> Option<(usize, Written)> {
-        let spot = self.store.spot(self.segment, place.offset_units())?;
+        let spot = self.store.space.spot(self.segment, place.offset_units())?;
         let mut head = object.record_head();
         head.place = RecordPlace {
             sequence: place.sequence(),
-            ..self.store.place(spot)?
+            ..self.store.space.place(spot)?
         };
         let sections = object.sections();
         let (len, layout) = encode_record(&head, &sections, out)?;

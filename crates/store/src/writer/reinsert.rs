@@ -24,7 +24,7 @@ const GAP_MAX: u32 = (64 << 10) / UNIT as u32;
 
 /// Bytes that may come back from one victim: it must leave room, or reuse would gain nothing.
 fn bytes_max(store: &StoreShared) -> u64 {
-    u64::from(store.geometry.segment_bytes) * 6 / 10
+    u64::from(store.space.geometry().segment_bytes) * 6 / 10
 }
 
 /// Work on one victim.
@@ -167,7 +167,7 @@ impl Reinserter {
 
     /// How often a record was used since it was written, if it is still the one.
     fn uses(&self, index: u32, entry: &Entry, objects: &Objects) -> Option<u8> {
-        let spot = self.store.spot(index, entry.offset_units)?;
+        let spot = self.store.space.spot(index, entry.offset_units)?;
         objects.uses(spot, entry.hash)
     }
 
@@ -214,7 +214,7 @@ impl Reinserter {
         let Some(first) = work.chosen.pop() else {
             return;
         };
-        let blocks = (self.store.block_bytes / UNIT) as u32;
+        let blocks = (self.store.space.block_bytes() / UNIT) as u32;
         let start = first.offset_units / blocks * blocks;
         let mut end = first.offset_units + first.len_units;
         let mut part = vec![first];
@@ -226,8 +226,8 @@ impl Reinserter {
         }
         let end = end
             .next_multiple_of(blocks)
-            .min(self.store.geometry.segment_bytes / UNIT as u32);
-        let at = self.store.geometry.segment_at(work.index) + u64::from(start) * UNIT;
+            .min(self.store.space.geometry().segment_bytes / UNIT as u32);
+        let at = self.store.space.geometry().segment_at(work.index) + u64::from(start) * UNIT;
         io.read(
             Purpose::VictimPart(work.sequence),
             at,
@@ -266,8 +266,8 @@ impl Reinserter {
             let Some(record) = bytes.get(at..at + len) else {
                 continue;
             };
-            let place = self.store.spot(work.index, entry.offset_units);
-            let place = place.and_then(|spot| self.store.place(spot));
+            let place = self.store.space.spot(work.index, entry.offset_units);
+            let place = place.and_then(|spot| self.store.space.place(spot));
             let Some(Ok((head, layout))) = place.map(|place| parse_record(record, &place)) else {
                 add(&self.store.counters.damaged, 1);
                 continue;
@@ -293,7 +293,7 @@ impl Reinserter {
         object: Arc<Object>,
         objects: &Objects,
     ) {
-        let Some(spot) = self.store.spot(work.index, entry.offset_units) else {
+        let Some(spot) = self.store.space.spot(work.index, entry.offset_units) else {
             return;
         };
         let (group, bytes) = (object.group(), object.record_bytes() as u32);

@@ -69,7 +69,7 @@ impl Reuse {
     /// Goes on after an opening. `percent`: see [`Reinserter::new`].
     pub(super) fn new(store: Arc<StoreShared>, found: Found, percent: u32) -> Self {
         Self {
-            line: Line::new(&store.geometry, found.ready),
+            line: Line::new(store.space.geometry(), found.ready),
             next_sequence: found.next_sequence,
             tables_damaged: found.tables_damaged,
             reinserter: Reinserter::new(store.clone(), percent),
@@ -177,13 +177,13 @@ impl Reuse {
                 Some(false) => rule!(
                     "reuse: a mark whose flush failed is made again",
                     next.stage = Stage::Unmarked,
-                    next.stage = Stage::Dropping(self.store.life(next.index))
+                    next.stage = Stage::Dropping(self.store.space.life(next.index))
                 ),
             },
             Stage::Marked
                 if rule!("reuse: entries are dropped in sequence", before.ready, true) =>
             {
-                next.stage = Stage::Dropping(self.store.life(next.index));
+                next.stage = Stage::Dropping(self.store.space.life(next.index));
             }
             Stage::Dropping(old) => self.drop_entries(next, old, objects),
             _ => {}
@@ -192,7 +192,7 @@ impl Reuse {
 
     /// Begins with another segment, if the line is short for this log.
     fn begin(&mut self, log: &Log, io: &mut Io) -> Option<Preparing> {
-        let geometry = self.store.geometry;
+        let geometry = *self.store.space.geometry();
         if self.line.len() >= self.line.wanted(log.is_half_full()) {
             return None;
         }
@@ -201,7 +201,7 @@ impl Reuse {
             return None;
         }
         let mut next = self.next_in_line(log)?;
-        if self.store.life(next.index) == 0 {
+        if self.store.space.life(next.index) == 0 {
             next.stage = Stage::Unmarked;
         } else {
             let at = geometry.slot_at(next.index);
@@ -215,7 +215,7 @@ impl Reuse {
     /// the mark of the one after them is durable: until then a start would load them, and what is
     /// superseded needs its removal.
     fn next_in_line(&mut self, log: &Log) -> Option<Preparing> {
-        let geometry = self.store.geometry;
+        let geometry = *self.store.space.geometry();
         let mut passed_over = Vec::new();
         for sequence in self.next_sequence..self.next_sequence + u64::from(geometry.segments) {
             let index = geometry.segment_of(sequence);
@@ -243,7 +243,7 @@ impl Reuse {
     fn forget_passed_over(&self, passed_over: Vec<u32>, objects: &Objects) {
         for index in passed_over {
             self.sweep_segment(index, objects);
-            self.store.lives[index as usize].store(0, std::sync::atomic::Ordering::Release);
+            self.store.space.begin_life(index, 0);
         }
     }
 
@@ -261,7 +261,7 @@ impl Reuse {
         next.victim = slot
             .and_then(|slot| slot_entries(&self.store, index, &slot))
             .unwrap_or_else(|| {
-                let life = self.store.life(index);
+                let life = self.store.space.life(index);
                 let scan = scan_segment(&self.store, index, Some(life));
                 scan.ok().flatten().map(|s| s.entries).unwrap_or_default()
             });
@@ -286,11 +286,17 @@ impl Reuse {
     /// The bytes of the slot of a segment that begins a life.
     fn mark_of(&self, index: u32, sequence: u64) -> AlignedBuf {
         let unused = OpenSegment::empty(index, sequence);
-        summary(&self.store.geometry, self.store.uuid, &unused, true).slot
+        summary(
+            self.store.space.geometry(),
+            self.store.space.uuid(),
+            &unused,
+            true,
+        )
+        .slot
     }
 
     fn mark(&self, next: &mut Preparing, io: &mut Io) {
-        let geometry = self.store.geometry;
+        let geometry = *self.store.space.geometry();
         let buf = self.mark_of(next.index, next.sequence);
         let len = buf.len();
         add(&self.store.counters.meta_bytes, len as u64);
@@ -320,7 +326,7 @@ impl Reuse {
                     Stage::Unmarked,
                     Stage::Flushing(io.want_flush())
                 );
-                let at = self.store.geometry.slot_at(next.index);
+                let at = self.store.space.geometry().slot_at(next.index);
                 Err(Fault::write(at, error))
             }
         }
@@ -330,7 +336,7 @@ impl Reuse {
     /// what is removed of that life from now on leaves no trace.
     fn check_mark(&self, next: &mut Preparing, io: &mut Io) {
         let len = self.mark_of(next.index, next.sequence).len();
-        let at = self.store.geometry.slot_at(next.index);
+        let at = self.store.space.geometry().slot_at(next.index);
         io.read(Purpose::MarkCheck(next.sequence), at, len);
         next.stage = Stage::Checking;
     }
@@ -359,7 +365,7 @@ impl Reuse {
         }
         match right {
             true => Ok(()),
-            false => Err(Fault::lost(self.store.geometry.slot_at(index))),
+            false => Err(Fault::lost(self.store.space.geometry().slot_at(index))),
         }
     }
 
@@ -368,7 +374,7 @@ impl Reuse {
         let rest = next.victim.len().saturating_sub(DROP_STEP);
         let mut dropped = 0;
         for entry in next.victim.drain(rest..).filter(Entry::is_record) {
-            let Some(spot) = self.store.spot(next.index, entry.offset_units) else {
+            let Some(spot) = self.store.space.spot(next.index, entry.offset_units) else {
                 continue;
             };
             dropped += u64::from(objects.drop_entry(entry.hash, spot));
@@ -383,8 +389,7 @@ impl Reuse {
             self.sweep(next.index, objects);
         }
         self.forget_passed_over(std::mem::take(&mut next.passed_over), objects);
-        let life = &self.store.lives[next.index as usize];
-        life.store(next.sequence, std::sync::atomic::Ordering::Release);
+        self.store.space.begin_life(next.index, next.sequence);
         next.stage = Stage::Ready;
     }
 
@@ -398,8 +403,12 @@ impl Reuse {
     }
 
     fn sweep_segment(&self, index: u32, objects: &Objects) {
-        let start = self.store.spot(index, 0).map_or(0, |s| s.address.units());
-        let sectors = u64::from(self.store.geometry.segment_bytes) / foxy_index::UNIT_BYTES;
+        let start = self
+            .store
+            .space
+            .spot(index, 0)
+            .map_or(0, |s| s.address.units());
+        let sectors = u64::from(self.store.space.geometry().segment_bytes) / foxy_index::UNIT_BYTES;
         let removed = objects.sweep(start..start + sectors);
         add(&self.store.counters.reuse_dropped, removed);
     }
@@ -408,8 +417,8 @@ impl Reuse {
 fn slot_entries(store: &StoreShared, index: u32, slot: &[u8]) -> Option<Vec<Entry>> {
     let header = SlotHeader::decode(slot.get(..SLOT_HEADER_BYTES)?).ok()?;
     let sealed = header.state == foxy_format::SegmentState::Sealed;
-    let own = header.uuid == store.uuid && header.sequence == store.life(index);
+    let own = header.uuid == store.space.uuid() && header.sequence == store.space.life(index);
     let right = sealed && rule!("reuse: the victim's slot is of its present life", own, true);
-    let (disk, geometry) = (&*store.disk, &store.geometry);
+    let (disk, geometry) = (&*store.disk, store.space.geometry());
     right.then(|| summary_entries(disk, geometry, &header, slot))?
 }

@@ -144,7 +144,12 @@ impl Sealing {
 
     /// Writes what the slot has no room for, before the flush that the slot waits for.
     fn spill(&self, store: &StoreShared, io: &mut Io) -> Stage {
-        let summary = summary(&store.geometry, store.uuid, &self.segment, false);
+        let summary = summary(
+            store.space.geometry(),
+            store.space.uuid(),
+            &self.segment,
+            false,
+        );
         let Some((at, buf)) = summary.spill else {
             return Stage::Flushing(io.want_flush());
         };
@@ -155,8 +160,8 @@ impl Sealing {
     }
 
     fn write_slot(&self, store: &StoreShared, io: &mut Io) -> Stage {
-        let (geometry, segment) = (&store.geometry, &self.segment);
-        let buf = summary(geometry, store.uuid, segment, false).slot;
+        let (geometry, segment) = (store.space.geometry(), &self.segment);
+        let buf = summary(geometry, store.space.uuid(), segment, false).slot;
         let len = buf.len();
         add(&store.counters.meta_bytes, len as u64);
         add(&store.counters.sealed, 1);

@@ -111,7 +111,8 @@ impl Engine {
     pub fn walk(self: &Arc<Self>, memory: bool) -> Walk {
         let mut segments = Vec::new();
         for store in self.stores().iter() {
-            let lives = (0..store.geometry.segments).map(|index| (index, store.life(index)));
+            let lives =
+                (0..store.space.geometry().segments).map(|index| (index, store.space.life(index)));
             let used = lives.filter(|(_, life)| *life != 0);
             segments.extend(used.map(|(index, life)| (store.clone(), index, life)));
         }
@@ -248,7 +249,7 @@ impl Walk {
                 continue;
             }
             // Reused meanwhile: what was worth keeping was written again, and is met there.
-            if store.life(index) == sequence {
+            if store.space.life(index) == sequence {
                 return Some(Segment::new(store, index, sequence));
             }
         }

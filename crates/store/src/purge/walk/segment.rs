@@ -35,7 +35,7 @@ impl Walk {
     /// Reads and takes apart the next clusters of a segment.
     pub(super) fn window(&mut self, segment: &mut Segment, each: &mut impl FnMut(Walked)) -> u64 {
         let store = segment.store.clone();
-        let geometry = &store.geometry;
+        let geometry = store.space.geometry();
         let longest = u64::from(geometry.cluster_bytes);
         let len = (segment.end - segment.at).min(WINDOW.max(2 * longest));
         let mut bytes = vec![0; len as usize];
@@ -89,7 +89,7 @@ impl Walk {
         each: &mut impl FnMut(Walked),
     ) {
         let store = &segment.store;
-        let Some(spot) = store.spot(segment.index, entry.offset_units) else {
+        let Some(spot) = store.space.spot(segment.index, entry.offset_units) else {
             return;
         };
         // A fragment is told by its head.
@@ -102,7 +102,7 @@ impl Walk {
             return;
         };
         // Reused during the read, if it is not whole.
-        let place = store.place(spot);
+        let place = store.space.place(spot);
         let parsed = place.and_then(|place| parse_record(record, &place).ok());
         let Some((head, layout)) = parsed.filter(|(head, _)| head.hash == entry.hash) else {
             self.damages.live += u64::from(live);
@@ -147,10 +147,10 @@ impl Walk {
     /// Returns whether the index leads to a place where no cluster could be read.
     pub(super) fn holds_something(&self, segment: &Segment) -> bool {
         let store = &segment.store;
-        if store.life(segment.index) != segment.sequence {
+        if store.space.life(segment.index) != segment.sequence {
             return false;
         }
-        let first = store.spot(segment.index, 0);
+        let first = store.space.spot(segment.index, 0);
         let first = first.map_or(0, |spot| spot.address.units());
         let mut found = false;
         for gap in &segment.gaps {
@@ -176,9 +176,9 @@ impl Segment {
 
     fn cluster(&self, bytes: &[u8]) -> Option<(ClusterHeader, Vec<Entry>)> {
         let (store, at) = (&self.store, self.at);
-        let decoded = ClusterHeader::decode(bytes, store.geometry.segment_bytes).ok()?;
+        let decoded = ClusterHeader::decode(bytes, store.space.geometry().segment_bytes).ok()?;
         let header = &decoded.0;
-        let here = header.uuid == store.uuid
+        let here = header.uuid == store.space.uuid()
             && header.segment == self.index
             && header.sequence == self.sequence
             && u64::from(header.offset_units) * UNIT == at;
@@ -187,7 +187,7 @@ impl Segment {
 
     /// Bytes in gaps that were written once: a segment that is still open may end in some.
     pub(super) fn gap_bytes(&self) -> u64 {
-        let whole = self.end == u64::from(self.store.geometry.segment_bytes);
+        let whole = self.end == u64::from(self.store.space.geometry().segment_bytes);
         let gaps = self.gaps.iter().filter(|gap| !whole || gap.end < self.end);
         gaps.map(|gap| gap.end - gap.start).sum()
     }
@@ -205,7 +205,7 @@ impl Segment {
 impl StoreShared {
     /// Segments that are reused before the life `sequence`.
     fn segments_ahead(&self, sequence: u64) -> u32 {
-        let lives = self.lives.iter().map(|life| life.load(Ordering::Relaxed));
+        let lives = self.space.lives();
         lives.filter(|life| *life != 0 && *life < sequence).count() as u32
     }
 }
@@ -217,12 +217,14 @@ fn used_bytes(store: &StoreShared, index: u32, sequence: u64) -> u64 {
         return u64::from(end.offset_units()) * UNIT;
     }
     let mut slot = [0; SLOT_HEADER_BYTES];
-    let read = store.disk.read_at(store.geometry.slot_at(index), &mut slot);
+    let read = store
+        .disk
+        .read_at(store.space.geometry().slot_at(index), &mut slot);
     let header = read.ok().and_then(|()| SlotHeader::decode(&slot).ok());
     let sealed = header.filter(|h| {
         let sealed = matches!(h.state, SegmentState::Sealed | SegmentState::SealedOverflow);
-        sealed && h.uuid == store.uuid && h.sequence == sequence
+        sealed && h.uuid == store.space.uuid() && h.sequence == sequence
     });
-    let all = u64::from(store.geometry.segment_bytes);
+    let all = u64::from(store.space.geometry().segment_bytes);
     sealed.map_or(all, |h| (u64::from(h.used_units) * UNIT).min(all))
 }

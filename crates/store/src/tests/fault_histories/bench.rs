@@ -167,8 +167,8 @@ impl Bench {
             let stores = self.engine.stores();
             stores
                 .iter()
-                .find(|s| s.uuid.0 == [n as u8 + 1; 16])
-                .map(|s| s.geometry)
+                .find(|s| s.space.uuid().0 == [n as u8 + 1; 16])
+                .map(|s| *s.space.geometry())
         };
         let logs = self.disks.iter().map(MemDisk::log).enumerate();
         let struck = logs.flat_map(|(n, log)| {

@@ -1,16 +1,19 @@
 //! The part of a store that network threads and its writer share.
 
+mod space;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::task::Waker;
 
-use foxy_base::{KeyHash, KeySeed, MonoTime, rule};
+use foxy_base::{KeyHash, MonoTime, rule};
 use foxy_disk::Disk;
-use foxy_format::{Geometry, LogPosition, RecordPlace, StoreUuid, Superblock, UNIT};
-use foxy_index::{Address, Entry, UNIT_BYTES};
+use foxy_format::Superblock;
+use foxy_index::Entry;
 use foxy_policy::ReadAround;
 use parking_lot::{Mutex, RwLock};
 
+use self::space::Space;
 use crate::around;
 use crate::condition::Condition;
 use crate::gone::Gone;
@@ -26,17 +29,9 @@ use crate::{ReadPlan, StoreId, StoreOptions};
 #[derive(Debug)]
 pub(crate) struct StoreShared {
     pub(crate) id: StoreId,
-    /// First sector of this store in the engine's address space.
-    pub(crate) base_sectors: u64,
-    pub(crate) uuid: StoreUuid,
-    /// Seed of the engine's key hashes: the superblock may say another until it is written anew.
-    pub(crate) seed: KeySeed,
-    pub(crate) geometry: Geometry,
+    pub(crate) space: Space,
     pub(crate) disk: Arc<dyn Disk>,
-    pub(crate) block_bytes: u64,
     pub(crate) weight: u32,
-    /// The present life of each segment; 0 without one.
-    pub(crate) lives: Box<[AtomicU64]>,
     /// Clusters not yet assembled begin here or later: a [`LogPosition`].
     pub(crate) log_end: AtomicU64,
     /// Locked before the inbox. A store that grows keeps it.
@@ -100,14 +95,9 @@ impl StoreShared {
         let around_bytes = around::around_bytes(options.buffer_bytes);
         Self {
             id,
-            base_sectors,
-            uuid: superblock.uuid,
-            seed: superblock.seed,
-            geometry,
-            block_bytes: u64::from(disk.block_bytes()),
+            space: Space::new(superblock, base_sectors, u64::from(disk.block_bytes())),
             disk,
             weight,
-            lives: (0..geometry.segments).map(|_| AtomicU64::new(0)).collect(),
             log_end: AtomicU64::new(0),
             removals: Arc::new(Mutex::new(RemovalLog::new(geometry.removal_places()))),
             inbox: Mutex::default(),
@@ -165,7 +155,7 @@ impl StoreShared {
     pub(crate) fn left(&self) -> f64 {
         match self.duty() {
             Duty::Draining => {
-                let all = self.geometry.segments.max(1);
+                let all = self.space.geometry().segments.max(1);
                 f64::from(self.undrained.load(Ordering::Relaxed)) / f64::from(all)
             }
             _ => 0.0,
@@ -190,7 +180,7 @@ impl StoreShared {
         patient: bool,
         now: impl FnOnce() -> MonoTime,
     ) -> bool {
-        let segment = self.locate(spot).map_or(0, |(segment, _)| segment);
+        let segment = self.space.locate(spot).map_or(0, |(segment, _)| segment);
         self.health() != Health::Offline
             && (patient || !self.condition.is_slow(now))
             && rule!(
@@ -217,80 +207,9 @@ impl StoreShared {
         }
     }
 
-    pub(crate) fn end_sectors(&self) -> u64 {
-        self.base_sectors + self.geometry.total_bytes() / UNIT_BYTES
-    }
-
-    /// Returns whether an address is of this store.
-    pub(crate) fn holds(&self, address: Address) -> bool {
-        (self.base_sectors..self.end_sectors()).contains(&address.units())
-    }
-
-    /// First unit of this store in the engine's address space.
-    const fn base_units(&self) -> u64 {
-        self.base_sectors * (UNIT_BYTES / UNIT)
-    }
-
-    /// The spot of a record in segment `index` at `offset_units`.
-    pub(crate) fn spot(&self, index: u32, offset_units: u32) -> Option<Spot> {
-        let units = self.geometry.segment_at(index) / UNIT + u64::from(offset_units);
-        Spot::from_units(self.base_units() + units)
-    }
-
-    /// Segment and offset in it of a spot of this store.
-    pub(crate) fn locate(&self, spot: Spot) -> Option<(u32, u32)> {
-        let local = spot.units().checked_sub(self.base_units())?;
-        let (index, offset) = self.geometry.segment_with(local * UNIT)?;
-        Some((index, (offset / UNIT) as u32))
-    }
-
-    pub(crate) fn life(&self, index: u32) -> u64 {
-        self.lives
-            .get(index as usize)
-            .map_or(0, |life| life.load(Ordering::Acquire))
-    }
-
-    /// Segments that hold something.
-    pub(crate) fn used_segments(&self) -> usize {
-        let lives = self.lives.iter();
-        lives.filter(|l| l.load(Ordering::Relaxed) != 0).count()
-    }
-
-    /// Returns the place of a record at `spot`, with the segment's present life.
-    pub(crate) fn place(&self, spot: Spot) -> Option<RecordPlace> {
-        let (index, _) = self.locate(spot)?;
-        Some(RecordPlace {
-            uuid: self.uuid,
-            sequence: self.life(index),
-            address_units: spot.units() - self.base_units(),
-            seed: self.seed,
-        })
-    }
-
     /// The aligned read that covers the record of an index entry.
     pub(crate) fn plan(&self, hash: KeyHash, entry: &Entry) -> Option<ReadPlan> {
-        let spot = Spot::of(entry);
-        let (index, _) = self.locate(spot)?;
-        let segment_end = self.geometry.segment_at(index) + u64::from(self.geometry.segment_bytes);
-        let sector = (spot.address.units() - self.base_sectors) * UNIT_BYTES;
-        let end = (sector + entry.class.bytes()).min(segment_end);
-        let at = sector / self.block_bytes * self.block_bytes;
-        let len = end.div_ceil(self.block_bytes) * self.block_bytes - at;
-        Some(ReadPlan {
-            store: self.id,
-            at,
-            len: u32::try_from(len).ok()?,
-            skip: (sector + spot.skip() - at) as u32,
-            hash,
-            spot,
-            wide: false,
-        })
-    }
-
-    /// Place in the log of a record at `spot`, in the segment's present life.
-    pub(crate) fn position(&self, spot: Spot) -> Option<LogPosition> {
-        let (index, offset) = self.locate(spot)?;
-        Some(LogPosition::new(self.life(index), offset))
+        self.space.plan(self.id, hash, entry)
     }
 
     /// Hands an object to the writer.

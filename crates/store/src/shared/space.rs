@@ -1,0 +1,216 @@
+//! The space of a store: its segments with their present lives, and where its records lie in the
+//! engine's address space.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use foxy_base::{KeyHash, KeySeed};
+use foxy_format::{Geometry, LogPosition, RecordPlace, StoreUuid, Superblock, UNIT};
+use foxy_index::{Address, Entry, UNIT_BYTES};
+
+use crate::spot::Spot;
+use crate::{ReadPlan, StoreId};
+
+/// Segments and addresses of one store.
+#[derive(Debug)]
+pub(crate) struct Space {
+    uuid: StoreUuid,
+    /// Seed of the engine's key hashes: the superblock may say another until it is written anew.
+    seed: KeySeed,
+    geometry: Geometry,
+    /// First sector of this store in the engine's address space.
+    base_sectors: u64,
+    block_bytes: u64,
+    /// The present life of each segment; 0 without one.
+    lives: Box<[AtomicU64]>,
+}
+
+impl Space {
+    /// On a disk with these blocks, from this sector of the engine's address space on.
+    pub(super) fn new(superblock: &Superblock, base_sectors: u64, block_bytes: u64) -> Self {
+        let geometry = superblock.geometry;
+        Self {
+            uuid: superblock.uuid,
+            seed: superblock.seed,
+            geometry,
+            base_sectors,
+            block_bytes,
+            lives: (0..geometry.segments).map(|_| AtomicU64::new(0)).collect(),
+        }
+    }
+
+    /// The engine hashes keys with this seed.
+    pub(crate) const fn set_seed(&mut self, seed: KeySeed) {
+        self.seed = seed;
+    }
+
+    pub(crate) const fn uuid(&self) -> StoreUuid {
+        self.uuid
+    }
+
+    pub(crate) const fn seed(&self) -> KeySeed {
+        self.seed
+    }
+
+    pub(crate) const fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// The unit of reads and writes, in bytes.
+    pub(crate) const fn block_bytes(&self) -> u64 {
+        self.block_bytes
+    }
+
+    /// Its sectors in the engine's address space.
+    pub(crate) fn sectors(&self) -> Range<u64> {
+        self.base_sectors..self.base_sectors + self.geometry.total_bytes() / UNIT_BYTES
+    }
+
+    /// Returns whether an address is of this store.
+    pub(crate) fn holds(&self, address: Address) -> bool {
+        self.sectors().contains(&address.units())
+    }
+
+    /// First unit of this store in the engine's address space.
+    const fn base_units(&self) -> u64 {
+        self.base_sectors * (UNIT_BYTES / UNIT)
+    }
+
+    /// The spot of a record in segment `index` at `offset_units`.
+    pub(crate) fn spot(&self, index: u32, offset_units: u32) -> Option<Spot> {
+        let units = self.geometry.segment_at(index) / UNIT + u64::from(offset_units);
+        Spot::from_units(self.base_units() + units)
+    }
+
+    /// Segment and offset in it of a spot of this store.
+    pub(crate) fn locate(&self, spot: Spot) -> Option<(u32, u32)> {
+        let local = spot.units().checked_sub(self.base_units())?;
+        let (index, offset) = self.geometry.segment_with(local * UNIT)?;
+        Some((index, (offset / UNIT) as u32))
+    }
+
+    pub(crate) fn life(&self, index: u32) -> u64 {
+        self.lives
+            .get(index as usize)
+            .map_or(0, |life| life.load(Ordering::Acquire))
+    }
+
+    /// The lives of all segments about now; 0 for one without.
+    pub(crate) fn lives(&self) -> impl Iterator<Item = u64> {
+        self.lives.iter().map(|life| life.load(Ordering::Relaxed))
+    }
+
+    /// The life of the segment that was begun first.
+    pub(crate) fn oldest_life(&self) -> Option<u64> {
+        let lives = self.lives.iter().map(|life| life.load(Ordering::Acquire));
+        lives.filter(|life| *life != 0).min()
+    }
+
+    /// Segments that hold something.
+    pub(crate) fn used_segments(&self) -> usize {
+        self.lives().filter(|life| *life != 0).count()
+    }
+
+    /// A segment has this life from now on; 0: none.
+    pub(crate) fn begin_life(&self, index: u32, sequence: u64) {
+        self.lives[index as usize].store(sequence, Ordering::Release);
+    }
+
+    /// The same while nobody else has the store.
+    pub(crate) fn recall_life(&self, index: u32, sequence: u64) {
+        self.lives[index as usize].store(sequence, Ordering::Relaxed);
+    }
+
+    /// No segment has a life any more.
+    pub(crate) fn end_lives(&self) {
+        for life in &self.lives {
+            life.store(0, Ordering::Release);
+        }
+    }
+
+    /// Returns the place of a record at `spot`, with the segment's present life.
+    pub(crate) fn place(&self, spot: Spot) -> Option<RecordPlace> {
+        let (index, _) = self.locate(spot)?;
+        Some(RecordPlace {
+            uuid: self.uuid,
+            sequence: self.life(index),
+            address_units: spot.units() - self.base_units(),
+            seed: self.seed,
+        })
+    }
+
+    /// Place in the log of a record at `spot`, in the segment's present life.
+    pub(crate) fn position(&self, spot: Spot) -> Option<LogPosition> {
+        let (index, offset) = self.locate(spot)?;
+        Some(LogPosition::new(self.life(index), offset))
+    }
+
+    /// The aligned read that covers the record of an index entry, of the store with this number.
+    pub(super) fn plan(&self, store: StoreId, hash: KeyHash, entry: &Entry) -> Option<ReadPlan> {
+        let spot = Spot::of(entry);
+        let (index, _) = self.locate(spot)?;
+        let segment_end = self.geometry.segment_at(index) + u64::from(self.geometry.segment_bytes);
+        let sector = (spot.address.units() - self.base_sectors) * UNIT_BYTES;
+        let end = (sector + entry.class.bytes()).min(segment_end);
+        let at = sector / self.block_bytes * self.block_bytes;
+        let len = end.div_ceil(self.block_bytes) * self.block_bytes - at;
+        Some(ReadPlan {
+            store,
+            at,
+            len: u32::try_from(len).ok()?,
+            skip: (sector + spot.skip() - at) as u32,
+            hash,
+            spot,
+            wide: false,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use foxy_format::Company;
+
+    use super::*;
+
+    fn space(base_sectors: u64) -> Space {
+        let geometry = Geometry::fit(1 << 20, 64 << 10, 16 << 10, 512).unwrap();
+        let superblock = Superblock {
+            extensions: 0,
+            uuid: StoreUuid([1; 16]),
+            generation: 1,
+            floor: LogPosition(0),
+            geometry,
+            quarantine: Vec::new(),
+            seed: KeySeed::default(),
+            company: Company::default(),
+        };
+        Space::new(&superblock, base_sectors, 4096)
+    }
+
+    #[test]
+    fn a_spot_leads_back_to_its_segment() {
+        let space = space(4096);
+        for index in 0..space.geometry().segments {
+            let spot = space.spot(index, 7).unwrap();
+            assert!(space.holds(spot.address));
+            assert_eq!(space.locate(spot), Some((index, 7)));
+        }
+        let before = Address::from_units(4095).unwrap();
+        let behind = Address::from_units(space.sectors().end).unwrap();
+        assert!(!space.holds(before) && !space.holds(behind));
+    }
+
+    #[test]
+    fn a_place_is_of_the_present_life() {
+        let space = space(0);
+        let spot = space.spot(2, 0).unwrap();
+        assert_eq!((space.oldest_life(), space.used_segments()), (None, 0));
+        space.begin_life(2, 9);
+        space.begin_life(1, 8);
+        assert_eq!(space.place(spot).map(|place| place.sequence), Some(9));
+        assert_eq!(space.position(spot), Some(LogPosition::new(9, 0)));
+        assert_eq!((space.oldest_life(), space.used_segments()), (Some(8), 2));
+        space.end_lives();
+        assert_eq!((space.life(2), space.oldest_life()), (0, None));
+    }
+}
