@@ -64,7 +64,7 @@ impl Engine {
     #[must_use]
     pub fn begin_drain(self: &Arc<Self>) -> Option<Drain> {
         let stores = self.stores();
-        let draining = |s: &&Arc<StoreShared>| s.duty() == Duty::Draining;
+        let draining = |s: &&Arc<StoreShared>| s.role.duty() == Duty::Draining;
         let ids: Vec<_> = stores.iter().filter(draining).map(|s| s.id).collect();
         let loading = stores.iter().any(|s| s.loading.load(Ordering::Acquire));
         if ids.is_empty() || loading {
@@ -179,7 +179,7 @@ impl Drain {
         let drains = |id: &StoreId| {
             stores
                 .by_id(*id)
-                .is_some_and(|s| s.duty() == Duty::Draining)
+                .is_some_and(|s| s.role.duty() == Duty::Draining)
         };
         let before = self.stores.len();
         self.stores.retain(drains);
@@ -216,15 +216,15 @@ impl Drain {
         for store in self.engine.stores().iter() {
             if self.stores.contains(&store.id) {
                 let left = self.walk.segments_left_of(store.id);
-                store.undrained.store(left, Ordering::Relaxed);
+                store.role.set_left(left);
             }
         }
     }
 
     fn end(&self) {
         for store in self.engine.stores().iter() {
-            if self.stores.contains(&store.id) && store.duty() == Duty::Draining {
-                store.set_duty(Duty::Drained);
+            if self.stores.contains(&store.id) && store.role.duty() == Duty::Draining {
+                store.role.set_duty(Duty::Drained);
             }
         }
     }

@@ -179,19 +179,17 @@ impl Engine {
     pub fn drain_store(&self, id: StoreId) -> Result<(), DutyError> {
         let stores = self.stores();
         let store = stores.by_id(id).ok_or(DutyError::Unknown)?;
-        if store.duty() == Duty::Leaving {
+        if store.role.duty() == Duty::Leaving {
             return Err(DutyError::Leaving);
         }
         let takes = |s: &&Arc<StoreShared>| {
-            s.id != id && s.duty() == Duty::Serving && s.health() == Health::Good
+            s.id != id && s.role.duty() == Duty::Serving && s.health() == Health::Good
         };
         if !stores.iter().any(|s| takes(&s)) {
             return Err(DutyError::Alone);
         }
-        store
-            .undrained
-            .store(store.space.geometry().segments, Ordering::Relaxed);
-        store.set_duty(Duty::Draining);
+        store.role.set_left(store.space.geometry().segments);
+        store.role.set_duty(Duty::Draining);
         Ok(())
     }
 
@@ -202,10 +200,10 @@ impl Engine {
     pub fn resume_store(&self, id: StoreId) -> Result<(), DutyError> {
         let stores = self.stores();
         let store = stores.by_id(id).ok_or(DutyError::Unknown)?;
-        if store.duty() == Duty::Leaving {
+        if store.role.duty() == Duty::Leaving {
             return Err(DutyError::Leaving);
         }
-        store.set_duty(Duty::Serving);
+        store.role.set_duty(Duty::Serving);
         Ok(())
     }
 
@@ -214,7 +212,7 @@ impl Engine {
         let store = self.store(id).map(|store| Arc::downgrade(&store));
         poll_fn(move |context| {
             let store = store.as_ref().and_then(std::sync::Weak::upgrade);
-            match store.is_none_or(|store| store.poll_departure(context.waker())) {
+            match store.is_none_or(|store| store.role.poll_departure(context.waker())) {
                 true => Poll::Ready(()),
                 false => Poll::Pending,
             }
@@ -255,7 +253,7 @@ impl Engine {
                 .close(Durable::Failed, Some(&mut journal));
             drop(journal);
             self.forget_contents(old);
-            old.depart();
+            old.role.depart();
             self.fleet.registry().count_departure();
         }
     }
@@ -272,7 +270,7 @@ impl Engine {
         self.forget_contents(store);
         store.inbox.lock().close(Durable::Yes);
         store.journal.lock().close(Durable::Yes, None);
-        store.depart();
+        store.role.depart();
         self.fleet.registry().count_departure();
         self.rebalance();
     }

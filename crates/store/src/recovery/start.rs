@@ -96,7 +96,9 @@ pub(crate) fn open(
         store.counters = Arc::clone(&old.counters);
     }
     let alone = engine.fleet.is_unmet();
-    store.joined = (alone || grows.is_some()).into();
+    if alone || grows.is_some() {
+        store.role.join_alone();
+    }
     let store = Arc::new(store);
     let recalled = purge::recall(&store, superblock.generation)
         .map_err(|e| failed(&name, "read the purge journal", e))?;

@@ -1,10 +1,10 @@
 //! The part of a store that network threads and its writer share.
 
+mod role;
 mod space;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::task::Waker;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use foxy_base::{KeyHash, MonoTime, rule};
 use foxy_disk::Disk;
@@ -13,6 +13,7 @@ use foxy_index::Entry;
 use foxy_policy::ReadAround;
 use parking_lot::{Mutex, RwLock};
 
+use self::role::Role;
 use self::space::Space;
 use crate::around;
 use crate::condition::Condition;
@@ -59,26 +60,9 @@ pub(crate) struct StoreShared {
     /// The reason why writing waits.
     pub(crate) pressure: Pressure,
     pub(crate) counters: Arc<StoreCounters>,
-    /// A [`Duty`].
-    duty: AtomicU8,
-    /// Segments that a draining store has still to be looked through.
-    pub(crate) undrained: AtomicU32,
+    pub(crate) role: Role,
     /// Bytes per second that it writes while it writes; 0: not known.
     pub(crate) write_speed: AtomicU64,
-    /// Segments in quarantine shall be tried again.
-    pub(crate) retry: AtomicBool,
-    /// The epoch of the company that its superblocks name.
-    pub(crate) said: AtomicU64,
-    /// It is one of the stores of its engine; before that it is only read.
-    pub(crate) joined: AtomicBool,
-    departure: Mutex<DepartureState>,
-}
-
-/// The tasks that wait for a store to go.
-#[derive(Debug, Default)]
-struct DepartureState {
-    gone: bool,
-    wakers: Vec<Waker>,
 }
 
 impl StoreShared {
@@ -115,50 +99,8 @@ impl StoreShared {
             writer_bytes: AtomicU64::new(0),
             pressure: Pressure::default(),
             counters: Arc::default(),
-            duty: AtomicU8::new(Duty::Serving as u8),
-            undrained: AtomicU32::new(0),
+            role: Role::new(superblock.company.epoch),
             write_speed: AtomicU64::new(0),
-            retry: AtomicBool::new(false),
-            said: AtomicU64::new(superblock.company.epoch),
-            joined: AtomicBool::new(false),
-            departure: Mutex::default(),
-        }
-    }
-
-    pub(crate) fn duty(&self) -> Duty {
-        Duty::of(self.duty.load(Ordering::Acquire))
-    }
-
-    pub(crate) fn set_duty(&self, duty: Duty) {
-        self.duty.store(duty as u8, Ordering::Release);
-    }
-
-    /// It is not among the open stores any more.
-    pub(crate) fn depart(&self) {
-        let mut state = self.departure.lock();
-        state.gone = true;
-        for waker in state.wakers.drain(..) {
-            waker.wake();
-        }
-    }
-
-    /// Returns whether the store has gone; if not, `waker` is called when it does.
-    pub(crate) fn poll_departure(&self, waker: &Waker) -> bool {
-        let mut state = self.departure.lock();
-        if !state.gone && !state.wakers.iter().any(|w| w.will_wake(waker)) {
-            state.wakers.push(waker.clone());
-        }
-        state.gone
-    }
-
-    /// The part of it that a drain has not been through yet.
-    pub(crate) fn left(&self) -> f64 {
-        match self.duty() {
-            Duty::Draining => {
-                let all = self.space.geometry().segments.max(1);
-                f64::from(self.undrained.load(Ordering::Relaxed)) / f64::from(all)
-            }
-            _ => 0.0,
         }
     }
 
@@ -196,7 +138,7 @@ impl StoreShared {
 
     /// Returns whether new objects shall go to this store at the moment.
     pub(crate) fn takes_new(&self, now: impl FnOnce() -> MonoTime) -> bool {
-        self.takes_writes() && self.duty() == Duty::Serving && !self.condition.is_slow(now)
+        self.takes_writes() && self.role.duty() == Duty::Serving && !self.condition.is_slow(now)
     }
 
     /// The health as people see it.

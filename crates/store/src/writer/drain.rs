@@ -1,6 +1,5 @@
 //! The end of a writer: everything that waits is written, made durable and summarised.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::Writer;
@@ -33,7 +32,7 @@ impl Writer {
     /// here on, and those who wait for them, stay in the inbox for it. This one would take them along
     /// into its end.
     pub(super) fn drain_for(&mut self, at_most: Duration, heir: bool) -> bool {
-        if !self.store.joined.load(Ordering::Acquire) {
+        if !self.store.role.has_joined() {
             return false;
         }
         let own = std::slice::from_ref(&self.store);

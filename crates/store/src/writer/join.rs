@@ -1,7 +1,6 @@
 //! How a store becomes one of the stores of its engine: all of them say so on their disks before
 //! it takes anything. See [`crate::company`].
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use foxy_base::rule;
@@ -55,7 +54,7 @@ impl Writer {
         {
             self.write_failed(&Fault::write(0, error));
         }
-        let joined = self.store.joined.load(Ordering::Acquire);
+        let joined = self.store.role.has_joined();
         (!joined).then_some(Turn {
             wait: Some(LOOK),
             busy: false,
@@ -65,8 +64,8 @@ impl Writer {
     fn try_join(&mut self) -> std::io::Result<()> {
         let (engine, store) = (&self.engine, &self.store);
         let epoch = engine.fleet.epoch();
-        let joined = store.joined.load(Ordering::Acquire);
-        if epoch == 0 || (joined && store.said.load(Ordering::Acquire) == epoch) {
+        let joined = store.role.has_joined();
+        if epoch == 0 || (joined && store.role.says(epoch)) {
             return Ok(());
         }
         if !joined
@@ -83,8 +82,7 @@ impl Writer {
             self.superblocks.join(company)?;
         }
         let said = company.map_or(epoch, |company| company.epoch);
-        store.said.store(said, Ordering::Release);
-        store.joined.store(true, Ordering::Release);
+        store.role.join(said);
         Ok(())
     }
 }
@@ -95,11 +93,8 @@ impl Engine {
     fn others_say(&self, epoch: u64, but: crate::StoreId) -> bool {
         let stores = self.stores();
         let mut others = stores.iter().filter(|s| {
-            s.id != but
-                && s.joined.load(Ordering::Acquire)
-                && s.takes_writes()
-                && s.duty() != Duty::Leaving
+            s.id != but && s.role.has_joined() && s.takes_writes() && s.role.duty() != Duty::Leaving
         });
-        others.all(|s| s.said.load(Ordering::Acquire) == epoch)
+        others.all(|s| s.role.says(epoch))
     }
 }

@@ -66,7 +66,7 @@ impl Writer {
     pub fn close(mut self, at_most: Duration) -> bool {
         let (engine, store) = (Arc::clone(&self.engine), Arc::clone(&self.store));
         let _one_at_a_time = engine.fleet.lock_membership();
-        store.set_duty(Duty::Leaving);
+        store.role.set_duty(Duty::Leaving);
         // Nobody is about to send something there.
         engine.barrier();
         let known = rule!(
@@ -142,8 +142,8 @@ impl Writer {
         }
         let engine = Arc::clone(&self.engine);
         let _one_at_a_time = engine.fleet.lock_membership();
-        let duty = self.store.duty();
-        self.store.set_duty(Duty::Leaving);
+        let duty = self.store.role.duty();
+        self.store.role.set_duty(Duty::Leaving);
         engine.barrier();
         let drained = self.drain(at_most);
         engine
@@ -162,7 +162,7 @@ impl Writer {
             Err(error) => {
                 self.intake.set_heir(false);
                 engine.fleet.away().take(self.store.space.uuid());
-                self.store.set_duty(duty);
+                self.store.role.set_duty(duty);
                 return Grown {
                     writer: Some(self),
                     result: Err(error),
@@ -171,7 +171,7 @@ impl Writer {
         };
         match self.reopen(geometry) {
             Ok(writer) => {
-                writer.store.set_duty(duty);
+                writer.store.role.set_duty(duty);
                 Grown {
                     result: Ok(geometry.segments),
                     writer: Some(writer),

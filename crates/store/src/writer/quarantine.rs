@@ -1,7 +1,5 @@
 //! Segments in quarantine: remembered in the superblock, and tried again on request.
 
-use std::sync::atomic::Ordering;
-
 use foxy_base::rule;
 
 use super::Writer;
@@ -21,7 +19,7 @@ impl Engine {
     pub fn retry_quarantine(&self, id: StoreId) -> Result<(), DutyError> {
         let stores = self.stores();
         let store = stores.by_id(id).ok_or(DutyError::Unknown)?;
-        store.retry.store(true, Ordering::Release);
+        store.role.ask_retry();
         store.bell.ring();
         Ok(())
     }
@@ -31,7 +29,7 @@ impl Writer {
     /// Notes new segments in quarantine, so that the next start knows of them; tries them again
     /// if that is wanted. Rare, and then it waits for the disk.
     pub(super) fn quarantine_step(&mut self) {
-        if self.store.retry.swap(false, Ordering::AcqRel) {
+        if self.store.role.take_retry() {
             retry_quarantine(&self.store);
         }
         if let Err(error) = self.superblocks.note_quarantine() {

@@ -131,7 +131,7 @@ impl Superblocks {
     /// them, but knows nothing.
     fn give_up_contents(&mut self, company: Option<Company>) -> io::Result<()> {
         let end = self.store.log_end.load(Ordering::Acquire);
-        if let Some(company) = company.filter(|_| self.store.joined.load(Ordering::Acquire)) {
+        if let Some(company) = company.filter(|_| self.store.role.has_joined()) {
             self.superblock.company = company;
         }
         self.raise_floor(LogPosition(end))

@@ -1,0 +1,140 @@
+//! The role of a store among those of its engine: what it is there for, and how it comes and goes.
+
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::task::Waker;
+
+use parking_lot::Mutex;
+
+use crate::stats::Duty;
+
+/// The place of one store in its engine.
+#[derive(Debug)]
+pub(crate) struct Role {
+    /// A [`Duty`].
+    duty: AtomicU8,
+    /// Segments that a draining store has still to be looked through.
+    undrained: AtomicU32,
+    /// It is one of the stores of its engine; before that it is only read.
+    joined: AtomicBool,
+    /// The epoch of the company that its superblocks name.
+    said: AtomicU64,
+    /// Segments in quarantine shall be tried again.
+    retry: AtomicBool,
+    departure: Mutex<DepartureState>,
+}
+
+/// The tasks that wait for a store to go.
+#[derive(Debug, Default)]
+struct DepartureState {
+    gone: bool,
+    wakers: Vec<Waker>,
+}
+
+impl Role {
+    /// The role of a store that has not joined, whose superblocks name the company of this epoch.
+    pub(super) fn new(epoch: u64) -> Self {
+        Self {
+            duty: AtomicU8::new(Duty::Serving as u8),
+            undrained: AtomicU32::new(0),
+            joined: AtomicBool::new(false),
+            said: AtomicU64::new(epoch),
+            retry: AtomicBool::new(false),
+            departure: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn duty(&self) -> Duty {
+        Duty::of(self.duty.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn set_duty(&self, duty: Duty) {
+        self.duty.store(duty as u8, Ordering::Release);
+    }
+
+    /// The part of a store of so many segments that a drain has not been through yet.
+    pub(crate) fn left(&self, segments: u32) -> f64 {
+        match self.duty() {
+            Duty::Draining => {
+                f64::from(self.undrained.load(Ordering::Relaxed)) / f64::from(segments.max(1))
+            }
+            _ => 0.0,
+        }
+    }
+
+    /// A drain has still to look through so many segments.
+    pub(crate) fn set_left(&self, segments: u32) {
+        self.undrained.store(segments, Ordering::Relaxed);
+    }
+
+    pub(crate) fn has_joined(&self) -> bool {
+        self.joined.load(Ordering::Acquire)
+    }
+
+    /// Returns whether its superblocks name the company of this epoch.
+    pub(crate) fn says(&self, epoch: u64) -> bool {
+        self.said.load(Ordering::Acquire) == epoch
+    }
+
+    /// Its superblocks name the company of this epoch: it is one of the stores from now on.
+    pub(crate) fn join(&self, epoch: u64) {
+        self.said.store(epoch, Ordering::Release);
+        self.joined.store(true, Ordering::Release);
+    }
+
+    /// The same before anybody else has the store, without a company.
+    pub(crate) fn join_alone(&mut self) {
+        self.joined = true.into();
+    }
+
+    /// Asks the writer to try segments in quarantine again.
+    pub(crate) fn ask_retry(&self) {
+        self.retry.store(true, Ordering::Release);
+    }
+
+    /// Returns whether that was asked, once.
+    pub(crate) fn take_retry(&self) -> bool {
+        self.retry.swap(false, Ordering::AcqRel)
+    }
+
+    /// It is not among the open stores any more.
+    pub(crate) fn depart(&self) {
+        let mut state = self.departure.lock();
+        state.gone = true;
+        for waker in state.wakers.drain(..) {
+            waker.wake();
+        }
+    }
+
+    /// Returns whether the store has gone; if not, `waker` is called when it does.
+    pub(crate) fn poll_departure(&self, waker: &Waker) -> bool {
+        let mut state = self.departure.lock();
+        if !state.gone && !state.wakers.iter().any(|w| w.will_wake(waker)) {
+            state.wakers.push(waker.clone());
+        }
+        state.gone
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_draining_store_has_something_left() {
+        let role = Role::new(3);
+        role.set_left(2);
+        assert_eq!(role.left(8), 0.0);
+        role.set_duty(Duty::Draining);
+        assert_eq!(role.left(8), 0.25);
+    }
+
+    #[test]
+    fn a_store_joins_when_it_says_so_and_retries_once() {
+        let role = Role::new(3);
+        assert!(role.says(3) && !role.has_joined());
+        role.join(4);
+        assert!(role.says(4) && role.has_joined());
+        role.ask_retry();
+        assert_eq!([role.take_retry(), role.take_retry()], [true, false]);
+    }
+}
