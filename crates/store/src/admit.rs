@@ -192,7 +192,7 @@ impl Engine {
         }
         if !self.budget.reserve(&store, object.memory_bytes()) {
             add(&counters.drop_pending, 1);
-            store.pressure.dropped(&store.counters);
+            store.load.dropped(&store.counters);
             return Err(DropReason::PendingFull);
         }
         Ok((store, bytes as u32))

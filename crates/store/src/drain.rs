@@ -72,7 +72,7 @@ impl Engine {
         }
         // Objects that were on their way when the drain began arrive before the store is searched.
         self.barrier();
-        let waits = |s: &&Arc<StoreShared>| s.pending_bytes.load(Ordering::Acquire) > 0;
+        let waits = |s: &&Arc<StoreShared>| s.load.has_pending();
         if stores.iter().filter(draining).any(|s| waits(&s)) {
             return None;
         }

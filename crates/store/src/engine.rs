@@ -295,7 +295,7 @@ impl Engine {
             full: store.condition.is_full(),
             duty: store.role.duty(),
             left: store.role.left(store.space.geometry().segments),
-            share: store.share(),
+            share: store.load.share(),
             reason: store.condition.reason(),
             device: store.reads.device(),
             reads_sorted: store.reads.sorts(),
@@ -323,7 +323,7 @@ fn best_of<'a>(
 ) -> Option<&'a Arc<StoreShared>> {
     let score = |s: &StoreShared| {
         let draw = hash64(key, &s.space.uuid().0) as f64 / u64::MAX as f64;
-        -s.share() / draw.clamp(1e-18, 1.0 - 1e-15).ln()
+        -s.load.share() / draw.clamp(1e-18, 1.0 - 1e-15).ln()
     };
     stores.max_by(|a, b| score(a).total_cmp(&score(b)))
 }
@@ -331,7 +331,7 @@ fn best_of<'a>(
 /// Bytes per second that stores write together; 0: that of one is not known.
 fn sum_of_speeds(stores: &[&Arc<StoreShared>]) -> u64 {
     let speeds = stores.iter().try_fold(0_u64, |all, s| {
-        let speed = s.write_speed.load(Ordering::Relaxed);
+        let speed = s.load.write_speed();
         (speed > 0).then(|| all.saturating_add(speed))
     });
     speeds.unwrap_or(0)

@@ -71,8 +71,8 @@ impl MemoryBudget {
     /// that does not get on may not keep them from storing. `all` is the sum of the speeds of the stores
     /// that it shares the room with; 0: not known.
     pub(crate) fn has_room(&self, store: &StoreShared, all: u64) -> bool {
-        let waits = store.pending_bytes.load(Ordering::Relaxed);
-        let speed = store.write_speed.load(Ordering::Relaxed);
+        let waits = store.load.pending_bytes();
+        let speed = store.load.write_speed();
         waits < crate::weight::room(self.pending_max(), speed, all)
     }
 
@@ -89,7 +89,7 @@ impl MemoryBudget {
             self.pending.fetch_sub(bytes, Ordering::Relaxed);
             return false;
         }
-        store.pending_bytes.fetch_add(bytes, Ordering::Relaxed);
+        store.load.add_pending(bytes);
         true
     }
 
@@ -97,7 +97,7 @@ impl MemoryBudget {
     pub(crate) fn take(&self, store: &StoreShared, bytes: usize) {
         let bytes = bytes as u64;
         self.pending.fetch_add(bytes, Ordering::Relaxed);
-        store.pending_bytes.fetch_add(bytes, Ordering::Relaxed);
+        store.load.add_pending(bytes);
     }
 
     /// Gives room back of objects that waited for `store`; `None`: for one that is gone.
@@ -105,7 +105,7 @@ impl MemoryBudget {
         let bytes = bytes as u64;
         self.pending.fetch_sub(bytes, Ordering::Relaxed);
         if let Some(store) = store {
-            store.pending_bytes.fetch_sub(bytes, Ordering::Relaxed);
+            store.load.take_pending(bytes);
         }
     }
 
@@ -164,9 +164,7 @@ impl Engine {
     pub(crate) fn shares(&self) -> MemoryShares {
         let budget = self.budget.bytes();
         let stores = self.stores();
-        let writers = stores
-            .iter()
-            .map(|s| s.writer_bytes.load(Ordering::Relaxed));
+        let writers = stores.iter().map(|s| s.load.writer_bytes());
         let mut shares = MemoryShares {
             budget,
             ram: 0,

@@ -1,10 +1,11 @@
 //! The part of a store that network threads and its writer share.
 
+mod load;
 mod role;
 mod space;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use foxy_base::{KeyHash, MonoTime, rule};
 use foxy_disk::Disk;
@@ -13,13 +14,13 @@ use foxy_index::Entry;
 use foxy_policy::ReadAround;
 use parking_lot::{Mutex, RwLock};
 
+use self::load::Load;
 use self::role::Role;
 use self::space::Space;
 use crate::around;
 use crate::condition::Condition;
 use crate::gone::Gone;
 use crate::inbox::{Bell, Inbox, Item};
-use crate::pressure::Pressure;
 use crate::purge::JournalInbox;
 use crate::reads::StoreReads;
 use crate::removals::RemovalLog;
@@ -32,7 +33,7 @@ pub(crate) struct StoreShared {
     pub(crate) id: StoreId,
     pub(crate) space: Space,
     pub(crate) disk: Arc<dyn Disk>,
-    pub(crate) weight: u32,
+    pub(crate) load: Load,
     /// Clusters not yet assembled begin here or later: a [`LogPosition`].
     pub(crate) log_end: AtomicU64,
     /// Locked before the inbox. A store that grows keeps it.
@@ -53,16 +54,8 @@ pub(crate) struct StoreShared {
     /// Bytes of a longer read, and whether to make one.
     pub(crate) around_bytes: u64,
     pub(crate) around: Mutex<ReadAround>,
-    /// Bytes of objects that wait to be written here.
-    pub(crate) pending_bytes: AtomicU64,
-    /// Memory that the writer holds, in bytes.
-    pub(crate) writer_bytes: AtomicU64,
-    /// The reason why writing waits.
-    pub(crate) pressure: Pressure,
     pub(crate) counters: Arc<StoreCounters>,
     pub(crate) role: Role,
-    /// Bytes per second that it writes while it writes; 0: not known.
-    pub(crate) write_speed: AtomicU64,
 }
 
 impl StoreShared {
@@ -81,7 +74,7 @@ impl StoreShared {
             id,
             space: Space::new(superblock, base_sectors, u64::from(disk.block_bytes())),
             disk,
-            weight,
+            load: Load::new(weight),
             log_end: AtomicU64::new(0),
             removals: Arc::new(Mutex::new(RemovalLog::new(geometry.removal_places()))),
             inbox: Mutex::default(),
@@ -95,19 +88,9 @@ impl StoreShared {
             reads: StoreReads::new(options.reads),
             around_bytes,
             around: Mutex::new(around::rule(memory_bytes, around_bytes)),
-            pending_bytes: AtomicU64::new(0),
-            writer_bytes: AtomicU64::new(0),
-            pressure: Pressure::default(),
             counters: Arc::default(),
             role: Role::new(superblock.company.epoch),
-            write_speed: AtomicU64::new(0),
         }
-    }
-
-    /// Its share of new objects, relative to the other stores'.
-    pub(crate) fn share(&self) -> f64 {
-        let waits = self.pending_bytes.load(Ordering::Relaxed);
-        crate::weight::share(self.weight, waits, self.write_speed.load(Ordering::Relaxed))
     }
 
     pub(crate) fn health(&self) -> Health {

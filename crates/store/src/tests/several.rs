@@ -65,13 +65,11 @@ fn stores_of_different_sizes_take_objects_by_their_sizes() {
 /// While more comes in than the stores can write, each has room by its speed.
 #[test]
 fn new_objects_go_to_the_store_that_has_room_for_its_speed() {
-    use std::sync::atomic::Ordering::Relaxed;
     let several = Several::open(vec![disk(8, 1), disk(8, 2)]);
     let engine = &several.engine;
     let set = |n: usize, speed: u64, waits: u64| {
         let stores = engine.stores();
-        stores[n].write_speed.store(speed, Relaxed);
-        stores[n].pending_bytes.store(waits, Relaxed);
+        stores[n].load.set(waits, speed);
         stores[n].id
     };
     let routed = || {

@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use foxy_base::MonoTime;
@@ -146,10 +145,8 @@ impl Flight {
         if bytes * 2 < u64::from(self.store.space.geometry().cluster_bytes) {
             return;
         }
-        let speed = &self.store.write_speed;
         let took = now.since(cluster.begun).as_nanos();
-        let now = crate::weight::speed(speed.load(Ordering::Relaxed), bytes, took);
-        speed.store(now, Ordering::Relaxed);
+        self.store.load.wrote(bytes, took);
     }
 
     /// No further cluster begins now: notes the reason, and lets go of buffers that were not used for
@@ -162,7 +159,7 @@ impl Flight {
         }
         let passed = now.since(std::mem::replace(&mut self.said_at, now));
         let counters = &self.store.counters;
-        self.store.pressure.say(waits_for, passed, counters);
+        self.store.load.waits_for(waits_for, passed, counters);
     }
 
     /// A write that takes far too long makes the store slow.

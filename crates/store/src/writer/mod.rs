@@ -26,7 +26,6 @@ mod sync;
 mod trouble;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use foxy_base::{MonoTime, rule};
@@ -186,7 +185,7 @@ impl Writer {
         self.cover_step();
         self.tickets.periodic_flush(&mut self.io, self.now);
         let held = self.memory_bytes() as u64;
-        self.store.writer_bytes.store(held, Ordering::Relaxed);
+        self.store.load.set_writer_bytes(held);
         self.engine.rebalance();
         self.io.submit(self.now);
         self.next_turn()

@@ -1,0 +1,111 @@
+//! The load of a store: what waits to be written, how fast it writes, and so its share of what is
+//! new.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::pressure::{Pressure, WaitsFor};
+use crate::stats::StoreCounters;
+use crate::weight;
+
+/// Work that one store has, and what it is able to do.
+#[derive(Debug)]
+pub(crate) struct Load {
+    weight: u32,
+    /// Bytes of objects that wait to be written here.
+    pending_bytes: AtomicU64,
+    /// Bytes per second that it writes while it writes; 0: not known.
+    write_speed: AtomicU64,
+    /// Memory that the writer holds, in bytes.
+    writer_bytes: AtomicU64,
+    /// The reason why writing waits.
+    pressure: Pressure,
+}
+
+impl Load {
+    pub(super) fn new(weight: u32) -> Self {
+        Self {
+            weight,
+            pending_bytes: AtomicU64::new(0),
+            write_speed: AtomicU64::new(0),
+            writer_bytes: AtomicU64::new(0),
+            pressure: Pressure::default(),
+        }
+    }
+
+    /// Its share of new objects, relative to the other stores'.
+    pub(crate) fn share(&self) -> f64 {
+        weight::share(self.weight, self.pending_bytes(), self.write_speed())
+    }
+
+    /// Bytes of objects that wait to be written here.
+    pub(crate) fn pending_bytes(&self) -> u64 {
+        self.pending_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether an object waits to be written here.
+    pub(crate) fn has_pending(&self) -> bool {
+        self.pending_bytes.load(Ordering::Acquire) > 0
+    }
+
+    pub(crate) fn add_pending(&self, bytes: u64) {
+        self.pending_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn take_pending(&self, bytes: u64) {
+        self.pending_bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes per second that it writes while it writes; 0: not known.
+    pub(crate) fn write_speed(&self) -> u64 {
+        self.write_speed.load(Ordering::Relaxed)
+    }
+
+    /// Its writer wrote so many bytes in so many nanoseconds.
+    pub(crate) fn wrote(&self, bytes: u64, nanos: u128) {
+        let now = weight::speed(self.write_speed(), bytes, nanos);
+        self.write_speed.store(now, Ordering::Relaxed);
+    }
+
+    /// Memory that the writer holds, in bytes.
+    pub(crate) fn writer_bytes(&self) -> u64 {
+        self.writer_bytes.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_writer_bytes(&self, bytes: u64) {
+        self.writer_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// See [`Pressure::say`].
+    pub(crate) fn waits_for(&self, now: WaitsFor, passed: Duration, counters: &StoreCounters) {
+        self.pressure.say(now, passed, counters);
+    }
+
+    /// See [`Pressure::dropped`].
+    pub(crate) fn dropped(&self, counters: &StoreCounters) {
+        self.pressure.dropped(counters);
+    }
+
+    /// As if so many bytes waited, and it wrote so many per second.
+    #[cfg(test)]
+    pub(crate) fn set(&self, pending_bytes: u64, write_speed: u64) {
+        self.pending_bytes.store(pending_bytes, Ordering::Relaxed);
+        self.write_speed.store(write_speed, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_that_is_behind_has_a_smaller_share() {
+        let load = Load::new(8);
+        load.wrote(1 << 20, 1_000_000_000);
+        assert_eq!((load.share(), load.has_pending()), (8.0, false));
+        load.add_pending(64 << 20);
+        assert_eq!((load.share(), load.has_pending()), (1.0, true));
+        load.take_pending(64 << 20);
+        assert_eq!(load.share(), 8.0);
+    }
+}
