@@ -162,7 +162,7 @@ impl Engine {
         let place = store.space.place(spot)?;
         let (head, layout) = parse_record(record, &place).ok()?;
         let length = Some(layout.disk_bytes());
-        let floor = store.purge_floor.load(Ordering::Acquire);
+        let floor = store.marks.purge_floor();
         let useful = head.kind == RecordKind::Object
             && head.expires > self.clock.wall()
             && rule!(

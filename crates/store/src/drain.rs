@@ -95,7 +95,7 @@ impl Engine {
             .lookup(hash)
             .into_iter()
             .find(|e| Spot::of(e) == spot);
-        let void = object.meta().purge_sequence < from.purge_floor.load(Ordering::Acquire);
+        let void = object.meta().purge_sequence < from.marks.purge_floor();
         let purged = matches!(self.purges.verdict(object), Verdict::Gone(_));
         let covered = rule!("drain: what is purged does not move", void || purged, false);
         let Some(entry) = entry.filter(|_| !covered) else {

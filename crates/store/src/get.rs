@@ -280,7 +280,7 @@ impl Engine {
     fn refuse_void(&self, plan: &ReadPlan, object: &Object) -> Result<(), ReadMiss> {
         let stores = self.stores();
         let store = stores.by_id(plan.store).ok_or(ReadMiss::Superseded)?;
-        if object.meta().purge_sequence >= store.purge_floor.load(Ordering::Acquire) {
+        if object.meta().purge_sequence >= store.marks.purge_floor() {
             return Ok(());
         }
         self.drop_entry(plan, store);

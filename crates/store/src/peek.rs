@@ -2,7 +2,6 @@
 //! as used.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -70,7 +69,7 @@ impl Engine {
         let (head, layout) = parse_record(&bytes, &store.space.place(plan.spot)?).ok()?;
         let object = Object::from_record(&head, &layout, &bytes, layout.body.end)?;
         let own = object.hash() == hash && object.key() == key;
-        let void = object.meta().purge_sequence < store.purge_floor.load(Ordering::Acquire);
+        let void = object.meta().purge_sequence < store.marks.purge_floor();
         let same = own
             && !rule!("peek: what a store missed purges of is void", void, false)
             && self.may_be_given(&object);

@@ -158,7 +158,7 @@ impl StoreShared {
     /// As [`StoreShared::remove`], for several at once.
     pub(crate) fn remove_all(&self, removals: &[Removal]) {
         let mut log = self.removals.lock();
-        let end = LogPosition(self.log_end.load(std::sync::atomic::Ordering::Acquire));
+        let end = self.marks.log_end();
         for batch in removals.chunks(BATCH) {
             let mut removed = [Removed::Nothing; BATCH];
             for (out, removal) in removed.iter_mut().zip(batch) {
@@ -281,7 +281,7 @@ impl StoreShared {
         let life = self
             .space
             .life(self.space.geometry().segment_of(place.sequence()));
-        let end = self.log_end.load(std::sync::atomic::Ordering::Acquire);
+        let end = self.marks.log_end();
         place.sequence() != 0
             && rule!(
                 "removal log: a place of a former life does not matter",
@@ -290,7 +290,7 @@ impl StoreShared {
             )
             && rule!(
                 "removal log: a place behind the end of the log does not matter",
-                place.0 < end,
+                place < end,
                 true
             )
     }

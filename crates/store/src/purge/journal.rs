@@ -2,7 +2,6 @@
 //! and each is durable before its ticket ends.
 
 use std::mem;
-use std::sync::atomic::Ordering;
 
 use foxy_base::rule;
 use foxy_disk::AlignedBuf;
@@ -285,7 +284,7 @@ impl Journal {
                 snapshot: self.snapshot,
                 seen: state.latest,
                 retired: state.retired,
-                floor: store.purge_floor.load(Ordering::Acquire),
+                floor: store.marks.purge_floor(),
                 notes,
             };
             self.next += 1;

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use foxy_base::rule;
 use foxy_format::{BLOCK, JournalBlock, JournalHalf, PurgeNote, StoreUuid, read_journal_half};
@@ -131,10 +130,9 @@ impl Recalled {
             .cloned()
             .collect();
         // By what each had seen itself: numbers given since the last stop say nothing about that.
-        let missed =
-            |other: &&Arc<StoreShared>| self.retired > other.journal_seen.load(Ordering::Acquire);
+        let missed = |other: &&Arc<StoreShared>| self.retired > other.marks.journal_seen();
         let behind: Vec<_> = others.iter().filter(missed).collect();
-        store.journal_seen.store(self.seen, Ordering::Release);
+        store.marks.set_journal_seen(self.seen);
         // Numbers are never given twice: each opening has a generation of its own.
         let base = rule!(
             "purge: numbers are never given twice",
@@ -161,7 +159,7 @@ impl Recalled {
         ) {
             floor = floor.max(retired);
         }
-        store.purge_floor.store(floor, Ordering::Release);
+        store.marks.set_purge_floor(floor);
         for other in behind.iter().filter(|_| {
             rule!(
                 "journal: nor do the others that missed what it knows",
@@ -169,7 +167,7 @@ impl Recalled {
                 false
             )
         }) {
-            other.purge_floor.fetch_max(self.retired, Ordering::AcqRel);
+            other.marks.raise_purge_floor(self.retired);
         }
         if !behind.is_empty() {
             engine.clear_memory();

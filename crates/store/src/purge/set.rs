@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use foxy_base::{WallTime, rule};
-use foxy_format::{LogPosition, PurgeKind, PurgeNote};
+use foxy_format::{PurgeKind, PurgeNote};
 use parking_lot::{RwLock, RwLockReadGuard};
 
 use super::patterns::{Patterns, compile};
@@ -321,7 +321,7 @@ impl Purges {
 
 /// Where each store's log is: what is written to later segments was compared before.
 fn ends(stores: &[Arc<StoreShared>]) -> Vec<(StoreId, u64)> {
-    let end = |s: &Arc<StoreShared>| LogPosition(s.log_end.load(Ordering::Acquire)).sequence();
+    let end = |s: &Arc<StoreShared>| s.marks.log_end().sequence();
     // A cluster may be on its way to the segment after the one that the end of the log is in.
     let next = rule!(
         "purge: the segment after the open one is of its time too",

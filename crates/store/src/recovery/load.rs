@@ -146,7 +146,7 @@ impl Loader {
             self.take_in(engine, vec![Raw::of(part)]);
         }
         // A store that grows or returns may have to take over too much already.
-        self.lose_if_full(LogPosition(self.store.log_end.load(Ordering::Acquire)));
+        self.lose_if_full(self.store.marks.log_end());
     }
 
     /// Returns the pieces to read next, each with offset and length in whole blocks.

@@ -182,7 +182,7 @@ fn take_stock(
         current.as_ref(),
         ready.map_or(next_sequence, |(_, life)| life),
     );
-    store.log_end.store(end.0, Ordering::Release);
+    store.marks.set_log_end(end);
     let name = || store.disk.describe();
     let company = engine.company();
     crate::membership::believe(

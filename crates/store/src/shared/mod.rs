@@ -1,11 +1,12 @@
 //! The part of a store that network threads and its writer share.
 
 mod load;
+mod marks;
 mod role;
 mod space;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicBool;
 
 use foxy_base::{KeyHash, MonoTime, rule};
 use foxy_disk::Disk;
@@ -15,6 +16,7 @@ use foxy_policy::ReadAround;
 use parking_lot::{Mutex, RwLock};
 
 use self::load::Load;
+use self::marks::Marks;
 use self::role::Role;
 use self::space::Space;
 use crate::around;
@@ -34,17 +36,12 @@ pub(crate) struct StoreShared {
     pub(crate) space: Space,
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) load: Load,
-    /// Clusters not yet assembled begin here or later: a [`LogPosition`].
-    pub(crate) log_end: AtomicU64,
+    pub(crate) marks: Marks,
     /// Locked before the inbox. A store that grows keeps it.
     pub(crate) removals: Arc<Mutex<RemovalLog>>,
     pub(crate) inbox: Mutex<Inbox>,
     /// Notes that the purge journal has to take.
     pub(crate) journal: Mutex<JournalInbox>,
-    /// Records fetched when a smaller number was the newest purge are void.
-    pub(crate) purge_floor: AtomicU64,
-    /// The newest purge that its journal knew of when it was opened.
-    pub(crate) journal_seen: AtomicU64,
     pub(crate) bell: Arc<Bell>,
     /// `Some` while recovery loads.
     pub(crate) gone: RwLock<Option<Gone>>,
@@ -75,12 +72,10 @@ impl StoreShared {
             space: Space::new(superblock, base_sectors, u64::from(disk.block_bytes())),
             disk,
             load: Load::new(weight),
-            log_end: AtomicU64::new(0),
+            marks: Marks::default(),
             removals: Arc::new(Mutex::new(RemovalLog::new(geometry.removal_places()))),
             inbox: Mutex::default(),
             journal: Mutex::default(),
-            purge_floor: AtomicU64::new(0),
-            journal_seen: AtomicU64::new(0),
             bell: Arc::default(),
             gone: RwLock::new(Some(Gone::new(options.gone_max))),
             loading: AtomicBool::new(true),

@@ -118,7 +118,7 @@ fn an_open_segment_that_cannot_be_read_undoes_no_purge() {
     rig.settle();
     assert_eq!(purge.outcome(), Some(Durable::Yes));
     let store = rig.engine.store(StoreId(0)).unwrap();
-    let end = foxy_format::LogPosition(store.log_end.load(std::sync::atomic::Ordering::Relaxed));
+    let end = store.marks.log_end();
     let geometry = *store.space.geometry();
     let open = geometry.segment_at(geometry.segment_of(end.sequence()));
     let disk = rig.disk.kill();

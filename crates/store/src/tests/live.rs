@@ -336,7 +336,7 @@ fn what_a_store_missed_purges_of_does_not_move_to_another() {
         .filter(|key| found(&live, *key) == Some(from.id))
         .collect();
     assert!(there.len() > 5, "{there:?}");
-    from.purge_floor.store(u64::MAX, Ordering::Release);
+    from.marks.set_purge_floor(u64::MAX);
     live.engine.drain_store(from.id).unwrap();
     live.drain();
     live.settle();

@@ -2,7 +2,6 @@
 //! explanations, by a late 304, and after the purge is done with.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use foxy_base::FieldBlock;
 use foxy_disk::{Fault, FaultPlan, FaultRule, Keep, OpClass};
@@ -57,7 +56,7 @@ fn what_lies_around_a_read_comes_along_only_if_it_may_be_given() {
     let (rig, plan) = neighbours();
     assert!(!comes_along(&rig, &plan, |rig| {
         let store = rig.engine.store(StoreId(0)).unwrap();
-        store.purge_floor.store(u64::MAX, Ordering::Release);
+        store.marks.set_purge_floor(u64::MAX);
     }));
 }
 
@@ -68,7 +67,7 @@ fn an_explanation_gives_nothing_that_is_void() {
     let key = "x second";
     assert!(rig.engine.peek(hash(key), key.as_bytes()).is_some());
     let store = rig.engine.store(StoreId(0)).unwrap();
-    store.purge_floor.store(u64::MAX, Ordering::Release);
+    store.marks.set_purge_floor(u64::MAX);
     assert!(rig.engine.peek(hash(key), key.as_bytes()).is_none());
 }
 

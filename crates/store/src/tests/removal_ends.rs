@@ -74,7 +74,7 @@ fn removals_in_former_lives_are_not_handed_on() {
     let mut rig = with_old(21);
     rig.fill("round", 700);
     let store = rig.engine.store(StoreId(0)).unwrap();
-    let end = foxy_format::LogPosition(store.log_end.load(std::sync::atomic::Ordering::Relaxed));
+    let end = store.marks.log_end();
     let (now, segments) = (end.sequence() - 1, u64::from(geometry(&rig).segments));
     let recalled = |sequence| {
         let place = Removed::Place(foxy_format::LogPosition::new(sequence, 9));

@@ -409,7 +409,7 @@ fn a_place_without_a_record_is_forgotten_before_it_is_used_again() {
     let mut rig = Rig::new(16, MEMORY, 14);
     rig.settle();
     let store = rig.engine.store(StoreId(0)).unwrap();
-    let end = foxy_format::LogPosition(store.log_end.load(std::sync::atomic::Ordering::Relaxed));
+    let end = store.marks.log_end();
     let start = foxy_format::LogPosition::new(end.sequence().max(1), end.offset_units());
     let entries: Vec<_> = (0..SEGMENT / foxy_format::UNIT as u32)
         .map(|n| {
@@ -476,7 +476,7 @@ fn a_power_cut_after_a_kill_does_not_undo_what_was_removed_before_the_kill() {
 fn a_place_behind_the_end_of_the_log_is_forgotten_before_it_is_used() {
     let mut rig = with_old(15);
     let store = rig.engine.store(StoreId(0)).unwrap();
-    let end = store.log_end.load(std::sync::atomic::Ordering::Relaxed);
+    let end = store.marks.log_end().0;
     let ahead = (130..210).chain(256..276);
     let entries = (0..).zip(ahead).map(|(n, units): (u32, u64)| {
         let place = foxy_format::LogPosition(end + units);

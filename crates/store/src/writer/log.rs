@@ -2,7 +2,6 @@
 //! that links all clusters.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use foxy_base::{MonoTime, rule};
 use foxy_format::{ClusterHeader, LogPosition, UNIT, chain_sum, cluster_table_bytes};
@@ -132,7 +131,7 @@ impl Log {
             self.store.space.geometry().segment_at(segment.index) + u64::from(base) * UNIT;
         segment.used_units += header.len_units;
         let end = LogPosition::new(segment.sequence, segment.used_units);
-        self.store.log_end.store(end.0, Ordering::Release);
+        self.store.marks.set_log_end(end);
         segment.entries.append(&mut entries);
         segment.writing += 1;
         segment.last_cluster = header.link.number;

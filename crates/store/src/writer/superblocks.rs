@@ -3,7 +3,6 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use foxy_base::{MonoTime, rule};
@@ -103,10 +102,10 @@ impl Superblocks {
 
     /// Says in both that nothing counts which is in the store now.
     pub(super) fn disown(&mut self) -> io::Result<()> {
-        let end = self.store.log_end.load(Ordering::Acquire);
+        let end = self.store.marks.log_end();
         // So it is nobody's: where it is opened next, it does not put in question what others say.
         self.superblock.company = Company::default();
-        self.set_floor(LogPosition(end))
+        self.set_floor(end)
     }
 
     /// Returns whether the disk of a store that takes no writes has still to say at this epoch that
@@ -130,11 +129,11 @@ impl Superblocks {
     /// Says in both that nothing counts which the store holds, and who is there now: it belongs to
     /// them, but knows nothing.
     fn give_up_contents(&mut self, company: Option<Company>) -> io::Result<()> {
-        let end = self.store.log_end.load(Ordering::Acquire);
+        let end = self.store.marks.log_end();
         if let Some(company) = company.filter(|_| self.store.role.has_joined()) {
             self.superblock.company = company;
         }
-        self.raise_floor(LogPosition(end))
+        self.raise_floor(end)
     }
 
     /// Says which segments are in quarantine, if that has changed, so that the next start knows.

@@ -2,12 +2,11 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use foxy_format::{
-    BLOCK, ClusterHeader, Entry, EntryKind, LogPosition, SLOT_HEADER_BYTES, SegmentState,
-    SlotHeader, UNIT, parse_record,
+    BLOCK, ClusterHeader, Entry, EntryKind, SLOT_HEADER_BYTES, SegmentState, SlotHeader, UNIT,
+    parse_record,
 };
 use foxy_index::UNIT_BYTES;
 
@@ -212,7 +211,7 @@ impl StoreShared {
 
 /// Bytes of a segment that may hold clusters.
 fn used_bytes(store: &StoreShared, index: u32, sequence: u64) -> u64 {
-    let end = LogPosition(store.log_end.load(Ordering::Acquire));
+    let end = store.marks.log_end();
     if end.sequence() == sequence {
         return u64::from(end.offset_units()) * UNIT;
     }
