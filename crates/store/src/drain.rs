@@ -6,7 +6,6 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use foxy_base::{WallTime, rule};
 use foxy_policy::CachePolicy;
@@ -66,7 +65,7 @@ impl Engine {
         let stores = self.stores();
         let draining = |s: &&Arc<StoreShared>| s.role.duty() == Duty::Draining;
         let ids: Vec<_> = stores.iter().filter(draining).map(|s| s.id).collect();
-        let loading = stores.iter().any(|s| s.loading.load(Ordering::Acquire));
+        let loading = stores.iter().any(|s| s.loading.is_on());
         if ids.is_empty() || loading {
             return None;
         }

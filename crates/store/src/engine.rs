@@ -300,7 +300,7 @@ impl Engine {
             device: store.reads.device(),
             reads_sorted: store.reads.sorts(),
             quarantined: store.condition.quarantined(),
-            loading: store.loading.load(Ordering::Relaxed),
+            loading: store.loading.seems_on(),
             segments: store.space.geometry().segments,
             segment_bytes: store.space.geometry().segment_bytes,
             used_bytes: used * u64::from(store.space.geometry().segment_bytes),

@@ -235,7 +235,7 @@ impl Engine {
                 ()
             );
             let missed = self.fleet.away().take(store.space.uuid());
-            if let (Some(missed), Some(gone)) = (missed, store.gone.write().as_mut()) {
+            if let (Some(missed), Some(gone)) = (missed, store.loading.gone_mut().as_mut()) {
                 rule!(
                     "return: what was removed meanwhile is left out",
                     gone.absorb(missed.gone),

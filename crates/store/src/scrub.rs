@@ -45,7 +45,7 @@ impl Engine {
     /// Begins a pass over everything on disk; `None` while something is still being loaded.
     #[must_use]
     pub fn scrub(self: &Arc<Self>) -> Option<Scrub> {
-        let loading = |s: &Arc<StoreShared>| s.loading.load(Ordering::Acquire);
+        let loading = |s: &Arc<StoreShared>| s.loading.is_on();
         if self.stores().iter().any(loading) {
             return None;
         }

@@ -1,7 +1,5 @@
 //! A key is replaced or removed: what is taken away, and the trace that keeps it away.
 
-use std::sync::atomic::Ordering;
-
 use foxy_base::{KeyHash, rule};
 use foxy_index::{Candidates, Entry};
 use foxy_policy::CachePolicy;
@@ -71,8 +69,8 @@ impl Engine {
                 .map(Removal::Place),
         );
         let mut unloaded = false;
-        if store.loading.load(Ordering::Acquire)
-            && let Some(gone) = store.gone.write().as_mut()
+        if store.loading.is_on()
+            && let Some(gone) = store.loading.gone_mut().as_mut()
         {
             rule!(
                 "supersede: a key removed while loading is not loaded any more",

@@ -5,7 +5,6 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use foxy_base::rule;
 
@@ -50,7 +49,7 @@ impl Engine {
             self.tell_journals();
         }
         let goal = self.purges.unswept()?;
-        let loading = stores.iter().any(|s| s.loading.load(Ordering::Acquire));
+        let loading = stores.iter().any(|s| s.loading.is_on());
         if rule!("sweep: it begins when everything is loaded", loading, false) {
             return None;
         }

@@ -13,7 +13,6 @@ use super::part::{Part, slot_len};
 use super::pieces::{Piece, Pieces, Raw, tell};
 use super::take::{Keys, Taker, take_all};
 use crate::Engine;
-use crate::gone::Gone;
 use crate::shared::StoreShared;
 use crate::stats::add;
 
@@ -107,12 +106,7 @@ impl Loader {
         let entries: usize = self.parts.iter().map(|p| p.entries.capacity()).sum();
         let ahead = self.pieces.memory_bytes();
         let voids: usize = self.voids.values().map(|v| v.capacity() * 4 + 64).sum();
-        let gone = self
-            .store
-            .gone
-            .read()
-            .as_ref()
-            .map_or(0, Gone::memory_bytes);
+        let gone = self.store.loading.memory_bytes();
         entries * foxy_format::ENTRY_BYTES + ahead + voids + gone
     }
 
@@ -255,7 +249,12 @@ impl Loader {
 
     /// Too many removals to remember: what lies before `floor` cannot be told from what they removed.
     fn lose_if_full(&mut self, floor: LogPosition) {
-        let full = self.store.gone.read().as_ref().is_none_or(|gone| gone.full);
+        let full = self
+            .store
+            .loading
+            .gone()
+            .as_ref()
+            .is_none_or(|gone| gone.full);
         if rule!(
             "load: nothing older counts once there are too many removals to remember",
             full,
@@ -300,8 +299,7 @@ impl Loader {
 
     /// Everything is loaded.
     pub(crate) fn finish(&self, engine: &Engine) {
-        *self.store.gone.write() = None;
-        self.store.loading.store(false, Ordering::Release);
+        self.store.loading.end();
         self.store.all_recalled();
         self.tell_damage();
         let took = self

@@ -105,7 +105,7 @@ impl Taker<'_> {
     ) {
         // Whoever removes a key writes that here before looking into the index, so that an entry
         // is either found there or not taken in.
-        let mut gone = self.store.gone.read();
+        let mut gone = self.store.loading.gone();
         for (told, entry) in batch {
             ask_for_next();
             let fate = match gone.as_ref() {
@@ -117,10 +117,10 @@ impl Taker<'_> {
             taken.skipped += u64::from(skipped);
             if matches!(fate, Fate::Last { .. }) {
                 drop(gone);
-                if let Some(gone) = self.store.gone.write().as_mut() {
+                if let Some(gone) = self.store.loading.gone_mut().as_mut() {
                     gone.add(entry.hash);
                 }
-                gone = self.store.gone.read();
+                gone = self.store.loading.gone();
             }
         }
     }

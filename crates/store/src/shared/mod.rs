@@ -1,27 +1,27 @@
 //! The part of a store that network threads and its writer share.
 
 mod load;
+mod loading;
 mod marks;
 mod role;
 mod space;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use foxy_base::{KeyHash, MonoTime, rule};
 use foxy_disk::Disk;
 use foxy_format::Superblock;
 use foxy_index::Entry;
 use foxy_policy::ReadAround;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 
 use self::load::Load;
+use self::loading::Loading;
 use self::marks::Marks;
 use self::role::Role;
 use self::space::Space;
 use crate::around;
 use crate::condition::Condition;
-use crate::gone::Gone;
 use crate::inbox::{Bell, Inbox, Item};
 use crate::purge::JournalInbox;
 use crate::reads::StoreReads;
@@ -43,9 +43,7 @@ pub(crate) struct StoreShared {
     /// Notes that the purge journal has to take.
     pub(crate) journal: Mutex<JournalInbox>,
     pub(crate) bell: Arc<Bell>,
-    /// `Some` while recovery loads.
-    pub(crate) gone: RwLock<Option<Gone>>,
-    pub(crate) loading: AtomicBool,
+    pub(crate) loading: Loading,
     pub(crate) condition: Condition,
     pub(crate) reads: StoreReads,
     /// Bytes of a longer read, and whether to make one.
@@ -77,8 +75,7 @@ impl StoreShared {
             inbox: Mutex::default(),
             journal: Mutex::default(),
             bell: Arc::default(),
-            gone: RwLock::new(Some(Gone::new(options.gone_max))),
-            loading: AtomicBool::new(true),
+            loading: Loading::new(options.gone_max),
             condition: Condition::new(geometry.segments),
             reads: StoreReads::new(options.reads),
             around_bytes,

@@ -1,6 +1,5 @@
 //! More rules that nothing else notices when they are broken (`cargo xtask mutants`).
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use foxy_disk::{Disk, Fault, FaultPlan, FaultRule, MemDisk, OpClass};
@@ -242,7 +241,7 @@ fn a_store_that_leaves_with_something_unwritten_or_unloaded_comes_back_empty() {
     let mut live = two_filled().crash(None);
     assert!(live.is_open(1));
     let store = live.engine.store(live.id(1)).unwrap();
-    assert!(store.loading.load(Ordering::Acquire));
+    assert!(store.loading.is_on());
     drop(store);
     live.remove(1);
     live.settle();

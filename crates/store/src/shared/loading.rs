@@ -1,0 +1,70 @@
+//! A store that is being loaded: keys that were removed meanwhile.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use crate::gone::Gone;
+
+/// Tells if a store is loaded, and what must not be loaded any more.
+#[derive(Debug)]
+pub(crate) struct Loading {
+    /// `Some` while recovery loads.
+    gone: RwLock<Option<Gone>>,
+    is_loading: AtomicBool,
+}
+
+impl Loading {
+    /// Loading begins; so many keys are remembered at most.
+    pub(super) fn new(gone_max: usize) -> Self {
+        Self {
+            gone: RwLock::new(Some(Gone::new(gone_max))),
+            is_loading: AtomicBool::new(true),
+        }
+    }
+
+    pub(crate) fn is_on(&self) -> bool {
+        self.is_loading.load(Ordering::Acquire)
+    }
+
+    /// The same for people to see.
+    pub(crate) fn seems_on(&self) -> bool {
+        self.is_loading.load(Ordering::Relaxed)
+    }
+
+    /// Keys that were removed since loading began; `None` after it.
+    pub(crate) fn gone(&self) -> RwLockReadGuard<'_, Option<Gone>> {
+        self.gone.read()
+    }
+
+    /// The same, to be added to.
+    pub(crate) fn gone_mut(&self) -> RwLockWriteGuard<'_, Option<Gone>> {
+        self.gone.write()
+    }
+
+    /// Everything is loaded.
+    pub(crate) fn end(&self) {
+        *self.gone.write() = None;
+        self.is_loading.store(false, Ordering::Release);
+    }
+
+    /// Memory of the keys.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.gone.read().as_ref().map_or(0, Gone::memory_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_remembered_once_everything_is_loaded() {
+        let loading = Loading::new(8);
+        assert!(loading.is_on() && loading.gone().is_some());
+        loading.end();
+        assert!(!loading.is_on() && !loading.seems_on());
+        assert!(loading.gone_mut().is_none());
+        assert_eq!(loading.memory_bytes(), 0);
+    }
+}
