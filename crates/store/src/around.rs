@@ -11,6 +11,7 @@ use bytes::Bytes;
 use foxy_base::{KeyHash, rule};
 use foxy_format::{RecordKind, UNIT, may_be_record, parse_record};
 use foxy_policy::{Device, ReadAround};
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::object::good_size;
 use crate::purge::Verdict;
@@ -25,16 +26,38 @@ const MOST: u64 = 256 << 10;
 /// Places remembered at most.
 const PLACES_MAX: u64 = 4096;
 
-/// Bytes of a longer read on a store with such locality buffers.
-pub(crate) fn around_bytes(buffer_bytes: u64) -> u64 {
-    buffer_bytes.clamp(LEAST, MOST) / LEAST * LEAST
+/// Longer reads of a store: how long they are, and the rule that says when to make one.
+#[derive(Debug)]
+pub(crate) struct Around {
+    bytes: u64,
+    rule: Mutex<ReadAround>,
 }
 
-/// The rule of a store, in an engine with so much memory: what is brought along may fill a tenth
-/// of a RAM tier of half the memory before it is asked for.
-pub(crate) fn rule(memory_bytes: u64, around: u64) -> ReadAround {
-    let places = (memory_bytes / 20 / around).clamp(8, PLACES_MAX);
-    ReadAround::new(places as usize)
+impl Around {
+    /// In an engine with so much memory, on a store with such locality buffers. What is brought along
+    /// may fill a tenth of a RAM tier of half the memory before it is asked for.
+    pub(crate) fn new(memory_bytes: u64, buffer_bytes: u64) -> Self {
+        let bytes = buffer_bytes.clamp(LEAST, MOST) / LEAST * LEAST;
+        let places = (memory_bytes / 20 / bytes).clamp(8, PLACES_MAX);
+        Self {
+            bytes,
+            rule: Mutex::new(ReadAround::new(places as usize)),
+        }
+    }
+
+    /// Bytes of a longer read.
+    pub(crate) const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(crate) fn rule(&self) -> MutexGuard<'_, ReadAround> {
+        self.rule.lock()
+    }
+
+    /// The rule, unless another thread has it.
+    pub(crate) fn try_rule(&self) -> Option<MutexGuard<'_, ReadAround>> {
+        self.rule.try_lock()
+    }
 }
 
 /// The extra cost of a read of 64 KiB over one of 8 KiB, in reads of 8 KiB: measured for SSDs (32
@@ -73,13 +96,13 @@ impl Engine {
     pub fn widen(&self, plan: &ReadPlan) -> ReadPlan {
         let stores = self.stores();
         let wider = stores.by_id(plan.store).and_then(|store| {
-            if u64::from(plan.len) > store.around_bytes / 2 {
+            if u64::from(plan.len) > store.around.bytes() / 2 {
                 return None;
             }
             // While another worker holds the rule, the plan stays as it is.
-            let mut rule = store.around.try_lock()?;
+            let mut rule = store.around.try_rule()?;
             rule.set_cost(cost(store.reads.device()));
-            let wide = rule.read(plan.at / store.around_bytes);
+            let wide = rule.read(plan.at / store.around.bytes());
             drop(rule);
             wide.then(|| self.wider(store, plan)).flatten()
         });
@@ -91,10 +114,10 @@ impl Engine {
         let start = store.space.geometry().segment_at(segment);
         let end = start + u64::from(store.space.geometry().segment_bytes);
         // More ahead: a page's objects are stored after it.
-        let back = (store.around_bytes / 4).next_multiple_of(store.space.block_bytes());
+        let back = (store.around.bytes() / 4).next_multiple_of(store.space.block_bytes());
         let at = plan.at.saturating_sub(back).max(start);
         let at = at.next_multiple_of(store.space.block_bytes()).min(plan.at);
-        let end = (at + store.around_bytes)
+        let end = (at + store.around.bytes())
             .min(end / store.space.block_bytes() * store.space.block_bytes());
         let end = end.max(plan.at + u64::from(plan.len));
         let len = u32::try_from(end - at).ok()?;
@@ -122,7 +145,7 @@ impl Engine {
     /// up again, and read alone.
     pub(crate) fn wide_failed(&self, plan: &ReadPlan) -> ReadMiss {
         if let Some(store) = self.store(plan.store) {
-            store.around.lock().failed();
+            store.around.rule().failed();
         }
         add(&self.counters.miss_moved, 1);
         ReadMiss::Moved
@@ -214,7 +237,7 @@ impl Engine {
             return;
         };
         add(&self.counters.prefetch_hits, 1);
-        store.around.lock().hit();
+        store.around.rule().hit();
         if let Some(entry) = self.index.lookup(object.hash()).first() {
             self.index.touch(object.hash(), entry.address);
         }

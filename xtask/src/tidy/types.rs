@@ -22,7 +22,6 @@ const LARGE: &[(&str, &str, usize, usize)] = &[
     ("proxy", "Proxy", 47, 7),
     ("store", "Engine", 132, 13),
     ("store", "Object", 23, 17),
-    ("store", "StoreShared", 37, 33),
 ];
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]

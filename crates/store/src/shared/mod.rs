@@ -12,7 +12,6 @@ use foxy_base::{KeyHash, MonoTime, rule};
 use foxy_disk::Disk;
 use foxy_format::Superblock;
 use foxy_index::Entry;
-use foxy_policy::ReadAround;
 use parking_lot::Mutex;
 
 use self::load::Load;
@@ -20,7 +19,7 @@ use self::loading::Loading;
 use self::marks::Marks;
 use self::role::Role;
 use self::space::Space;
-use crate::around;
+use crate::around::Around;
 use crate::condition::Condition;
 use crate::inbox::{Bell, Inbox, Item};
 use crate::purge::JournalInbox;
@@ -46,9 +45,7 @@ pub(crate) struct StoreShared {
     pub(crate) loading: Loading,
     pub(crate) condition: Condition,
     pub(crate) reads: StoreReads,
-    /// Bytes of a longer read, and whether to make one.
-    pub(crate) around_bytes: u64,
-    pub(crate) around: Mutex<ReadAround>,
+    pub(crate) around: Around,
     pub(crate) counters: Arc<StoreCounters>,
     pub(crate) role: Role,
 }
@@ -64,7 +61,6 @@ impl StoreShared {
         memory_bytes: u64,
     ) -> Self {
         let geometry = superblock.geometry;
-        let around_bytes = around::around_bytes(options.buffer_bytes);
         Self {
             id,
             space: Space::new(superblock, base_sectors, u64::from(disk.block_bytes())),
@@ -78,8 +74,7 @@ impl StoreShared {
             loading: Loading::new(options.gone_max),
             condition: Condition::new(geometry.segments),
             reads: StoreReads::new(options.reads),
-            around_bytes,
-            around: Mutex::new(around::rule(memory_bytes, around_bytes)),
+            around: Around::new(memory_bytes, options.buffer_bytes),
             counters: Arc::default(),
             role: Role::new(superblock.company.epoch),
         }

@@ -161,8 +161,8 @@ impl Rig {
     /// The plan with all that lies around it, whatever the rule has seen so far.
     pub(super) fn widen(&self, plan: &ReadPlan) -> ReadPlan {
         let store = self.engine.store(plan.store).unwrap();
-        while !store.around.lock().is_on() {
-            store.around.lock().read(7);
+        while !store.around.rule().is_on() {
+            store.around.rule().read(7);
         }
         self.engine.widen(plan)
     }
