@@ -27,7 +27,7 @@ impl Engine {
         if new.body.len() > self.fragment_bytes() as usize {
             return self.put_in_fragments(new);
         }
-        let object = Arc::new(Object::from_new(new, self.next_version()));
+        let object = Arc::new(Object::from_new(new, self.numbers.next_version()));
         let admitted = self.store_object(&object);
         Put { object, admitted }
     }
@@ -39,7 +39,7 @@ impl Engine {
         if new.body.len() > self.fragment_bytes() as usize {
             return self.fragmented(new, |put| put.past_memory());
         }
-        let object = Arc::new(Object::from_new(new, self.next_version()));
+        let object = Arc::new(Object::from_new(new, self.numbers.next_version()));
         let admitted = self.store_in(&object, false, false);
         Put { object, admitted }
     }
@@ -127,7 +127,7 @@ impl Engine {
             false if object.is_large() => return Admission::Refused(DropReason::NotAdmitted),
             false => Err(DropReason::NotAdmitted),
         };
-        let ticket = self.next_number();
+        let ticket = self.numbers.next();
         let mut in_ram = false;
         if ram {
             let (stored, evicted) = shard.insert_ram(object.clone());

@@ -128,7 +128,7 @@ impl Engine {
             );
         }
         self.index.remove_if(hash, spot.address);
-        let ticket = self.next_number();
+        let ticket = self.numbers.next();
         let pending = Pending {
             object: Arc::clone(object),
             store: to.id,

@@ -93,7 +93,7 @@ impl Engine {
             self.is_hash_of(new.hash, &new.key),
             "hashed with another seed"
         );
-        let (version, fragment_size) = (self.next_version(), self.fragment_bytes());
+        let (version, fragment_size) = (self.numbers.next_version(), self.fragment_bytes());
         let head = Arc::new(head_of(&new, version, fragment_size, u64::MAX));
         let stored = Stored {
             engine: self.clone(),

@@ -21,7 +21,12 @@ impl Engine {
             self.is_hash_of(new.hash, &new.key),
             "hashed with another seed"
         );
-        let head = head_of(new, self.next_version(), self.fragment_bytes(), length);
+        let head = head_of(
+            new,
+            self.numbers.next_version(),
+            self.fragment_bytes(),
+            length,
+        );
         let head = Arc::new(self.held(head));
         let admitted = self.store_object(&head);
         Put {

@@ -202,7 +202,8 @@ fn take_stock(
         recalled.map_err(|e| failed(&name(), "read the removal log", e))?;
     }
     let journal = purges.adopt(engine, &store, superblock.generation);
-    engine.mix_versions(&store, superblock.generation);
+    let uuid = store.space.uuid();
+    engine.numbers.mix_versions(uuid, superblock.generation);
     engine.take_in(&store, standing, grows);
     loader.load_scanned(engine);
     Ok(Opened {

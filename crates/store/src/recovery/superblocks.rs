@@ -308,7 +308,7 @@ fn new_uuid(engine: &Engine, options: &StoreOptions) -> StoreUuid {
         return StoreUuid(uuid);
     }
     let time = engine.clock.wall().millis().to_le_bytes();
-    let mut rng = Rng::new(hash64(engine.config.seed ^ engine.next_number(), &time)).fork("uuid");
+    let mut rng = Rng::new(hash64(engine.config.seed ^ engine.numbers.next(), &time)).fork("uuid");
     let mut uuid = [0; 16];
     uuid[..8].copy_from_slice(&rng.next_u64().to_le_bytes());
     uuid[8..].copy_from_slice(&rng.next_u64().to_le_bytes());

@@ -213,7 +213,7 @@ impl Objects {
         if !held && !self.worth_keeping(&object) {
             return None;
         }
-        let ticket = self.engine.next_number();
+        let ticket = self.engine.numbers.next();
         let mut shard = self.engine.shard(entry.hash).write();
         let present = self
             .engine

@@ -1,6 +1,8 @@
 //! The engine: what all threads share, and the operations on keys that need no disk.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+mod numbers;
+
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
 use foxy_base::{Clock, KeyHash, KeySeed, hash64, rule};
@@ -9,6 +11,7 @@ use foxy_index::Index;
 use foxy_policy::CachePolicy;
 use parking_lot::RwLock;
 
+use self::numbers::Numbers;
 use crate::fleet::Fleet;
 use crate::gate::Gate;
 use crate::hold::Holds;
@@ -40,8 +43,7 @@ pub struct Engine {
     /// Fixed by the first store, or by the first key that is hashed.
     key_seed: OnceLock<KeySeed>,
     pub(crate) fleet: Fleet,
-    next_number: AtomicU64,
-    version_seed: AtomicU64,
+    pub(crate) numbers: Numbers,
     pub(crate) budget: MemoryBudget,
     pub(crate) counters: EngineCounters,
     pub(crate) purges: Purges,
@@ -70,8 +72,7 @@ impl Engine {
             index: Index::with_pages(config.memory_bytes / 2, Some(INDEX_PAGES))
                 .with_secret(config.index_secret),
             fleet: Fleet::default(),
-            next_number: AtomicU64::new(1),
-            version_seed: AtomicU64::new(hash64(config.seed, b"version")),
+            numbers: Numbers::new(config.seed),
             budget,
             counters: EngineCounters::default(),
             purges: Purges::default(),
@@ -155,14 +156,6 @@ impl Engine {
         self.stores().by_id(id).cloned()
     }
 
-    /// Versions must differ from those of all earlier runs: generations never repeat.
-    pub(crate) fn mix_versions(&self, store: &StoreShared, generation: u64) {
-        let mut mixed = store.space.uuid().0.to_vec();
-        mixed.extend_from_slice(&generation.to_le_bytes());
-        let seed = hash64(self.version_seed.load(Ordering::Relaxed), &mixed);
-        self.version_seed.store(seed, Ordering::Relaxed);
-    }
-
     /// The disk of a store, to open read queues on.
     #[must_use]
     pub fn disk(&self, store: StoreId) -> Option<Arc<dyn Disk>> {
@@ -191,19 +184,6 @@ impl Engine {
         // Where no store has room by its speed, any of them takes the room that is left.
         let best = best_of(key, has_room(sum_of_speeds(&able)));
         best.or_else(|| best_of(key, has_room(0))).cloned()
-    }
-
-    /// A number never given before in this run.
-    pub(crate) fn next_number(&self) -> u64 {
-        self.next_number.fetch_add(1, Ordering::Relaxed)
-    }
-
-    /// An object version that was never given before, in this run or an earlier one.
-    pub(crate) fn next_version(&self) -> u64 {
-        hash64(
-            self.version_seed.load(Ordering::Relaxed),
-            &self.next_number().to_le_bytes(),
-        )
     }
 
     /// Largest body stored whole, and payload of a fragment, in bytes.
