@@ -21,7 +21,7 @@ impl Engine {
     /// than [`Engine::fragment_bytes`] are stored as large objects. Never blocks on a disk.
     pub fn put(self: &Arc<Self>, new: NewObject) -> Put {
         debug_assert!(
-            self.is_hash_of(new.hash, &new.key),
+            self.keys.is_hash_of(new.hash, &new.key),
             "hashed with another seed"
         );
         if new.body.len() > self.fragment_bytes() as usize {

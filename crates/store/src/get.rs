@@ -19,7 +19,7 @@ use crate::{Engine, Lookup, Object, ReadMiss, ReadPlan};
 impl Engine {
     /// Looks up the object under a key. Memory only: a shared lock, no allocation.
     pub fn lookup(&self, hash: KeyHash, key: &[u8]) -> Lookup {
-        debug_assert!(self.is_hash_of(hash, key), "hashed with another seed");
+        debug_assert!(self.keys.is_hash_of(hash, key), "hashed with another seed");
         match self.lookup_memory(hash) {
             Some(object)
                 if rule!(

@@ -90,7 +90,7 @@ impl Engine {
     /// call [`Engine::supersede`] at header time.
     pub fn put_large(self: &Arc<Self>, new: NewLarge) -> LargePut {
         debug_assert!(
-            self.is_hash_of(new.hash, &new.key),
+            self.keys.is_hash_of(new.hash, &new.key),
             "hashed with another seed"
         );
         let (version, fragment_size) = (self.numbers.next_version(), self.fragment_bytes());

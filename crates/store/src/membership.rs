@@ -111,7 +111,7 @@ impl Engine {
         let circle = Circle::meet(&found, all);
         let believed = found.iter().find(|found| circle.believes(&found.company));
         if let Some(found) = believed.or(found.first()) {
-            self.agree_on_seed(found.seed);
+            self.keys.agree_on(found.seed);
         }
         self.fleet.meet(circle);
         Ok(())

@@ -44,7 +44,7 @@ impl Engine {
     /// An object that cannot be read gives `None`, like one that is not stored.
     #[must_use]
     pub fn peek(&self, hash: KeyHash, key: &[u8]) -> Option<Peek> {
-        debug_assert!(self.is_hash_of(hash, key), "hashed with another seed");
+        debug_assert!(self.keys.is_hash_of(hash, key), "hashed with another seed");
         let in_memory = {
             let shard = self.shard(hash).read();
             shard.in_memory(hash).cloned()

@@ -18,7 +18,7 @@ impl Engine {
     /// held: lookups give it from now on. `length` is that of the whole body.
     pub fn put_sparse(self: &Arc<Self>, new: &NewLarge, length: u64) -> Put {
         debug_assert!(
-            self.is_hash_of(new.hash, &new.key),
+            self.keys.is_hash_of(new.hash, &new.key),
             "hashed with another seed"
         );
         let head = head_of(

@@ -1,9 +1,10 @@
 //! The engine: what all threads share, and the operations on keys that need no disk.
 
+mod keys;
 mod numbers;
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, OnceLock};
 
 use foxy_base::{Clock, KeyHash, KeySeed, hash64, rule};
 use foxy_disk::Disk;
@@ -11,6 +12,7 @@ use foxy_index::Index;
 use foxy_policy::CachePolicy;
 use parking_lot::RwLock;
 
+use self::keys::Keys;
 use self::numbers::Numbers;
 use crate::fleet::Fleet;
 use crate::gate::Gate;
@@ -40,8 +42,7 @@ pub struct Engine {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) index: Index,
     shards: Box<[RwLock<Shard>]>,
-    /// Fixed by the first store, or by the first key that is hashed.
-    key_seed: OnceLock<KeySeed>,
+    pub(crate) keys: Keys,
     pub(crate) fleet: Fleet,
     pub(crate) numbers: Numbers,
     pub(crate) budget: MemoryBudget,
@@ -68,7 +69,7 @@ impl Engine {
             shards: (0..config.shards)
                 .map(|_| RwLock::new(Shard::new(per_shard)))
                 .collect(),
-            key_seed: OnceLock::new(),
+            keys: Keys::new(KeySeed(config.key_seed)),
             index: Index::with_pages(config.memory_bytes / 2, Some(INDEX_PAGES))
                 .with_secret(config.index_secret),
             fleet: Fleet::default(),
@@ -105,22 +106,7 @@ impl Engine {
     /// Hash of a full key, as every other operation wants it.
     #[must_use]
     pub fn key_hash(&self, key: &[u8]) -> KeyHash {
-        self.key_seed().hash(key)
-    }
-
-    /// Seed of the hashes of keys.
-    pub(crate) fn key_seed(&self) -> KeySeed {
-        self.agree_on_seed(KeySeed(self.config.key_seed))
-    }
-
-    /// Proposes a seed; returns the one that holds.
-    pub(crate) fn agree_on_seed(&self, said: KeySeed) -> KeySeed {
-        *self.key_seed.get_or_init(|| said)
-    }
-
-    /// True if the hash is the key's. Always without a seed: tests make up hashes that agree.
-    pub(crate) fn is_hash_of(&self, hash: KeyHash, key: &[u8]) -> bool {
-        self.key_seed() == KeySeed::default() || self.key_hash(key) == hash
+        self.keys.hash(key)
     }
 
     /// Key of a part of the tables.

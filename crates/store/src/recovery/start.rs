@@ -62,7 +62,7 @@ pub(crate) fn open(
         Some(found) => found,
         None => format(engine, &*disk, options)?,
     };
-    let seed = engine.agree_on_seed(superblock.seed);
+    let seed = engine.keys.agree_on(superblock.seed);
     let standing = match rule!(
         "seed: a store whose keys are hashed otherwise begins empty",
         superblock.seed == seed,

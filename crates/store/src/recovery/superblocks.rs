@@ -244,7 +244,7 @@ pub(super) fn format(
         quarantine: Vec::new(),
         seed: KeySeed::default(),
     };
-    superblock.set_seed(engine.key_seed());
+    superblock.set_seed(engine.keys.seed());
     let write = || -> io::Result<()> {
         // Slots of a former life of this disk must not be taken for ours; with A written last,
         // an interrupted formatting begins anew.

@@ -1,0 +1,61 @@
+//! The hash of keys, whose seed all stores of an engine share.
+
+use std::sync::OnceLock;
+
+use foxy_base::{KeyHash, KeySeed};
+
+/// Hashes keys, with a seed that never changes once it was used.
+#[derive(Debug)]
+pub(crate) struct Keys {
+    /// Of an engine whose stores say no other.
+    own: KeySeed,
+    /// Fixed by the first store, or by the first key that is hashed.
+    seed: OnceLock<KeySeed>,
+}
+
+impl Keys {
+    pub(super) const fn new(own: KeySeed) -> Self {
+        Self {
+            own,
+            seed: OnceLock::new(),
+        }
+    }
+
+    /// The seed of the hashes.
+    pub(crate) fn seed(&self) -> KeySeed {
+        self.agree_on(self.own)
+    }
+
+    /// Proposes a seed; returns the one that holds.
+    pub(crate) fn agree_on(&self, said: KeySeed) -> KeySeed {
+        *self.seed.get_or_init(|| said)
+    }
+
+    /// Hash of a full key.
+    pub(crate) fn hash(&self, key: &[u8]) -> KeyHash {
+        self.seed().hash(key)
+    }
+
+    /// True if the hash is the key's. Always without a seed: tests make up hashes that agree.
+    pub(crate) fn is_hash_of(&self, hash: KeyHash, key: &[u8]) -> bool {
+        self.seed() == KeySeed::default() || self.hash(key) == hash
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_seed_holds() {
+        let keys = Keys::new(KeySeed(1));
+        assert_eq!(keys.agree_on(KeySeed(2)), KeySeed(2));
+        assert_eq!(
+            (keys.seed(), keys.agree_on(KeySeed(3))),
+            (KeySeed(2), KeySeed(2))
+        );
+        let hash = keys.hash(b"key");
+        assert!(keys.is_hash_of(hash, b"key") && !keys.is_hash_of(hash, b"other"));
+        assert_eq!(Keys::new(KeySeed(1)).seed(), KeySeed(1));
+    }
+}
