@@ -105,7 +105,7 @@ impl Engine {
     pub(crate) fn admit(&self, object: &Arc<Object>, ram: bool, paid: bool) -> Admission {
         let hash = object.hash();
         let bytes = object.record_bytes();
-        let mut shard = self.shard(hash).write();
+        let mut shard = self.shards.of(hash).write();
         // A stored object was fetched after the purge, or the purge has removed it. Fragments go with their head.
         let covered = !object.is_fragment() && !self.purges.may_store(object);
         if rule!(
@@ -244,7 +244,7 @@ impl Engine {
 
     /// Returns whether a lookup would give this very object, as far as memory tells.
     fn is_current(&self, object: &Object) -> bool {
-        let shard = self.shard(object.hash()).read();
+        let shard = self.shards.of(object.hash()).read();
         match shard.in_memory(object.hash()) {
             Some(present) => present.meta() == object.meta(),
             // The index may lead to a newer version, unless it names the place that this one was

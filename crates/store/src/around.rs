@@ -207,7 +207,7 @@ impl Engine {
         ) {
             return length;
         }
-        let mut shard = self.shard(object.hash()).write();
+        let mut shard = self.shards.of(object.hash()).write();
         let known = shard.in_memory(object.hash()).is_some();
         let same_life = store.space.place(spot) == Some(place);
         let present = rule!(

@@ -70,7 +70,7 @@ impl Engine {
             return None;
         }
         // Objects that were on their way when the drain began arrive before the store is searched.
-        self.barrier();
+        self.shards.barrier();
         let waits = |s: &&Arc<StoreShared>| s.load.has_pending();
         if stores.iter().filter(draining).any(|s| waits(&s)) {
             return None;
@@ -88,7 +88,7 @@ impl Engine {
     /// Sends a record of `from` to another store.
     fn move_out(&self, from: &StoreShared, object: &Arc<Object>, spot: Spot) -> Moved {
         let hash = object.hash();
-        let mut shard = self.shard(hash).write();
+        let mut shard = self.shards.of(hash).write();
         let entry = self
             .index
             .lookup(hash)

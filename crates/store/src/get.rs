@@ -70,7 +70,7 @@ impl Engine {
     }
 
     fn lookup_memory(&self, hash: KeyHash) -> Option<Arc<Object>> {
-        let shard = self.shard(hash).read();
+        let shard = self.shards.of(hash).read();
         if let Some(object) = shard.ram.get_shared(&hash) {
             shard.ram_hits.fetch_add(1, Ordering::Relaxed);
             if object.brought.is_set() {
@@ -260,7 +260,7 @@ impl Engine {
 
     /// Drops the entry that a read followed; false if it is not there any more.
     fn drop_entry(&self, plan: &ReadPlan, store: &StoreShared) -> bool {
-        let _shard = self.shard(plan.hash).write();
+        let _shard = self.shards.of(plan.hash).write();
         let found = self.index.lookup(plan.hash);
         if found.iter().all(|entry| Spot::of(&entry) != plan.spot) {
             return false;
@@ -294,7 +294,7 @@ impl Engine {
         wanted: &impl Fn(&Object) -> bool,
         keep: &impl Fn(&Object) -> bool,
     ) -> Result<Arc<Object>, ReadMiss> {
-        let mut shard = self.shard(plan.hash).write();
+        let mut shard = self.shards.of(plan.hash).write();
         if let Some(newer) = rule!(
             "read: what was stored meanwhile is given instead",
             shard.in_memory(plan.hash),

@@ -109,7 +109,7 @@ impl Engine {
 
     /// Returns the use of a held version; `None` if only the memory that has its head needs it.
     fn use_of(&self, hold: &Arc<Hold>) -> Option<Use> {
-        let shard = self.shard(hold.hash).read();
+        let shard = self.shards.of(hold.hash).read();
         let head = shard.in_memory(hold.hash);
         let Some(present) = head.filter(|head| head.meta().version == hold.version) else {
             return Some(Use::Replaced);

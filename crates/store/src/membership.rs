@@ -165,13 +165,6 @@ impl Engine {
         self.fleet.company().unwrap_or_default()
     }
 
-    /// When it returns, everybody who held the lock of a part of the tables has let it go.
-    pub(crate) fn barrier(&self) {
-        for number in 0..self.shard_count() {
-            drop(self.shard_at(number).write());
-        }
-    }
-
     /// Nothing new goes to this store any more, and [`Engine::begin_drain`] finds it.
     ///
     /// # Errors
@@ -231,7 +224,7 @@ impl Engine {
             // Whoever still works with the former list has noted what it removes.
             rule!(
                 "return: whoever works with the former list of stores is waited for",
-                self.barrier(),
+                self.shards.barrier(),
                 ()
             );
             let missed = self.fleet.away().take(store.space.uuid());
@@ -276,11 +269,11 @@ impl Engine {
     }
 
     /// Forgets all that memory holds of a store that is not in the list any more: pending objects
-    /// and index entries. Takes the lock of each part of the tables in turn, as [`Engine::barrier`]
+    /// and index entries. Takes the lock of each part of the tables in turn, as a barrier
     /// does: behind the first loop nobody works with the former list.
     pub(crate) fn forget_contents(&self, store: &StoreShared) {
-        for number in 0..self.shard_count() {
-            let mut shard = self.shard_at(number).write();
+        for shard in self.shards.iter() {
+            let mut shard = shard.write();
             let mut freed = 0;
             shard.pending.retain(|_, pending| {
                 let stays = pending.store != store.id;

@@ -196,11 +196,7 @@ impl Engine {
             return;
         }
         self.budget.ram.store(want, Ordering::Relaxed);
-        let shards = self.shard_count();
-        for number in 0..shards {
-            let mut shard = self.shard_at(number).write();
-            let gone = shard.set_capacity(want / shards as u64);
-            add(&self.counters.ram_evictions, gone);
-        }
+        let gone = self.shards.set_capacity(want);
+        add(&self.counters.ram_evictions, gone);
     }
 }

@@ -46,7 +46,7 @@ impl Engine {
     pub fn peek(&self, hash: KeyHash, key: &[u8]) -> Option<Peek> {
         debug_assert!(self.keys.is_hash_of(hash, key), "hashed with another seed");
         let in_memory = {
-            let shard = self.shard(hash).read();
+            let shard = self.shards.of(hash).read();
             shard.in_memory(hash).cloned()
         };
         let found = self.index.lookup(hash).first();
@@ -84,7 +84,7 @@ impl Engine {
     /// then another object of the key takes its place without a trace on any disk.
     #[must_use]
     pub fn in_memory(&self, hash: KeyHash, key: &[u8]) -> Option<(Arc<Object>, bool)> {
-        let shard = self.shard(hash).read();
+        let shard = self.shards.of(hash).read();
         let object = shard.in_memory(hash)?.clone();
         let pending = shard.pending.get(&hash);
         let waits = pending.is_some_and(|p| p.stage == Stage::Waiting);

@@ -43,13 +43,13 @@ impl Engine {
     }
 
     pub(crate) fn is_known(&self, hash: KeyHash) -> bool {
-        self.shard(hash).read().in_memory(hash).is_some() || !self.index.lookup(hash).is_empty()
+        self.shards.of(hash).read().in_memory(hash).is_some() || !self.index.lookup(hash).is_empty()
     }
 
     /// Returns whether `head` is still the version that its key holds, as far as memory tells.
     #[must_use]
     pub fn is_current_version(&self, head: &Object) -> bool {
-        let shard = self.shard(head.hash()).read();
+        let shard = self.shards.of(head.hash()).read();
         match shard.in_memory(head.hash()) {
             Some(present) => present.meta().version == head.meta().version,
             None => !self.index.lookup(head.hash()).is_empty(),

@@ -18,7 +18,7 @@ impl Engine {
     /// for a response that replaces, before and regardless of storing that. True if there was one.
     /// Never blocks on a disk.
     pub fn supersede(&self, hash: KeyHash, _key: &[u8]) -> bool {
-        self.supersede_locked(&mut self.shard(hash).write(), hash)
+        self.supersede_locked(&mut self.shards.of(hash).write(), hash)
     }
 
     /// As [`Engine::supersede`], for callers that hold the shard's lock.
@@ -130,7 +130,7 @@ impl Engine {
     /// stays removed across power cuts once the ticket is done. Variants cannot be reached any
     /// more, since their keys contain the primary's nonce.
     pub fn purge(&self, hash: KeyHash, _key: &[u8]) -> SyncTicket {
-        let mut shard = self.shard(hash).write();
+        let mut shard = self.shards.of(hash).write();
         let found = self.index.lookup(hash);
         for store in self.stores().iter() {
             self.log_removal(store, &shard, hash, &found, true);

@@ -2,6 +2,7 @@
 
 mod keys;
 mod numbers;
+mod shards;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,10 +11,10 @@ use foxy_base::{Clock, KeyHash, KeySeed, hash64, rule};
 use foxy_disk::Disk;
 use foxy_index::Index;
 use foxy_policy::CachePolicy;
-use parking_lot::RwLock;
 
 use self::keys::Keys;
 use self::numbers::Numbers;
+use self::shards::Shards;
 use crate::fleet::Fleet;
 use crate::gate::Gate;
 use crate::hold::Holds;
@@ -21,7 +22,6 @@ use crate::inbox::SyncRequest;
 use crate::memory::MemoryBudget;
 use crate::purge::Purges;
 use crate::registry::Stores;
-use crate::shard::Shard;
 use crate::shared::StoreShared;
 use crate::stats::{EngineCounters, OneStoreStats, StoreStats, add};
 use crate::ticket::SyncTicket;
@@ -41,7 +41,7 @@ pub struct Engine {
     pub(crate) config: EngineConfig,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) index: Index,
-    shards: Box<[RwLock<Shard>]>,
+    pub(crate) shards: Shards,
     pub(crate) keys: Keys,
     pub(crate) fleet: Fleet,
     pub(crate) numbers: Numbers,
@@ -64,11 +64,8 @@ impl Engine {
             .min(roomy.next_power_of_two())
             .next_power_of_two();
         let budget = MemoryBudget::new(&config);
-        let per_shard = budget.ram() / config.shards as u64;
         let engine = Self {
-            shards: (0..config.shards)
-                .map(|_| RwLock::new(Shard::new(per_shard)))
-                .collect(),
+            shards: Shards::new(config.shards, budget.ram()),
             keys: Keys::new(KeySeed(config.key_seed)),
             index: Index::with_pages(config.memory_bytes / 2, Some(INDEX_PAGES))
                 .with_secret(config.index_secret),
@@ -109,28 +106,9 @@ impl Engine {
         self.keys.hash(key)
     }
 
-    /// Key of a part of the tables.
-    pub(crate) fn shard(&self, hash: KeyHash) -> &RwLock<Shard> {
-        &self.shards[(hash.high() >> 32) as usize & (self.shards.len() - 1)]
-    }
-
-    pub(crate) fn shard_count(&self) -> usize {
-        self.shards.len()
-    }
-
-    pub(crate) fn shard_at(&self, number: usize) -> &RwLock<Shard> {
-        &self.shards[number]
-    }
-
     /// Empties the RAM tier.
     pub(crate) fn clear_memory(&self) {
-        for shard in &self.shards {
-            let mut shard = shard.write();
-            let capacity = shard.ram.capacity();
-            let gone = shard.set_capacity(0);
-            shard.set_capacity(capacity);
-            add(&self.counters.ram_evictions, gone);
-        }
+        add(&self.counters.ram_evictions, self.shards.clear());
     }
 
     /// All stores, in order of opening.
@@ -236,7 +214,7 @@ impl Engine {
             memory: self.shares(),
             stores: self.stores().iter().map(|s| self.store_stats(s)).collect(),
         };
-        for shard in &self.shards {
+        for shard in self.shards.iter() {
             let shard = shard.read();
             stats.ram_hits += shard.ram_hits.load(Ordering::Relaxed);
             stats.pending_hits += shard.pending_hits.load(Ordering::Relaxed);

@@ -125,11 +125,13 @@ fn used_records_survive_reuse_and_unused_ones_do_not() {
         );
         // Only disk hits and presence in the RAM tier count as use.
         rig.engine
-            .shard(hash("hot"))
+            .shards
+            .of(hash("hot"))
             .write()
             .ram_remove_for_test(hash("hot"));
         rig.engine
-            .shard(hash("cold"))
+            .shards
+            .of(hash("cold"))
             .write()
             .ram_remove_for_test(hash("cold"));
     }

@@ -13,7 +13,8 @@ fn rule(on: OpClass, fault: Fault) -> FaultPlan {
 
 fn forget_ram(rig: &Rig, key: &str) {
     rig.engine
-        .shard(hash(key))
+        .shards
+        .of(hash(key))
         .write()
         .ram_remove_for_test(hash(key));
 }

@@ -256,7 +256,7 @@ fn what_is_removed_by_someone_who_knows_the_stores_of_before_a_return_stays_remo
     thread::scope(|scope| {
         // As `Engine::supersede` does it: under the lock of its part of the tables it tells the
         // stores that are in the list ...
-        let part = engine.shard(hash).write();
+        let part = engine.shards.of(hash).write();
         let back = scope.spawn(|| live.add(1));
         while engine.stores().len() < 2 {
             thread::yield_now();

@@ -96,7 +96,8 @@ impl Model {
             76..78 => self
                 .rig
                 .engine
-                .shard(hash(&name))
+                .shards
+                .of(hash(&name))
                 .write()
                 .ram_remove_for_test(hash(&name)),
             78..99 => self.turn(),

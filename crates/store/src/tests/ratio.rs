@@ -101,5 +101,13 @@ fn stays_within_four_points_of_exact_lru() {
         ratio(hits),
         ratio(lru)
     );
-    assert!(rig.engine.shard(super::rig::hash("0")).read().ram.used() <= ram as u64);
+    assert!(
+        rig.engine
+            .shards
+            .of(super::rig::hash("0"))
+            .read()
+            .ram
+            .used()
+            <= ram as u64
+    );
 }

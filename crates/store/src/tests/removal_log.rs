@@ -43,7 +43,8 @@ fn a_kill_right_after_a_removal_does_not_undo_it() {
     for (name, remove) in removals {
         let rig = with_old(1);
         rig.engine
-            .shard(hash("k"))
+            .shards
+            .of(hash("k"))
             .write()
             .ram_remove_for_test(hash("k"));
         remove(&rig);
@@ -84,7 +85,8 @@ fn a_removal_while_older_segments_are_being_loaded_is_not_undone_by_a_kill() {
 fn a_purge_covers_what_the_index_does_not_know() {
     let mut rig = with_old(17);
     rig.engine
-        .shard(hash("k"))
+        .shards
+        .of(hash("k"))
         .write()
         .ram_remove_for_test(hash("k"));
     rig.engine.index.remove(hash("k"));
@@ -177,7 +179,7 @@ impl Disk for Watched {
         if let Some(engine) = &seen.0 {
             // The index is what others see without the lock of the key's shard.
             let shows = !engine.index.lookup(hash("k")).is_empty();
-            let locked = engine.shard(hash("k")).try_read().is_none();
+            let locked = engine.shards.of(hash("k")).try_read().is_none();
             seen.1.push(shows && locked);
         }
         drop(seen);

@@ -46,7 +46,7 @@ impl Objects {
 
     /// Returns the object that waits with this item; `None` if it was superseded.
     pub(super) fn waiting(&self, item: &Item) -> Option<Arc<Object>> {
-        let shard = self.engine.shard(item.hash).read();
+        let shard = self.engine.shards.of(item.hash).read();
         let pending = shard.pending.get(&item.hash);
         let pending = pending.filter(|p| p.ticket == item.ticket)?;
         Some(pending.object.clone())
@@ -54,14 +54,14 @@ impl Objects {
 
     /// Returns whether this very object waits, in memory or in a cluster under way.
     pub(super) fn waits(&self, hash: KeyHash, ticket: u64) -> bool {
-        let shard = self.engine.shard(hash).read();
+        let shard = self.engine.shards.of(hash).read();
         shard.pending.get(&hash).is_some_and(|p| p.ticket == ticket)
     }
 
     /// From here on a crash may leave the object's record at `place`. False if it was superseded
     /// or purged since it was chosen.
     pub(super) fn begin_record(&self, item: &Item, place: LogPosition) -> bool {
-        let mut shard = self.engine.shard(item.hash).write();
+        let mut shard = self.engine.shards.of(item.hash).write();
         let pending = shard.pending.get_mut(&item.hash);
         let pending = pending.filter(|p| {
             rule!(
@@ -110,7 +110,7 @@ impl Objects {
 
     /// From here on the index leads to the record, if its object is still the one.
     fn commit(&self, written: &Written, replaces: impl Fn() -> Option<(KeyHash, Address)>) {
-        let mut shard = self.engine.shard(written.hash).write();
+        let mut shard = self.engine.shards.of(written.hash).write();
         let pending = shard.pending.get(&written.hash);
         if rule!(
             "commit: a record that was superseded while it was written is not committed",
@@ -157,7 +157,7 @@ impl Objects {
 
     /// Gives up an object on its way to disk.
     pub(super) fn forget(&self, hash: KeyHash, ticket: u64) {
-        let mut shard = self.engine.shard(hash).write();
+        let mut shard = self.engine.shards.of(hash).write();
         if shard.pending.get(&hash).is_some_and(|p| p.ticket == ticket)
             && let Some(pending) = shard.pending.remove(&hash)
         {
@@ -179,13 +179,13 @@ impl Objects {
             .into_iter()
             .find(|e| Spot::of(e) == spot)?;
         // An object in RAM this long after it was written is in use, though not read from disk.
-        let in_ram = self.engine.shard(hash).read().ram.peek(&hash).is_some();
+        let in_ram = self.engine.shards.of(hash).read().ram.peek(&hash).is_some();
         Some(found.freq.max(u8::from(in_ram)))
     }
 
     /// The object that the RAM tier has under this hash. Counts no use.
     pub(super) fn in_ram(&self, hash: KeyHash) -> Option<Arc<Object>> {
-        self.engine.shard(hash).read().ram.peek(&hash).cloned()
+        self.engine.shards.of(hash).read().ram.peek(&hash).cloned()
     }
 
     /// The fragments of versions that are read.
@@ -214,7 +214,7 @@ impl Objects {
             return None;
         }
         let ticket = self.engine.numbers.next();
-        let mut shard = self.engine.shard(entry.hash).write();
+        let mut shard = self.engine.shards.of(entry.hash).write();
         let present = self
             .engine
             .index
@@ -264,13 +264,13 @@ impl Objects {
         object.kind != RecordKind::Fragment || {
             let head = self.engine.key_hash(object.key());
             !self.engine.index.lookup(head).is_empty()
-                || self.engine.shard(head).read().in_memory(head).is_some()
+                || self.engine.shards.of(head).read().in_memory(head).is_some()
         }
     }
 
     /// Drops the index entry of a record. True if there was one.
     pub(super) fn drop_entry(&self, hash: KeyHash, spot: Spot) -> bool {
-        let _shard = self.engine.shard(hash).write();
+        let _shard = self.engine.shards.of(hash).write();
         self.engine.index.remove_if(hash, spot.address).is_some()
     }
 

@@ -189,8 +189,7 @@ impl Walk {
     /// Goes on: a part of memory, or one read. Blocks for that read.
     pub fn step(&mut self, mut each: impl FnMut(Walked)) -> WalkStep {
         self.leave_departed();
-        if self.shard < self.engine.shard_count() {
-            self.memory(&mut each);
+        if self.memory(&mut each) {
             return WalkStep {
                 read: 0,
                 more: true,
@@ -218,10 +217,14 @@ impl Walk {
         }
     }
 
-    fn memory(&mut self, each: &mut impl FnMut(Walked)) {
+    /// Walks the next shard. False if there is none.
+    fn memory(&mut self, each: &mut impl FnMut(Walked)) -> bool {
         // Copied out, so that the lock is not held while the caller works.
         let objects: Vec<_> = {
-            let shard = self.engine.shard_at(self.shard).read();
+            let Some(shard) = self.engine.shards.get(self.shard) else {
+                return false;
+            };
+            let shard = shard.read();
             let pending = shard.pending.values().map(|p| (&p.object, Place::Pending));
             let ram = shard.ram.iter().map(|(_, object)| (object, Place::Memory));
             let ram = ram.filter(|(object, _)| !shard.pending.contains_key(&object.hash()));
@@ -238,6 +241,7 @@ impl Walk {
                 in_memory: true,
             });
         }
+        true
     }
 
     fn next_segment(&mut self) -> Option<Segment> {

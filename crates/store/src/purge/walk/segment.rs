@@ -122,7 +122,7 @@ impl Walk {
         }
         if let Some(object) = Object::from_record(&head, &layout, &owned, owned.len()) {
             let segments_ahead = store.segments_ahead(segment.sequence);
-            let shard = self.engine.shard(entry.hash).read();
+            let shard = self.engine.shards.of(entry.hash).read();
             let in_memory = shard.in_memory(entry.hash).is_some();
             drop(shard);
             each(Walked {
