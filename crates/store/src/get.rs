@@ -241,7 +241,7 @@ impl Engine {
                 capacity,
             );
             let object = Object::from_record(&head, &layout, &owned, held)?;
-            Some(self.held(object))
+            Some(self.holds.hold(object))
         });
         object.ok_or_else(|| self.clear_damaged(plan, store))
     }

@@ -9,7 +9,8 @@ use foxy_base::KeyHash;
 use foxy_format::fragment_hash;
 use parking_lot::Mutex;
 
-use crate::{Engine, Object};
+use crate::Object;
+use crate::engine::{Keys, Shards};
 
 type Table = Mutex<HashMap<(KeyHash, u64), Weak<Hold>>>;
 
@@ -56,45 +57,32 @@ impl Holds {
     fn all(&self) -> Vec<Arc<Hold>> {
         self.0.lock().values().filter_map(Weak::upgrade).collect()
     }
-}
 
-impl Drop for Hold {
-    fn drop(&mut self) {
-        let id = (self.hash, self.version);
-        let mut table = self.table.lock();
-        // Somebody may have begun to hold it again meanwhile.
-        if table.get(&id).is_some_and(|hold| hold.strong_count() == 0) {
-            table.remove(&id);
-        }
-    }
-}
-
-impl Engine {
     /// The head of a large object, with its version held as long as it lives.
-    pub(crate) fn held(&self, mut head: Object) -> Object {
+    pub(crate) fn hold(&self, mut head: Object) -> Object {
         if head.is_large() {
-            head.hold = Some(self.holds.of(&head));
+            head.hold = Some(self.of(&head));
         }
         head
     }
 
     /// Returns whether an object is a fragment of a version that somebody reads.
-    pub(crate) fn is_held(&self, object: &Object) -> bool {
-        let head = self.key_hash(object.key());
-        object.is_fragment() && self.holds.has(head, object.meta().version)
+    pub(crate) fn has_fragment(&self, keys: &Keys, object: &Object) -> bool {
+        let head = keys.hash(object.key());
+        object.is_fragment() && self.has(head, object.meta().version)
     }
 
     /// The fragments of versions that are read. Those of present ones too: what is missing could be
     /// fetched of some, but the origin may have another version by the time, or not give parts.
-    pub(crate) fn held_fragments(&self) -> HashSet<KeyHash> {
-        let all = self.holds.all().into_iter();
+    /// Together they are no more than `room` bytes.
+    pub(crate) fn fragments(&self, shards: &Shards, mut room: u64) -> HashSet<KeyHash> {
+        let all = self.all().into_iter();
         let mut read: Vec<_> = all
-            .filter_map(|hold| Some((self.use_of(&hold)?, hold.bytes, hold)))
+            .filter_map(|hold| Some((hold.use_of(shards)?, hold.bytes, hold)))
             .collect();
-        // Together no more than one object of the greatest length: reuse must get on. Those first
-        // that are surely not to be had elsewhere, then the short ones, because that serves most.
+        // Reuse must get on. Those first that are surely not to be had elsewhere, then the short ones,
+        // because that serves most.
         read.sort_by_key(|(how, bytes, hold)| (*how, *bytes, hold.version));
-        let mut room = self.object_bytes_max();
         read.retain(|(_, bytes, _)| {
             let left = room.checked_sub(*bytes);
             room = left.unwrap_or(room);
@@ -106,17 +94,30 @@ impl Engine {
         };
         read.iter().flat_map(|(.., hold)| of(hold)).collect()
     }
+}
 
-    /// Returns the use of a held version; `None` if only the memory that has its head needs it.
-    fn use_of(&self, hold: &Arc<Hold>) -> Option<Use> {
-        let shard = self.shards.of(hold.hash).read();
-        let head = shard.in_memory(hold.hash);
-        let Some(present) = head.filter(|head| head.meta().version == hold.version) else {
+impl Hold {
+    /// Returns the use of the version; `None` if only the memory that has its head needs it.
+    fn use_of(self: &Arc<Self>, shards: &Shards) -> Option<Use> {
+        let shard = shards.of(self.hash).read();
+        let head = shard.in_memory(self.hash);
+        let Some(present) = head.filter(|head| head.meta().version == self.version) else {
             return Some(Use::Replaced);
         };
-        // Besides that head, and `hold` itself.
-        let read = Arc::strong_count(present) > 1 || Arc::strong_count(hold) > 2;
+        // Besides that head, and `self` itself.
+        let read = Arc::strong_count(present) > 1 || Arc::strong_count(self) > 2;
         read.then_some(Use::Present)
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        let id = (self.hash, self.version);
+        let mut table = self.table.lock();
+        // Somebody may have begun to hold it again meanwhile.
+        if table.get(&id).is_some_and(|hold| hold.strong_count() == 0) {
+            table.remove(&id);
+        }
     }
 }
 

@@ -185,7 +185,7 @@ impl LargePut {
             self.put_fragment();
         }
         let head = head_of(&self.new, self.version, self.fragment_size, self.length);
-        let head = Arc::new(self.engine.held(head));
+        let head = Arc::new(self.engine.holds.hold(head));
         if let Some(reason) = self.dropped {
             // The object that it would have replaced is out of date all the same.
             self.engine.supersede(head.hash(), head.key());

@@ -27,7 +27,7 @@ impl Engine {
             self.fragment_bytes(),
             length,
         );
-        let head = Arc::new(self.held(head));
+        let head = Arc::new(self.holds.hold(head));
         let admitted = self.store_object(&head);
         Put {
             object: head,

@@ -12,9 +12,9 @@ use foxy_disk::Disk;
 use foxy_index::Index;
 use foxy_policy::CachePolicy;
 
-use self::keys::Keys;
+pub(crate) use self::keys::Keys;
 use self::numbers::Numbers;
-use self::shards::Shards;
+pub(crate) use self::shards::Shards;
 use crate::fleet::Fleet;
 use crate::gate::Gate;
 use crate::hold::Holds;

@@ -190,7 +190,9 @@ impl Objects {
 
     /// The fragments of versions that are read.
     pub(super) fn held_fragments(&self) -> HashSet<KeyHash> {
-        self.engine.held_fragments()
+        // No more than one object of the greatest length.
+        let room = self.engine.object_bytes_max();
+        self.engine.holds.fragments(&self.engine.shards, room)
     }
 
     /// Returns whether reinsertion leaves room for new objects.
@@ -209,7 +211,7 @@ impl Objects {
         held: bool,
         spend: impl FnOnce(u64) -> bool,
     ) -> Option<u64> {
-        let held = held && self.engine.is_held(&object);
+        let held = held && self.engine.holds.has_fragment(&self.engine.keys, &object);
         if !held && !self.worth_keeping(&object) {
             return None;
         }
