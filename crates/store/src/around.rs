@@ -134,13 +134,6 @@ impl Engine {
         })
     }
 
-    /// A longer read is no longer under way.
-    pub(crate) fn wide_ended(&self, plan: &ReadPlan) {
-        if plan.wide {
-            self.budget.end_wide(plan.len);
-        }
-    }
-
     /// A longer read failed. It says nothing about the object that was wanted: it is to be looked
     /// up again, and read alone.
     pub(crate) fn wide_failed(&self, plan: &ReadPlan) -> ReadMiss {

@@ -3,12 +3,14 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use foxy_format::{Company, StoreUuid};
+use foxy_format::Company;
 use parking_lot::{Mutex, MutexGuard};
 
+use crate::StoreId;
 use crate::away::Away;
 use crate::company::Circle;
 use crate::registry::{Registry, Stores};
+use crate::stats::Duty;
 use crate::trust::Trust;
 
 /// All that an engine knows about its stores as a group.
@@ -76,13 +78,26 @@ impl Fleet {
         circle.map(|circle| *circle.now())
     }
 
-    /// These stores are the company from now on, and shall say so.
-    pub(crate) fn renew(&self, members: impl Iterator<Item = StoreUuid>) {
+    /// The open stores are the company from now on, and shall say so.
+    pub(crate) fn renew(&self) {
+        let stores = self.stores();
         let mut circle = self.circle.lock();
         if let Some(circle) = circle.as_mut() {
-            let company = circle.renew(members);
+            let company = circle.renew(stores.iter().map(|store| store.space.uuid()));
             self.epoch.store(company.epoch, Ordering::Release);
         }
+        drop(circle);
+        stores.iter().for_each(|store| store.bell.ring());
+    }
+
+    /// Returns whether every store that belongs to the company has recorded this epoch. A store
+    /// that takes no writes cannot: the others note that it misses everything.
+    pub(crate) fn others_say(&self, epoch: u64, but: StoreId) -> bool {
+        let stores = self.stores();
+        let mut others = stores.iter().filter(|s| {
+            s.id != but && s.role.has_joined() && s.takes_writes() && s.role.duty() != Duty::Leaving
+        });
+        others.all(|s| s.role.says(epoch))
     }
 
     /// The epoch that every store shall record; 0: none.

@@ -208,7 +208,7 @@ impl Engine {
         self.count_read(plan, &result);
         if plan.wide {
             self.take_around(plan, &bytes);
-            self.wide_ended(plan);
+            self.budget.end_wide(plan);
         }
         result
     }
@@ -360,7 +360,7 @@ impl Engine {
     /// again is not used any more. The request goes on as the answer says.
     pub fn fail_read(&self, plan: &ReadPlan, error: &io::Error) -> ReadMiss {
         if plan.wide {
-            self.wide_ended(plan);
+            self.budget.end_wide(plan);
             return self.wide_failed(plan);
         }
         add(&self.counters.miss_device, 1);
@@ -389,7 +389,7 @@ impl Engine {
 
     /// Tells that a read which was given up has ended.
     pub fn late_read(&self, plan: &ReadPlan) {
-        self.wide_ended(plan);
+        self.budget.end_wide(plan);
         if let Some(store) = self.store(plan.store) {
             store.condition.arrived(self.clock.mono());
         }

@@ -12,7 +12,6 @@
 
 use std::future::{Future, poll_fn};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::Poll;
 
 use foxy_base::rule;
@@ -117,20 +116,6 @@ impl Engine {
         Ok(())
     }
 
-    /// Returns whether a store that was not there so far can have missed something.
-    fn has_changed(&self) -> bool {
-        let counters = &self.counters;
-        [
-            &counters.puts,
-            &counters.fragments,
-            &counters.superseded,
-            &counters.purged,
-            &counters.purges,
-        ]
-        .iter()
-        .any(|counter| counter.load(Ordering::Relaxed) > 0)
-    }
-
     /// Returns the trust in the contents of a store that is found with this superblock.
     pub(crate) fn standing(&self, superblock: &Superblock) -> Standing {
         if let Some(floor) = self
@@ -151,18 +136,13 @@ impl Engine {
         let believed = self.fleet.believes(&superblock.company);
         let changed = rule!(
             "add: a store with contents that comes while something was missed begins empty",
-            self.has_changed(),
+            self.counters.has_changed(),
             false
         );
         match believed && !changed {
             true => Standing::Known,
             false => Standing::Stranger,
         }
-    }
-
-    /// Returns the company that a store without contents records when it is about to join.
-    pub(crate) fn company(&self) -> Company {
-        self.fleet.company().unwrap_or_default()
     }
 
     /// Nothing new goes to this store any more, and [`Engine::begin_drain`] finds it.
@@ -249,12 +229,6 @@ impl Engine {
             old.role.depart();
             self.fleet.registry().count_departure();
         }
-    }
-
-    /// Keys that are remembered for a store that is away.
-    pub(crate) fn away_keys_max(&self) -> usize {
-        // About 10 bytes each.
-        (self.budget.bytes() / 64 / 10) as usize
     }
 
     /// Takes a store out: from the list, what waits for it, from the index.

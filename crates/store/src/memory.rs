@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::options::pending;
 use crate::shared::StoreShared;
 use crate::stats::{MemoryShares, add};
-use crate::{Engine, EngineConfig, StoreId};
+use crate::{Engine, EngineConfig, ReadPlan, StoreId};
 
 /// This part of the budget (1/n) is left to the allocator.
 const SLACK_PART: u64 = 20;
@@ -76,6 +76,12 @@ impl MemoryBudget {
         waits < crate::weight::room(self.pending_max(), speed, all)
     }
 
+    /// Keys that are remembered for a store that is away.
+    pub(crate) fn away_keys_max(&self) -> usize {
+        // About 10 bytes each.
+        (self.bytes() / 64 / 10) as usize
+    }
+
     /// True while reinsertion leaves a quarter of the room for new objects.
     pub(crate) fn has_room_for_reinsertion(&self) -> bool {
         self.pending() < self.pending_max() / 4 * 3
@@ -122,9 +128,11 @@ impl MemoryBudget {
         fits
     }
 
-    /// Gives the room of a longer read back.
-    pub(crate) fn end_wide(&self, bytes: u32) {
-        self.wide.fetch_sub(bytes.into(), Ordering::Relaxed);
+    /// Gives the room back, if it was a longer read.
+    pub(crate) fn end_wide(&self, plan: &ReadPlan) {
+        if plan.wide {
+            self.wide.fetch_sub(plan.len.into(), Ordering::Relaxed);
+        }
     }
 
     /// Bytes of longer reads under way.

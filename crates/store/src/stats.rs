@@ -89,6 +89,21 @@ counters! {
     }
 }
 
+impl EngineCounters {
+    /// Returns whether something was stored, replaced or removed.
+    pub(crate) fn has_changed(&self) -> bool {
+        [
+            &self.puts,
+            &self.fragments,
+            &self.superseded,
+            &self.purged,
+            &self.purges,
+        ]
+        .iter()
+        .any(|counter| counter.load(Ordering::Relaxed) > 0)
+    }
+}
+
 counters! {
     /// Counters of one store.
     StoreCounters => StoreCounts {

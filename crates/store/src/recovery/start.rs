@@ -184,7 +184,7 @@ fn take_stock(
     );
     store.marks.set_log_end(end);
     let name = || store.disk.describe();
-    let company = engine.company();
+    let company = engine.fleet.company().unwrap_or_default();
     crate::membership::believe(
         &mut superblock,
         &mut loader,

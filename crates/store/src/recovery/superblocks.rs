@@ -240,7 +240,7 @@ pub(super) fn format(
         uuid: new_uuid(engine, options),
         geometry,
         floor: LogPosition(0),
-        company: engine.company(),
+        company: engine.fleet.company().unwrap_or_default(),
         quarantine: Vec::new(),
         seed: KeySeed::default(),
     };

@@ -7,7 +7,6 @@ use foxy_base::rule;
 
 use super::trouble::Fault;
 use super::{Turn, Writer};
-use crate::stats::Duty;
 use crate::{Engine, OpenError};
 
 /// How often a store that waits for the others looks again.
@@ -22,7 +21,7 @@ impl Engine {
     /// # Errors
     /// The device failed. What the stores hold is as good as before.
     pub fn join(&self, writers: &mut [Writer]) -> Result<(), OpenError> {
-        self.renew_company();
+        self.fleet.renew();
         for writer in writers {
             writer.try_join().map_err(|source| OpenError::Io {
                 disk: writer.store.disk.describe(),
@@ -31,13 +30,6 @@ impl Engine {
             })?;
         }
         Ok(())
-    }
-
-    fn renew_company(&self) {
-        let stores = self.stores();
-        self.fleet
-            .renew(stores.iter().map(|store| store.space.uuid()));
-        stores.iter().for_each(|store| store.bell.ring());
     }
 }
 
@@ -71,7 +63,7 @@ impl Writer {
         if !joined
             && !rule!(
                 "company: an added store waits until the others say that it is there",
-                engine.others_say(epoch, store.id),
+                engine.fleet.others_say(epoch, store.id),
                 true
             )
         {
@@ -84,17 +76,5 @@ impl Writer {
         let said = company.map_or(epoch, |company| company.epoch);
         store.role.join(said);
         Ok(())
-    }
-}
-
-impl Engine {
-    /// Returns whether every store that belongs to the company has recorded this epoch. A store
-    /// that takes no writes cannot: the others note that it misses everything.
-    fn others_say(&self, epoch: u64, but: crate::StoreId) -> bool {
-        let stores = self.stores();
-        let mut others = stores.iter().filter(|s| {
-            s.id != but && s.role.has_joined() && s.takes_writes() && s.role.duty() != Duty::Leaving
-        });
-        others.all(|s| s.role.says(epoch))
     }
 }

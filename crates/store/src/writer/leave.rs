@@ -88,7 +88,7 @@ impl Writer {
             engine
                 .fleet
                 .away()
-                .begin(store.space.uuid(), engine.away_keys_max()),
+                .begin(store.space.uuid(), engine.budget.away_keys_max()),
             ()
         );
         engine.shards.barrier();
@@ -149,7 +149,7 @@ impl Writer {
         engine
             .fleet
             .away()
-            .begin(self.store.space.uuid(), engine.away_keys_max());
+            .begin(self.store.space.uuid(), engine.budget.away_keys_max());
         engine.shards.barrier();
         // Records that were removed before that, and after the drain, must be void in the log as well:
         // a process that loads it knows of nothing else.
