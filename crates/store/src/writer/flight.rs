@@ -178,3 +178,61 @@ impl Flight {
         (self.buffers.len() + self.clusters.len()) * cluster
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::writer::stand::{NOW, Stand};
+
+    fn cluster(number: u64) -> Cluster {
+        Cluster {
+            number,
+            sequence: 1,
+            segment: 0,
+            range: 0..16 << 10,
+            table: 512,
+            begun: NOW,
+            records: Vec::new(),
+            removals: Vec::new(),
+            given_up: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn full_clusters_may_be_more_and_their_buffers_go_after_a_while() {
+        let stand = Stand::new();
+        let mut flight = Flight::new(stand.store, None, NOW);
+        let mut buffers = Vec::new();
+        for number in 1..=4 {
+            assert_eq!(
+                (flight.has_room(false), flight.has_room(true)),
+                (number < 3, true)
+            );
+            buffers.push(flight.buffer());
+            flight.begin(cluster(number));
+        }
+        assert!(!flight.has_room(true));
+        flight.rest(WaitsFor::Device, NOW);
+        for (number, buffer) in (1..=4).zip(buffers) {
+            assert_eq!(flight.first(), Some(number));
+            assert!(flight.end(number, Some(buffer)).is_some());
+        }
+        assert!(flight.is_empty() && flight.end(1, None).is_none());
+        let held = flight.memory_bytes();
+        flight.rest(WaitsFor::Thread, NOW + KEPT_WIDE);
+        assert_eq!(flight.memory_bytes(), held);
+        flight.rest(WaitsFor::Thread, NOW + KEPT_WIDE * 2);
+        assert_eq!(flight.memory_bytes(), held / 2);
+    }
+
+    #[test]
+    fn the_rate_bounds_what_is_spent() {
+        let stand = Stand::new();
+        let bytes = 16 << 10;
+        let mut free = Flight::new(stand.store.clone(), None, NOW);
+        assert!((0..100).all(|_| free.may_spend(bytes, NOW)));
+        let mut bound = Flight::new(stand.store, Some(bytes), NOW);
+        assert!((0..100).any(|_| !bound.may_spend(bytes, NOW)));
+        assert!(bound.may_spend(bytes, NOW + Duration::from_secs(2)));
+    }
+}

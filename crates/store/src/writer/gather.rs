@@ -267,3 +267,71 @@ impl Gather {
             .min()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use foxy_format::LogPosition;
+
+    use super::*;
+    use crate::removals::Removal;
+    use crate::writer::stand::{NOW, item};
+
+    fn gather() -> Gather {
+        Gather::new(&StoreOptions {
+            buffers: 1,
+            buffer_bytes: 1000,
+            flush_age: Duration::from_secs(2),
+            tombstone_delay: Duration::from_secs(1),
+            ..StoreOptions::default()
+        })
+    }
+
+    fn removal(number: u64) -> Numbered {
+        Numbered {
+            removal: Removal::Place(LogPosition(number)),
+            number,
+        }
+    }
+
+    #[test]
+    fn a_cluster_is_wanted_when_it_is_full_or_something_has_waited() {
+        let mut gather = gather();
+        let wants = |gather: &mut Gather, forced, pressed, later: u64| {
+            let now = NOW + Duration::from_secs(later);
+            gather.wants_cluster(5000, forced, || pressed, now)
+        };
+        assert!(!wants(&mut gather, true, true, 9), "there is nothing");
+        gather.item_in_line(item(400), NOW);
+        assert!(!wants(&mut gather, false, true, 1));
+        assert!(wants(&mut gather, false, false, 2), "it has waited");
+        assert!(wants(&mut gather, true, false, 0), "it is forced");
+        gather.item_in_line(item(4600), NOW);
+        assert!(wants(&mut gather, false, false, 0), "it is full");
+        while gather.pop(u64::MAX).is_some() {}
+        gather.removal(removal(1), NOW);
+        assert!(!wants(&mut gather, false, false, 0));
+        assert!(wants(&mut gather, false, true, 0), "the log is pressed");
+        assert!(
+            wants(&mut gather, false, false, 1),
+            "the removal has waited"
+        );
+    }
+
+    #[test]
+    fn removals_that_come_again_stand_in_order() {
+        let mut gather = gather();
+        for number in 1..=4 {
+            gather.removal(removal(number), NOW);
+        }
+        let first = gather.pop_removals(2, NOW);
+        let second = gather.pop_removals(2, NOW);
+        assert!(gather.left().covers(gather.came()) && gather.is_empty());
+        gather.removals_again(second, NOW);
+        gather.removals_again(first, NOW);
+        assert!(!gather.left().covers(gather.came()));
+        assert_eq!(gather.first_removal(), Some(1));
+        let numbers = gather.pop_removals(9, NOW);
+        let numbers: Vec<_> = numbers.iter().map(|r| r.number).collect();
+        assert_eq!(numbers, [1, 2, 3, 4]);
+    }
+}

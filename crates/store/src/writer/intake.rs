@@ -60,3 +60,33 @@ impl Intake {
         taken
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use foxy_format::LogPosition;
+
+    use super::*;
+    use crate::removals::Removal;
+    use crate::writer::stand::{Stand, item};
+
+    #[test]
+    fn removals_stay_for_the_heir() {
+        let stand = Stand::new();
+        let mut intake = Intake::new(stand.store.clone());
+        let fill = || {
+            stand.store.push(item(100));
+            stand.store.remove(Removal::Place(LogPosition(1)));
+        };
+        fill();
+        intake.set_heir(true);
+        let taken = intake.take();
+        assert_eq!((taken.items.len(), taken.removals.len()), (1, 0));
+        assert!(intake.is_fed() && !intake.is_empty());
+        intake.set_heir(false);
+        let taken = intake.take();
+        assert_eq!((taken.items.len(), taken.removals.len()), (0, 1));
+        assert!(intake.is_empty());
+        intake.take();
+        assert!(!intake.is_fed());
+    }
+}

@@ -21,6 +21,8 @@ mod reinsert;
 mod reuse;
 mod seal;
 pub(crate) mod segment;
+#[cfg(test)]
+mod stand;
 mod superblocks;
 mod sync;
 mod trouble;

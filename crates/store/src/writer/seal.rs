@@ -170,3 +170,34 @@ impl Sealing {
         Stage::Slot
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::writer::stand::Stand;
+
+    #[test]
+    fn a_summary_waits_for_clusters_and_a_flush() {
+        let mut stand = Stand::new();
+        let mut sealer = Sealer::new(stand.store.clone());
+        let mut segment = OpenSegment::empty(0, 5);
+        (segment.used_units, segment.writing) = (64, 1);
+        sealer.take(segment);
+        let sealed = |stand: &Stand| stand.store.counters.read().sealed;
+        for _ in 0..2 {
+            sealer.step(&mut stand.io);
+            assert!(stand.run().is_empty(), "a cluster is under way");
+        }
+        sealer
+            .segments_mut()
+            .for_each(|segment| segment.writing = 0);
+        sealer.step(&mut stand.io);
+        assert_eq!((stand.run().len(), sealed(&stand)), (1, 0), "a flush");
+        sealer.step(&mut stand.io);
+        let done = stand.run();
+        assert!(done.iter().any(|done| done.purpose == Purpose::SealSlot(5)));
+        assert!(!sealer.is_empty());
+        sealer.slot_done(5, true);
+        assert_eq!((sealer.is_empty(), sealed(&stand)), (true, 1));
+    }
+}

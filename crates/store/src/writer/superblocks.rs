@@ -151,3 +151,61 @@ impl Superblocks {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::writer::stand::{NOW, Stand};
+
+    fn superblocks(stand: &Stand) -> Superblocks {
+        Superblocks::new(stand.store.clone(), stand.superblock.clone(), NOW)
+    }
+
+    /// Generation and floor that both places on the disk say.
+    fn said(stand: &Stand) -> [(u64, LogPosition); 2] {
+        [0, 1].map(|which| {
+            let bytes = stand.disk.peek(Geometry::superblock_at(which), 4096);
+            let found = Superblock::decode(&bytes).unwrap();
+            (found.generation, found.floor)
+        })
+    }
+
+    #[test]
+    fn a_floor_is_in_both_and_never_falls_by_itself() {
+        let stand = Stand::new();
+        let mut superblocks = superblocks(&stand);
+        superblocks.set_floor(LogPosition(9)).unwrap();
+        superblocks.raise_floor(LogPosition(5)).unwrap();
+        assert_eq!(superblocks.floor(), LogPosition(9));
+        assert_eq!(said(&stand), [(4, LogPosition(9)), (5, LogPosition(9))]);
+        superblocks.lower_floor(LogPosition(3)).unwrap();
+        assert_eq!(said(&stand), [(6, LogPosition(3)), (5, LogPosition(9))]);
+        assert_eq!(superblocks.generation(), 6);
+    }
+
+    #[test]
+    fn a_store_that_is_lost_says_so_once_for_each_company() {
+        let stand = Stand::new();
+        stand.store.marks.set_log_end(LogPosition(77));
+        let mut superblocks = superblocks(&stand);
+        assert!(superblocks.owe_parting(1, NOW));
+        superblocks.part(1, None, NOW);
+        assert_eq!(superblocks.floor(), LogPosition(77));
+        let later = NOW + DISOWN_EVERY;
+        assert!(!superblocks.owe_parting(1, later));
+        assert!(superblocks.owe_parting(2, later) && !superblocks.owe_parting(2, NOW));
+    }
+
+    #[test]
+    fn quarantine_is_written_when_it_changes() {
+        let stand = Stand::new();
+        let mut superblocks = superblocks(&stand);
+        superblocks.note_quarantine().unwrap();
+        assert_eq!(superblocks.generation(), 1);
+        stand.store.condition.recall(&[3]);
+        for _ in 0..2 {
+            superblocks.note_quarantine().unwrap();
+            assert_eq!(superblocks.generation(), 2);
+        }
+    }
+}

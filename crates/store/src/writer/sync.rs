@@ -180,3 +180,76 @@ impl Waiting {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::writer::stand::{NOW, Stand, item};
+    use crate::{StoreOptions, SyncTicket};
+
+    fn begin(tickets: &mut Tickets, gather: &mut Gather) -> SyncTicket {
+        let (ticket, parts) = SyncTicket::new(1);
+        for part in parts {
+            let objects = true;
+            tickets.begin(SyncRequest { objects, part }, gather, NOW);
+        }
+        ticket
+    }
+
+    #[test]
+    fn a_ticket_waits_for_what_is_gathered_then_written_then_flushed() {
+        for fails in [false, true] {
+            let mut stand = Stand::new();
+            let mut tickets = Tickets::new(stand.store.clone(), Duration::from_secs(1));
+            let mut gather = Gather::new(&StoreOptions::default());
+            gather.item(item(100), NOW);
+            let ticket = begin(&mut tickets, &mut gather);
+            let mut reached = Reached {
+                left: gather.left(),
+                last: 6,
+                first_in_flight: Some(6),
+            };
+            assert!(tickets.wait_for_more_than(gather.left()));
+            tickets.step(reached, &mut stand.io);
+            // The cluster that it is in is under way.
+            gather.pop(u64::MAX).unwrap();
+            assert!(!tickets.wait_for_more_than(gather.left()));
+            (reached.left, reached.last) = (gather.left(), 7);
+            tickets.step(reached, &mut stand.io);
+            stand.run();
+            tickets.step(reached, &mut stand.io);
+            assert!(!ticket.is_done());
+            // It is written.
+            reached.first_in_flight = Some(8);
+            tickets.step(reached, &mut stand.io);
+            assert!(!ticket.is_done());
+            if fails {
+                tickets.fail();
+            }
+            stand.run();
+            tickets.step(reached, &mut stand.io);
+            let right = if fails { Durable::Failed } else { Durable::Yes };
+            assert_eq!(ticket.outcome(), Some(right));
+            assert!(tickets.is_empty());
+        }
+    }
+
+    #[test]
+    fn what_nobody_waits_for_is_flushed_now_and_then() {
+        let mut stand = Stand::new();
+        let mut tickets = Tickets::new(stand.store.clone(), Duration::from_secs(1));
+        let flushes = |stand: &Stand| stand.store.counters.read().flushes;
+        stand
+            .store
+            .remove(crate::removals::Removal::Place(foxy_format::LogPosition(9)));
+        tickets.periodic_flush(&mut stand.io, NOW);
+        stand.run();
+        assert_eq!(flushes(&stand), 0, "not yet");
+        for later in [1, 2] {
+            let now = NOW + Duration::from_secs(later);
+            tickets.periodic_flush(&mut stand.io, now);
+            stand.run();
+            assert_eq!(flushes(&stand), 1, "once for one removal");
+        }
+    }
+}

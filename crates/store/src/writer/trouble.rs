@@ -91,3 +91,34 @@ impl Trouble {
         !std::mem::replace(&mut self.left_behind, true)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::writer::stand::{NOW, Stand};
+
+    #[test]
+    fn the_pause_doubles_until_nothing_is_written_any_more() {
+        let stand = Stand::new();
+        let mut trouble = Trouble::new(stand.store);
+        assert!(trouble.may_write(NOW) && trouble.next_due(NOW).is_none());
+        for pause in [200, 400] {
+            trouble.failed(&Fault::lost(0), NOW);
+            let end = NOW + Duration::from_millis(pause);
+            assert!(trouble.pauses(NOW) && !trouble.may_write(NOW));
+            assert_eq!(trouble.next_due(NOW), Some(end));
+            assert!(trouble.may_write(end));
+        }
+        trouble.failed(&Fault::lost(0), NOW);
+        assert!(!trouble.may_write(NOW + Duration::from_secs(60)));
+    }
+
+    #[test]
+    fn the_others_are_told_once() {
+        let mut trouble = Trouble::new(Stand::new().store);
+        assert_eq!(
+            [trouble.leave_behind(), trouble.leave_behind()],
+            [true, false]
+        );
+    }
+}
