@@ -1,4 +1,22 @@
 //! The writer of one store, driven by one thread.
+//!
+//! [`Writer`] drives parts that own their state. A turn goes through them in this order:
+//!
+//! | part | owns |
+//! |---|---|
+//! | [`Io`] | the queue of the disk, numbered flushes |
+//! | [`Intake`] | the end of the inbox |
+//! | [`PurgeNotes`] | the purge journal |
+//! | [`Opening`] | segments still to be loaded |
+//! | [`Superblocks`] | the superblocks as they were written last |
+//! | [`Reuse`] | segments in preparation, records that are written again |
+//! | [`Gather`] | objects and removals that wait for a cluster |
+//! | [`Log`] | the open segment, the chain, segments being sealed |
+//! | [`Flight`] | clusters being written, their buffers, the rate |
+//! | [`Tickets`] | callers that wait for durability |
+//! | [`Trouble`] | the pause after a failure |
+//!
+//! Only [`Objects`] reaches the engine's tables.
 
 mod assemble;
 mod chain;
