@@ -1,5 +1,6 @@
 //! The engine: what all threads share, and the operations on keys that need no disk.
 
+mod figures;
 mod keys;
 mod numbers;
 mod shards;
@@ -23,7 +24,7 @@ use crate::memory::MemoryBudget;
 use crate::purge::Purges;
 use crate::registry::Stores;
 use crate::shared::StoreShared;
-use crate::stats::{EngineCounters, OneStoreStats, StoreStats, add};
+use crate::stats::{EngineCounters, StoreStats, add};
 use crate::ticket::SyncTicket;
 use crate::{EngineConfig, OpenError, StoreId, StoreOptions, Writer};
 
@@ -201,6 +202,7 @@ impl Engine {
     /// Figures of this moment.
     #[must_use]
     pub fn stats(&self) -> StoreStats {
+        let stores = self.stores();
         let mut stats = StoreStats {
             ram_hits: 0,
             pending_hits: 0,
@@ -212,7 +214,10 @@ impl Engine {
             disk_objects: self.index.len(),
             index_bytes: self.index.memory_bytes(),
             memory: self.shares(),
-            stores: self.stores().iter().map(|s| self.store_stats(s)).collect(),
+            stores: stores
+                .iter()
+                .map(|s| figures::of_store(s, &*self.clock))
+                .collect(),
         };
         for shard in self.shards.iter() {
             let shard = shard.read();
@@ -222,36 +227,6 @@ impl Engine {
             stats.ram_bytes += shard.ram.used();
         }
         stats
-    }
-
-    fn store_stats(&self, store: &StoreShared) -> OneStoreStats {
-        let counts = store.counters.read();
-        let used = store.space.used_segments() as u64;
-        let room = u64::from(store.space.geometry().segments)
-            * u64::from(store.space.geometry().segment_bytes);
-        let written = u128::from(counts.cluster_bytes.max(1));
-        let nanos = u128::from(self.clock.mono().nanos()) * u128::from(room) / written;
-        OneStoreStats {
-            store: store.id,
-            uuid: store.space.uuid().0,
-            disk: store.disk.describe(),
-            health: store.seen_health(|| self.clock.mono()),
-            full: store.condition.is_full(),
-            duty: store.role.duty(),
-            left: store.role.left(store.space.geometry().segments),
-            share: store.load.share(),
-            reason: store.condition.reason(),
-            device: store.reads.device(),
-            reads_sorted: store.reads.sorts(),
-            quarantined: store.condition.quarantined(),
-            loading: store.loading.seems_on(),
-            segments: store.space.geometry().segments,
-            segment_bytes: store.space.geometry().segment_bytes,
-            used_bytes: used * u64::from(store.space.geometry().segment_bytes),
-            residency: (counts.reused > 0)
-                .then(|| std::time::Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))),
-            counts,
-        }
     }
 }
 
