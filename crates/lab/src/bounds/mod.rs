@@ -27,7 +27,7 @@ use std::time::Duration;
 use foxy_base::ByteSize;
 use serde_json::{Value, json};
 
-use crate::kit::{self, beside, raise_files};
+use crate::kit::{self, beside, raise_files, room_for_files};
 use load::{LOADS, Scale};
 use run::{Backend, Bench, filled};
 use subject::{Limit, Setup};
@@ -113,6 +113,7 @@ impl Bounds {
         let loads = self.loads();
         if !self.quick {
             raise_files(FILES)?;
+            room_for_files(FILES);
         }
         let limits: Vec<_> = match self.groups.is_empty() {
             true => self.memory.iter().copied().map(Limit::Budget).collect(),

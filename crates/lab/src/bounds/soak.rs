@@ -20,7 +20,7 @@ use super::run::Backend;
 use super::scene::{Client, Scene};
 use super::subject::{Limit, Setup, Subject};
 use super::tally::Tally;
-use crate::kit::{self, Memory, beside, raise_files, runtime};
+use crate::kit::{self, Memory, beside, raise_files, room_for_files, runtime};
 
 /// Loads of a round. Each client that misbehaves is followed by clients that do not.
 const ROUND: [Load; 7] = [
@@ -94,6 +94,7 @@ impl Soak {
     fn measure(&self) -> Result<Vec<String>, String> {
         if !self.small {
             raise_files(super::FILES)?;
+            room_for_files(super::FILES);
         }
         let backend = Backend::start()?;
         let setup = Setup {

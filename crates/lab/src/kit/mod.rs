@@ -20,7 +20,7 @@ pub use child::{Child, Launch, free_port, wait_for};
 pub use client::{Answer, Ask, Door, Progress};
 pub use foxy::{Mode, beside, foxy};
 pub use head::Head;
-pub use process::{Memory, cpu_time, forget_peak, raise_files, thread_times};
+pub use process::{Memory, cpu_time, forget_peak, raise_files, room_for_files, thread_times};
 pub use report::{number, report_of};
 pub use run::{exit, folder, runtime};
 pub use server::{Asked, Play, Then, serve};
