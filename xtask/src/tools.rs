@@ -126,6 +126,8 @@ impl Fetched {
         let mut command = match self {
             Self::Pypi { .. } => {
                 let mut pip = Command::new("pip");
+                // It writes to a folder of its own: advice for root does not apply.
+                pip.env("PIP_ROOT_USER_ACTION", "ignore");
                 pip.args(["install", "-q", "--no-deps", "--target"]);
                 pip
             }
