@@ -11,7 +11,7 @@ use crate::shard::Shard;
 pub(crate) struct Shards(Box<[RwLock<Shard>]>);
 
 impl Shards {
-    /// So many, with a RAM tier of `bytes` bytes together.
+    /// `count` shards with a RAM tier of `bytes` bytes in all.
     pub(super) fn new(count: usize, bytes: u64) -> Self {
         let each = bytes / count as u64;
         Self((0..count).map(|_| RwLock::new(Shard::new(each))).collect())
@@ -38,7 +38,7 @@ impl Shards {
         }
     }
 
-    /// The RAM tier has so many bytes from now on. Returns how many objects had to go.
+    /// Sets the size of the RAM tier to `bytes` bytes. Returns how many objects were evicted for it.
     pub(crate) fn set_capacity(&self, bytes: u64) -> u64 {
         let each = bytes / self.0.len() as u64;
         self.0
@@ -47,7 +47,7 @@ impl Shards {
             .sum()
     }
 
-    /// Empties the RAM tier. Returns how many objects went.
+    /// Empties the RAM tier. Returns how many objects it had.
     pub(crate) fn clear(&self) -> u64 {
         let clear = |shard: &RwLock<Shard>| {
             let mut shard = shard.write();

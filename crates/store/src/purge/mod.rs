@@ -56,7 +56,7 @@ pub struct Purge {
 /// Why a purge was not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PurgeError {
-    /// Longer than so many bytes.
+    /// Longer than this number of bytes.
     #[error("is too long: at most {0} bytes are allowed")]
     TooLong(usize),
     /// No text where there must be one, or the other way round.

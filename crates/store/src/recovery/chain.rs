@@ -59,7 +59,7 @@ pub(crate) struct Judged {
     pub(super) lost: Option<u64>,
 }
 
-/// A gap longer than this is damage: so many clusters are never under way at once.
+/// A gap longer than this is damage: clusters under way at once are fewer.
 const TORN_MAX: u64 = 1 << 12;
 
 /// Judges the lives of a store, oldest first. `floor`: what lies before it does not count anyway.

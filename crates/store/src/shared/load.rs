@@ -61,7 +61,7 @@ impl Load {
         self.write_speed.load(Ordering::Relaxed)
     }
 
-    /// Its writer wrote so many bytes in so many nanoseconds.
+    /// The writer wrote `bytes` bytes in `nanos` nanoseconds.
     pub(crate) fn wrote(&self, bytes: u64, nanos: u128) {
         let now = weight::speed(self.write_speed(), bytes, nanos);
         self.write_speed.store(now, Ordering::Relaxed);
@@ -86,7 +86,7 @@ impl Load {
         self.pressure.dropped(counters);
     }
 
-    /// As if so many bytes waited, and it wrote so many per second.
+    /// Sets the bytes that wait, and the bytes per second that the store writes.
     #[cfg(test)]
     pub(crate) fn set(&self, pending_bytes: u64, write_speed: u64) {
         self.pending_bytes.store(pending_bytes, Ordering::Relaxed);

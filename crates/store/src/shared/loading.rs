@@ -15,7 +15,7 @@ pub(crate) struct Loading {
 }
 
 impl Loading {
-    /// Loading begins; so many keys are remembered at most.
+    /// Loading begins. At most `gone_max` removed keys are remembered.
     pub(super) fn new(gone_max: usize) -> Self {
         Self {
             gone: RwLock::new(Some(Gone::new(gone_max))),
@@ -27,7 +27,7 @@ impl Loading {
         self.is_loading.load(Ordering::Acquire)
     }
 
-    /// The same for people to see.
+    /// As [`Self::is_on`], for figures: nothing is ordered by it.
     pub(crate) fn seems_on(&self) -> bool {
         self.is_loading.load(Ordering::Relaxed)
     }
@@ -37,7 +37,7 @@ impl Loading {
         self.gone.read()
     }
 
-    /// The same, to be added to.
+    /// Keys that were removed since loading began, for more of them.
     pub(crate) fn gone_mut(&self) -> RwLockWriteGuard<'_, Option<Gone>> {
         self.gone.write()
     }

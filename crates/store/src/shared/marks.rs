@@ -34,7 +34,7 @@ impl Marks {
         self.purge_floor.store(floor, Ordering::Release);
     }
 
-    /// The same, unless it is higher already.
+    /// Raises the floor of purges to `floor`; a higher one stays.
     pub(crate) fn raise_purge_floor(&self, floor: u64) {
         self.purge_floor.fetch_max(floor, Ordering::AcqRel);
     }

@@ -51,7 +51,7 @@ impl Role {
         self.duty.store(duty as u8, Ordering::Release);
     }
 
-    /// The part of a store of so many segments that a drain has not been through yet.
+    /// The part of a store with `segments` segments that a drain has not looked through yet, from 0 to 1.
     pub(crate) fn left(&self, segments: u32) -> f64 {
         match self.duty() {
             Duty::Draining => {
@@ -61,7 +61,7 @@ impl Role {
         }
     }
 
-    /// A drain has still to look through so many segments.
+    /// A drain has still to look through `segments` segments.
     pub(crate) fn set_left(&self, segments: u32) {
         self.undrained.store(segments, Ordering::Relaxed);
     }
@@ -81,7 +81,7 @@ impl Role {
         self.joined.store(true, Ordering::Release);
     }
 
-    /// The same before anybody else has the store, without a company.
+    /// Joins without a company, before the store is shared.
     pub(crate) fn join_alone(&mut self) {
         self.joined = true.into();
     }
@@ -91,7 +91,7 @@ impl Role {
         self.retry.store(true, Ordering::Release);
     }
 
-    /// Returns whether that was asked, once.
+    /// Returns whether [`Self::ask_retry`] was called since the last look.
     pub(crate) fn take_retry(&self) -> bool {
         self.retry.swap(false, Ordering::AcqRel)
     }

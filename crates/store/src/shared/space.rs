@@ -116,7 +116,7 @@ impl Space {
         self.lives[index as usize].store(sequence, Ordering::Release);
     }
 
-    /// The same while nobody else has the store.
+    /// Sets the life that an opening found, before the store is shared.
     pub(crate) fn recall_life(&self, index: u32, sequence: u64) {
         self.lives[index as usize].store(sequence, Ordering::Relaxed);
     }

@@ -71,7 +71,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Sees to it that the open segment has `need` bytes left for a cluster of so many entries,
+    /// Makes sure that the open segment has `need` bytes left for a cluster of `entries` entries,
     /// going on to the next one if that is ready. False: not yet.
     fn ensure_segment(&mut self, need: u64, entries: usize) -> bool {
         if self.log.has_room(need, entries) {
@@ -121,7 +121,7 @@ impl Writer {
     }
 }
 
-/// Removals that a cluster of so many bytes takes: their entries fill at most half of it.
+/// Removals that a cluster of `cluster_bytes` bytes takes: their entries fill at most half of it.
 const fn removals_max(cluster_bytes: usize) -> usize {
     (cluster_bytes / 2).saturating_sub(1024) / ENTRY_BYTES
 }

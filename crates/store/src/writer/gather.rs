@@ -164,8 +164,8 @@ impl Gather {
         taken
     }
 
-    /// Items from the ready line that are still wanted, as many as fit into `limit` bytes beside so many
-    /// removals. The segment has `room` for a cluster of a number of entries.
+    /// Takes items that are still wanted from the ready line, up to `limit` bytes with the entries of `removals`
+    /// removals. `room` gives the bytes that the segment has for a cluster of a number of entries.
     pub(super) fn choose(
         &mut self,
         removals: usize,

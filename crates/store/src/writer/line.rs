@@ -13,9 +13,9 @@ use super::reinsert::Reinsertion;
 
 /// At most this part of all segments (1/n) is ahead of the open one.
 const PART: u32 = 32;
-/// At most so many of them.
+/// Most segments ahead of the open one.
 const MOST: u32 = 8;
-/// At most so many bytes, if that is more than one.
+/// Most bytes of segments ahead of the open one, if that is more than one segment.
 const MOST_BYTES: u32 = 64 << 20;
 /// Segments in a row for which one ahead less would have done, before there is one less.
 const CALM: u32 = 64;

@@ -63,13 +63,13 @@ impl Log {
         self.open.as_ref().is_some_and(|s| s.index == index)
     }
 
-    /// Bytes for a cluster of so many entries in the open segment.
+    /// Bytes for a cluster of `entries` entries in the open segment.
     pub(super) fn room(&self, entries: usize) -> Option<usize> {
         let segment = self.open.as_ref()?;
         Some(segment.room_bytes(self.store.space.geometry(), entries) as usize)
     }
 
-    /// Returns whether the open segment has `need` bytes left for a cluster of so many entries.
+    /// Returns whether the open segment has `need` bytes left for a cluster of `entries` entries.
     pub(super) fn has_room(&self, need: u64, entries: usize) -> bool {
         let condition = &self.store.condition;
         self.open.as_ref().is_some_and(|s| {

@@ -31,7 +31,7 @@ pub(super) struct Records<'a> {
 }
 
 impl<'a> Records<'a> {
-    /// With these entries, a table that ends at byte `first` of the cluster, and at most so many records.
+    /// With these entries, a table that ends at byte `first` of the cluster, and room for `most` records.
     pub(super) fn new(
         store: &'a StoreShared,
         segment: &OpenSegment,

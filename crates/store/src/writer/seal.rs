@@ -66,7 +66,7 @@ impl Sealer {
         self.all.iter().map(|sealed| &sealed.segment)
     }
 
-    /// The same, to be changed.
+    /// Its segments, for changes.
     pub(super) fn segments_mut(&mut self) -> impl Iterator<Item = &mut OpenSegment> {
         self.all.iter_mut().map(|sealed| &mut sealed.segment)
     }

@@ -32,7 +32,7 @@ impl OpenSegment {
         }
     }
 
-    /// Room for a cluster with so many entries, beside the part of the summary that will not fit
+    /// Room for a cluster with `entries` entries, beside the part of the summary that will not fit
     /// into the slot. Whole blocks.
     pub(super) const fn room_bytes(&self, geometry: &Geometry, entries: usize) -> u64 {
         let spill = geometry.spill_bytes(self.entries.len() + entries);

@@ -58,7 +58,7 @@ impl Stand {
     }
 }
 
-/// An item of so many bytes.
+/// An item of `bytes` bytes.
 pub(super) const fn item(bytes: u32) -> Item {
     Item {
         hash: KeyHash(bytes as u128),

@@ -65,7 +65,7 @@ impl Superblocks {
         self.write()
     }
 
-    /// The same, unless they say more already.
+    /// Says in both that nothing before `floor` counts, or before the floor that they name if that is higher.
     pub(super) fn raise_floor(&mut self, floor: LogPosition) -> io::Result<()> {
         self.set_floor(self.superblock.floor.max(floor))
     }
