@@ -3,13 +3,14 @@
 use std::fs;
 use std::io::{self, ErrorKind, Write};
 use std::net::{TcpStream, ToSocketAddrs};
+use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use super::block::{Block, File};
 use super::settings::{Places, Settings, quoted};
-use super::tools::{Only, Step};
+use super::tools::Step;
 
 /// The direction of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,20 +31,24 @@ pub(super) fn apply(
     way: Way,
     mut done: impl FnMut(String),
 ) -> Result<(), String> {
-    let steps = settings.tool().steps;
-    for step in steps {
+    let mut version = None;
+    for step in settings.tool().steps {
         match step {
             Step::Run {
                 settings: there,
                 undo,
+                shows,
                 only,
             } => {
-                let version = version_for(settings, only, there)?;
+                if version.is_none() && only.asks_for_version() {
+                    let program = settings.words(there).into_iter().take(1);
+                    let words: Vec<_> = program.chain(["--version".to_owned()]).collect();
+                    version = Some(run(&words)?.trim().to_owned());
+                }
                 if settings.fits(only, version.as_deref()) {
-                    let words = settings.words(if way == Way::There { there } else { undo });
-                    run(&words)?;
-                    let words: Vec<_> = words.iter().map(|word| quoted(word)).collect();
-                    done(format!("ran {}", words.join(" ")));
+                    let [there, undo, shows] =
+                        [there, undo, shows].map(|text| settings.words(text));
+                    set(&there, &undo, &shows, way, &mut done)?;
                 }
             }
             Step::File { at, form, text } => {
@@ -63,17 +68,52 @@ pub(super) fn apply(
     Ok(())
 }
 
-/// The version of a client whose commands depend on it.
-fn version_for(settings: &Settings, only: &Only, command: &str) -> Result<Option<String>, String> {
-    match only {
-        Only::Always | Only::Plain => Ok(None),
-        Only::Version(_) | Only::NotVersion(_) | Only::PlainNotVersion(_) => {
-            let mut words = settings.words(command);
-            words.truncate(1);
-            words.push("--version".to_owned());
-            run(&words).map(|version| Some(version.trim().to_owned()))
+/// Sets a value by the client's own command, or undoes that if the value is still the one that was set.
+pub(super) fn set(
+    there: &[String],
+    undo: &[String],
+    shows: &[String],
+    way: Way,
+    mut done: impl FnMut(String),
+) -> Result<(), String> {
+    // go has name and value in one word.
+    let name = shows.last().map(|name| format!("{name}="));
+    let ours = there.last().map_or("", |word| word);
+    let ours = name
+        .and_then(|name| ours.strip_prefix(&*name))
+        .unwrap_or(ours);
+    // pip fails where no value is set.
+    let present = run(shows).unwrap_or_default();
+    let present = present.trim();
+    let line = |words: &[String]| {
+        let words: Vec<_> = words.iter().map(|word| quoted(word)).collect();
+        words.join(" ")
+    };
+    match way {
+        Way::There => {
+            run(there)?;
+            done(format!("ran {}", line(there)));
+            if !["", "undefined", ours].contains(&present) {
+                done(format!("the value before was {present}"));
+            }
+        }
+        Way::Back if present == ours => {
+            run(undo)?;
+            done(format!("ran {}", line(undo)));
+        }
+        Way::Back => {
+            let present = if present.is_empty() {
+                "nothing"
+            } else {
+                present
+            };
+            done(format!(
+                "`{}` says {present}, and not {ours}: left as it is",
+                line(shows)
+            ));
         }
     }
+    Ok(())
 }
 
 /// Runs a command of the client's; gives its output.
@@ -197,7 +237,7 @@ fn read(path: &Path) -> Result<Option<String>, String> {
     }
 }
 
-/// Writes a file, all of it or nothing. A link stays a link, and a file keeps its permissions.
+/// Writes a file, all of it or nothing. A link stays a link, and a file keeps its permissions and owner.
 fn write(path: &Path, text: &str) -> Result<(), String> {
     let written = || {
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
@@ -207,10 +247,12 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
         new.push(".foxy-new");
         let put = || {
             let mut file = fs::File::create(&new)?;
-            file.write_all(text.as_bytes())?;
             if let Ok(old) = fs::metadata(&path) {
+                // Before the contents, which may be secret. Only root may give a file to its owner.
                 file.set_permissions(old.permissions())?;
+                let _ = fchown(&file, Some(old.uid()), Some(old.gid()));
             }
+            file.write_all(text.as_bytes())?;
             file.sync_all()?;
             fs::rename(&new, &path)
         };

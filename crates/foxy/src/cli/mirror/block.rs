@@ -1,5 +1,7 @@
 //! A text of Foxy's own in a file of settings: how it gets in and out again. No I/O.
 
+use foxy_base::hash64;
+
 use super::tools::Form;
 
 /// The text of a client's file.
@@ -76,10 +78,12 @@ impl Block<'_> {
         }
     }
 
-    /// Returns whether all of the file comes from an earlier call.
+    /// Returns whether the whole file is as an earlier call wrote it, perhaps with another URL. Without comments
+    /// nothing tells that of another URL.
     fn is_own(&self, old: &str) -> bool {
-        let [begin, _] = self.marks();
-        old == self.whole() || !begin.is_empty() && old.starts_with(&begin)
+        let first = old.split_inclusive('\n').next().unwrap_or_default();
+        let text = &old[first.len()..];
+        old == self.whole() || !text.is_empty() && first == self.title(text)
     }
 
     /// The contents of a file without the block.
@@ -110,22 +114,32 @@ impl Block<'_> {
         let [begin, end] = self.marks();
         match self.form {
             Form::Block { .. } => format!("{begin}{}{end}", self.text),
-            Form::Whole { .. } => format!("{begin}{}", self.text),
+            Form::Whole { .. } => format!("{}{}", self.title(&self.text), self.text),
         }
     }
 
-    /// The lines before and after the block; empty in a file without comments.
-    fn marks(&self) -> [String; 2] {
-        let [open, close] = match self.form {
+    /// The first line of a whole file, with a sum of the rest: a file that was changed since is the user's.
+    fn title(&self, text: &str) -> String {
+        let [open, close] = self.comment();
+        let (tool, sum) = (self.tool, hash64(0, text.as_bytes()));
+        match open {
+            "" => String::new(),
+            _ => format!("{open} Written by `foxy mirror setup {tool}`, sum {sum:016x}{close}\n"),
+        }
+    }
+
+    const fn comment(&self) -> [&'static str; 2] {
+        match self.form {
             Form::Block { .. } => ["#", ""],
             Form::Whole { comment } => *comment,
-        };
-        let tool = self.tool;
-        let mark = |word: &str| format!("{open} {word} `foxy mirror setup {tool}`{close}\n");
-        match open {
-            "" => [String::new(), String::new()],
-            _ => [mark("Written by"), mark("End of")],
         }
+    }
+
+    /// The lines before and after a block.
+    fn marks(&self) -> [String; 2] {
+        let ([open, close], tool) = (self.comment(), self.tool);
+        ["Written by", "End of"]
+            .map(|word| format!("{open} {word} `foxy mirror setup {tool}`{close}\n"))
     }
 }
 
@@ -208,5 +222,12 @@ mod tests {
         assert!(becomes(block(&commented, "new\n").put_into(Some(&old))).ends_with("\nnew\n"));
         let old = becomes(block(&bare, "old\n").put_into(None));
         assert!(block(&bare, "new\n").put_into(Some(&old)).is_err());
+        // What the user added to it stays.
+        for form in [&commented, &bare] {
+            let own = block(form, "{}\n");
+            let changed = becomes(own.put_into(None)) + "mine\n";
+            assert!(own.put_into(Some(&changed)).is_err());
+            assert!(own.take_out_of(Some(&changed)).is_err());
+        }
     }
 }

@@ -122,6 +122,7 @@ impl Settings {
                     settings: run,
                     undo: back,
                     only,
+                    ..
                 } => {
                     let about = match only {
                         Only::Version(begins) => format!("   # version {begins}x"),

@@ -222,6 +222,38 @@ fn sources_of_apt_are_replaced_and_put_back() {
     assert!(there(Way::Back).is_err());
 }
 
+/// A value in a file, set and shown by shell commands.
+#[test]
+fn a_value_of_the_user_is_named_and_not_undone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("value");
+    let path = path.to_str().unwrap();
+    let words = |script: &str, value: &str| {
+        ["sh", "-c", script, path, value]
+            .map(str::to_owned)
+            .to_vec()
+    };
+    let there = words("printf %s \"$1\" > \"$0\"", "http://one");
+    let undo = words("rm \"$0\"", "");
+    let shows = words("cat \"$0\"", "");
+    let set = |way| {
+        let mut lines = Vec::new();
+        apply::set(&there, &undo, &shows, way, |line| lines.push(line)).unwrap();
+        lines
+    };
+    // Nothing was set.
+    assert_eq!(set(Way::There).len(), 1);
+    assert_eq!(fs::read_to_string(path).unwrap(), "http://one");
+    assert_eq!(set(Way::There).len(), 1);
+    assert!(set(Way::Back)[0].starts_with("ran sh ") && !fs::exists(path).unwrap());
+    assert!(set(Way::Back)[0].ends_with("says nothing, and not http://one: left as it is"));
+    // The user's own value.
+    fs::write(path, "https://own\n").unwrap();
+    assert!(set(Way::Back)[0].contains(" says https://own, and not "));
+    assert_eq!(fs::read_to_string(path).unwrap(), "https://own\n");
+    assert_eq!(set(Way::There)[1], "the value before was https://own");
+}
+
 #[test]
 fn a_command_that_fails_says_why() {
     let run = |words: &[&str]| {

@@ -17,10 +17,12 @@ pub(super) struct Tool {
 
 /// A part of the settings of a client.
 pub(super) enum Step {
-    /// The client's own command, and the one that undoes it.
+    /// The client's own command, whose last word is the new value (or `NAME=VALUE`), the one that undoes it, and the one
+    /// that prints the present value.
     Run {
         settings: &'static str,
         undo: &'static str,
+        shows: &'static str,
         only: Only,
     },
     /// A text in a file.
@@ -44,6 +46,12 @@ pub(super) enum Only {
     NotVersion(&'static str),
     /// As `NotVersion`, and the mirror's URL begins with `http://`.
     PlainNotVersion(&'static str),
+}
+
+impl Only {
+    pub(super) const fn asks_for_version(&self) -> bool {
+        !matches!(self, Self::Always | Self::Plain)
+    }
 }
 
 /// A file: the variable that names its folder, the folder below the home folder when that is not set, and the rest of
@@ -75,11 +83,13 @@ pub(super) const TOOLS: &[Tool] = &[
             Step::Run {
                 settings: "pip config set global.index-url MIRROR/simple/",
                 undo: "pip config unset global.index-url",
+                shows: "pip config get global.index-url",
                 only: Only::Always,
             },
             Step::Run {
                 settings: "pip config set global.trusted-host HOST",
                 undo: "pip config unset global.trusted-host",
+                shows: "pip config get global.trusted-host",
                 only: Only::Plain,
             },
         ],
@@ -120,6 +130,7 @@ pub(super) const TOOLS: &[Tool] = &[
         steps: &[Step::Run {
             settings: "npm config set registry MIRROR/",
             undo: "npm config delete registry",
+            shows: "npm config get registry",
             only: Only::Always,
         }],
         then: "",
@@ -130,6 +141,7 @@ pub(super) const TOOLS: &[Tool] = &[
         steps: &[Step::Run {
             settings: "pnpm config set registry MIRROR/",
             undo: "pnpm config delete registry",
+            shows: "pnpm config get registry",
             only: Only::Always,
         }],
         then: "",
@@ -141,16 +153,19 @@ pub(super) const TOOLS: &[Tool] = &[
             Step::Run {
                 settings: "yarn config set registry MIRROR/",
                 undo: "yarn config delete registry",
+                shows: "yarn config get registry",
                 only: Only::Version("1."),
             },
             Step::Run {
                 settings: "yarn config set --home npmRegistryServer MIRROR",
                 undo: "yarn config unset --home npmRegistryServer",
+                shows: "yarn config get npmRegistryServer",
                 only: Only::NotVersion("1."),
             },
             Step::Run {
                 settings: "yarn config set --home --json unsafeHttpWhitelist [\"HOST\"]",
                 undo: "yarn config unset --home unsafeHttpWhitelist",
+                shows: "yarn config get --json unsafeHttpWhitelist",
                 only: Only::PlainNotVersion("1."),
             },
         ],
@@ -182,6 +197,7 @@ pub(super) const TOOLS: &[Tool] = &[
         steps: &[Step::Run {
             settings: "go env -w GOPROXY=MIRROR",
             undo: "go env -u GOPROXY",
+            shows: "go env GOPROXY",
             only: Only::Always,
         }],
         then: "",
