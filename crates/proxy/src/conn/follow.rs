@@ -13,7 +13,6 @@ use super::stream::{How, streamed_outcome};
 use super::{CLOSED, Conn, Finish};
 use crate::ask::Ask;
 use crate::fetch::FillHead;
-use crate::fetch::refresh::newest_form;
 use crate::fill::Follower;
 use crate::gate::{Fetched, Grant, Shown};
 use crate::mirrors::Standing;
@@ -73,15 +72,14 @@ impl<T: Transport> Conn<T> {
         mut want: Want,
         keep: bool,
     ) -> Finish {
-        // A validation may have ended since this request's lookup. Then the stored object is fresh
-        // again, and no fetch is running to join.
-        let refreshed = |old: &Arc<Object>| !Arc::ptr_eq(&newest_form(&self.local, old), old);
-        let mut follower = match want.stored.as_ref().is_some_and(refreshed) {
-            true => match self.again(ask, &want, keep).await {
+        // A fetch may have ended since this request's lookup. Then what it stored, or the object that it
+        // validated, answers this request too.
+        let mut follower = match self.enter_unless_stored(ask, &want) {
+            Some(follower) => follower,
+            None => match self.again(ask, &want, keep).await {
                 Ok(finish) => return finish,
                 Err(place) => place,
             },
-            false => self.enter(ask, &want),
         };
         let mut running: Option<Running> = None;
         // The crowd of a failed leader tries once more.

@@ -120,6 +120,29 @@ pub(super) fn fetch_behind(local: &Rc<Local>, ask: &Rc<Ask>) {
 impl<T: Transport> Conn<T> {
     /// Joins a fill, or starts one.
     pub(super) fn enter(&self, ask: &Rc<Ask>, want: &Want) -> Follower<FillHead> {
+        let place = self.enter_unless(ask, want, |_| false);
+        place.unwrap_or_else(|| self.alone(ask, want))
+    }
+
+    /// Joins a fill, or starts one; `None` if a fill has ended since this request's lookup, and has left
+    /// an object of its key in memory.
+    pub(super) fn enter_unless_stored(
+        &self,
+        ask: &Rc<Ask>,
+        want: &Want,
+    ) -> Option<Follower<FillHead>> {
+        self.enter_unless(ask, want, |object| {
+            let mut known = want.stored.iter().chain(&want.part);
+            !known.any(|known| Arc::ptr_eq(known, object))
+        })
+    }
+
+    fn enter_unless(
+        &self,
+        ask: &Rc<Ask>,
+        want: &Want,
+        is_new: impl FnOnce(&Arc<Object>) -> bool,
+    ) -> Option<Follower<FillHead>> {
         let local = &self.local;
         let key = fill_key(&self.local, ask, want);
         let hash = local.proxy.engine.key_hash(&key);
@@ -150,7 +173,7 @@ impl<T: Transport> Conn<T> {
             || sends_own_conditions(ask, want)
             || local.proxy.unshared.has(ask.crowd(hash), local.wall());
         if alone {
-            return self.alone(ask, want);
+            return Some(self.alone(ask, want));
         }
         let slot = match &range {
             Ranged::Aligned(_) if !want.validate => local
@@ -159,14 +182,19 @@ impl<T: Transport> Conn<T> {
                 .key_hash(&[&key, &b" ranges"[..]].concat()),
             _ => hash,
         };
-        match local.proxy.fills.join_at(slot, hash, &key, ask.base_hash) {
+        let (fills, engine) = (&local.proxy.fills, &local.proxy.engine);
+        let is_stored = || {
+            let found = engine.in_memory(hash, &key);
+            found.is_some_and(|(object, _)| is_new(&object))
+        };
+        match fills.join_unless_stored(slot, (hash, &key), ask.base_hash, is_stored)? {
             Joined::Follows(follower) => {
                 local.count(Event::Followers);
-                follower
+                Some(follower)
             }
             Joined::Starts(writer, follower) => {
                 fetch::spawn(local, job(ask, want, range), writer);
-                follower
+                Some(follower)
             }
         }
     }

@@ -76,7 +76,7 @@ pub(super) fn validator<F: Fields>(fields: &F) -> Option<Bytes> {
 }
 
 /// The same version of the object with fields refreshed by others meanwhile; otherwise the object.
-pub(crate) fn newest_form(local: &Local, old: &Arc<Object>) -> Arc<Object> {
+fn newest_form(local: &Local, old: &Arc<Object>) -> Arc<Object> {
     match local.proxy.engine.lookup(old.hash(), old.key()) {
         Lookup::Memory(now)
             if now.meta().version == old.meta().version && now.key() == old.key() =>

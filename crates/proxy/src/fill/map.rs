@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use bytes::Bytes;
 use foxy_base::{KeyHash, hash64, rule};
 use hashbrown::HashMap;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::order::Family;
 use super::{Fill, FillWriter, Follower};
@@ -65,35 +65,44 @@ impl<H> FillMap<H> {
     /// Follows the running fill of `key`, or starts one. `base` is the hash of the primary key.
     /// A fill that cannot be joined any more stays where it is, and the new one is its caller's.
     pub(crate) fn join(&self, hash: KeyHash, key: &[u8], base: KeyHash) -> Joined<H> {
-        self.join_at(hash, hash, key, base)
+        let shard = self.shard(hash).lock();
+        match follow(&shard, hash, key) {
+            Some(follower) => Joined::Follows(follower),
+            None => self.begin(shard, hash, (hash, key), base),
+        }
     }
 
     /// As [`join`](Self::join), for requests that ask for something else than others under the
-    /// same key: only those of one `slot` meet.
-    pub(crate) fn join_at(
+    /// same key: only those of one `slot` meet. `None` if no fill runs there and `is_stored` finds what
+    /// a fill has stored since the request looked. A fill stores before it leaves the map, so no
+    /// request comes between the two.
+    pub(crate) fn join_unless_stored(
         &self,
         slot: KeyHash,
-        hash: KeyHash,
-        key: &[u8],
+        (hash, key): (KeyHash, &[u8]),
+        base: KeyHash,
+        is_stored: impl FnOnce() -> bool,
+    ) -> Option<Joined<H>> {
+        let shard = self.shard(slot).lock();
+        if let Some(follower) = follow(&shard, slot, key) {
+            return Some(Joined::Follows(follower));
+        }
+        if !shard.open.contains_key(&slot) && is_stored() {
+            return None;
+        }
+        Some(self.begin(shard, slot, (hash, key), base))
+    }
+
+    /// A new fill, which later requests of the slot join unless another one still runs there.
+    fn begin(
+        &self,
+        mut shard: MutexGuard<'_, Shard<H>>,
+        slot: KeyHash,
+        (hash, key): (KeyHash, &[u8]),
         base: KeyHash,
     ) -> Joined<H> {
-        let mut shard = self.shard(slot).lock();
-        let running = shard.open.get(&slot).cloned();
-        if let Some(follower) = running
-            .as_ref()
-            .filter(|fill| {
-                rule!(
-                    "fill: the key is compared, not its hash alone",
-                    fill.key == key,
-                    true
-                )
-            })
-            .and_then(Fill::join)
-        {
-            return Joined::Follows(follower);
-        }
-        let key = Bytes::copy_from_slice(key);
-        let (writer, follower) = Fill::start_at(slot, hash, key, base);
+        let (writer, follower) = Fill::start_at(slot, hash, Bytes::copy_from_slice(key), base);
+        let running = shard.open.get(&slot);
         // After a failure the whole crowd tries once more, with one fetch.
         if running.is_none_or(|fill| fill.has_failed()) {
             shard.open.insert(slot, Arc::clone(writer.fill()));
@@ -248,4 +257,16 @@ impl<H> FillMap<H> {
             .map(|family| family.fills.clone())
             .unwrap_or_default()
     }
+}
+
+/// A place in the fill that runs for this key, if it can still be joined.
+fn follow<H>(shard: &Shard<H>, slot: KeyHash, key: &[u8]) -> Option<Follower<H>> {
+    let running = shard.open.get(&slot).filter(|fill| {
+        rule!(
+            "fill: the key is compared, not its hash alone",
+            fill.key == key,
+            true
+        )
+    });
+    running.and_then(Fill::join)
 }

@@ -1,5 +1,6 @@
 //! Fills and followers, stepped by hand: windows, pacing, laggards, ends.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
@@ -88,6 +89,25 @@ fn a_fill_can_be_joined_while_every_byte_is_there() {
     );
     map.leave(writer.fill());
     assert!(!map.contains(hash));
+}
+
+#[test]
+fn what_a_fill_has_stored_before_it_left_is_not_fetched_again() {
+    let map = FillMap::<u16>::new();
+    let hash = key_hash(b"k");
+    let stored = Cell::new(false);
+    let join = || map.join_unless_stored(hash, (hash, b"k"), hash, || stored.get());
+    let Some(Joined::Starts(writer, _first)) = join() else {
+        panic!("nothing was running or stored");
+    };
+    stored.set(true);
+    assert!(
+        matches!(join(), Some(Joined::Follows(_))),
+        "a running fill counts first"
+    );
+    map.leave(writer.fill());
+    assert!(join().is_none());
+    assert!(!map.contains(hash), "no fill was left behind");
 }
 
 #[test]

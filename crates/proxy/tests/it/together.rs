@@ -1,10 +1,10 @@
 //! Requests that come together: who waits for whom, who does not, and who leaves.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Barrier, Mutex};
 use std::time::Duration;
 
 use crate::common::{Foxy, Origin};
-use foxy_proxy::Event;
+use foxy_proxy::{Config, Event, Role};
 
 #[test]
 fn uncacheable_answers_are_remembered_and_not_waited_for() {
@@ -88,4 +88,38 @@ fn a_client_that_resets_ends_a_fetch_that_says_nothing() {
         assert!(tries > 0, "the fetch goes on for nobody");
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// Clients on two workers ask for one page at about the time when its fetch ends: between the lookup of
+/// one and its place in a fill, the fetch of another may end.
+#[test]
+fn a_page_is_fetched_once_though_its_fetch_ends_between_lookup_and_join() {
+    const PAGES: usize = 3_000;
+    const CLIENTS: usize = 4;
+    let origin = Origin::start(|asked| {
+        asked.reply("200 OK", "Cache-Control: max-age=60\r\n", "page");
+        true
+    });
+    let foxy = Foxy::start(Role::Forward, Config::default(), 2);
+    let (authority, start) = (origin.authority(), Barrier::new(CLIENTS));
+    std::thread::scope(|scope| {
+        for n in 0..CLIENTS {
+            let (foxy, authority, start) = (&foxy, &authority, &start);
+            scope.spawn(move || {
+                let mut client = foxy.connect();
+                for page in 0..PAGES {
+                    start.wait();
+                    // Later by up to the time that a fetch takes.
+                    for _ in 0..n * page {
+                        std::hint::spin_loop();
+                    }
+                    client.send(format!(
+                        "GET http://{authority}/{page} HTTP/1.1\r\nHost: x\r\n\r\n"
+                    ));
+                    assert_eq!(client.answer().text(), "page");
+                }
+            });
+        }
+    });
+    assert_eq!(origin.asked(), PAGES);
 }
