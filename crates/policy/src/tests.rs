@@ -160,22 +160,9 @@ fn w_tiny_lfu_ages_as_its_twin_does() {
     }
 }
 
-fn every_policy() -> Vec<Box<dyn CachePolicy<u64, u64>>> {
-    let objects = 100;
-    let tiny = WTinyLfuConfig {
-        objects,
-        ..WTinyLfuConfig::default()
-    };
-    vec![
-        Box::new(S3Fifo::new(CAPACITY)),
-        Box::new(Lru::new(CAPACITY)),
-        Box::new(LruTh::new(CAPACITY, 100)),
-        Box::new(Fifo::new(CAPACITY)),
-        Box::new(Sieve::new(CAPACITY)),
-        Box::new(LfuAging::new(CAPACITY)),
-        Box::new(Clock::new(CAPACITY)),
-        Box::new(Cache::with_rule(CAPACITY, WTinyLfuRule::new(tiny))),
-    ]
+fn every_policy() -> impl Iterator<Item = AnyCache<u64>> {
+    let each = PolicyKind::EACH.into_iter();
+    each.map(|kind| kind.build(CAPACITY))
 }
 
 /// A map that is told of every eviction and must then agree with the cache.

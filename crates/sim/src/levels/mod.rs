@@ -11,7 +11,8 @@ mod lru_pair;
 mod op;
 mod store;
 
-pub use config::{AnyCache, LevelsConfig, PolicyKind, Watermarks};
+pub use config::{LevelsConfig, Watermarks};
+pub use foxy_policy::{AnyCache, PolicyKind};
 pub use op::{DiskOp, DiskOpKind};
 
 use foxy_trace::Request;

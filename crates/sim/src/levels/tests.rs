@@ -153,17 +153,7 @@ fn lru_levels_count_as_the_exact_cascade_does() {
 
 #[test]
 fn every_policy_gives_a_consistent_stream() {
-    let policies = [
-        PolicyKind::Lru,
-        PolicyKind::LruTh(64 << 10),
-        PolicyKind::Fifo,
-        PolicyKind::Clock,
-        PolicyKind::Sieve,
-        PolicyKind::S3Fifo,
-        PolicyKind::LfuAging,
-        PolicyKind::WTinyLfu,
-    ];
-    for policy in policies {
+    for policy in PolicyKind::EACH {
         for watermarks in [
             None,
             Some(Watermarks {
