@@ -6,9 +6,9 @@ use foxy_http1::{BodyFraming, FieldSlots, HeadScanner, Limits, RequestHead, writ
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 
+use super::State;
 use super::guard::Way;
 use super::open::Stage;
-use super::{State, routes};
 
 const HEAD_BYTES: usize = 16 << 10;
 /// Longest body of a request.
@@ -34,6 +34,22 @@ impl Answer {
             content_type: "text/plain; charset=utf-8",
             body: format!("{text}\n").into_bytes(),
             more: None,
+        }
+    }
+
+    /// A value as JSON; 500 if it cannot be written as such.
+    pub(super) fn json<T: serde::Serialize>(status: u16, value: &T) -> Self {
+        match serde_json::to_vec_pretty(value) {
+            Ok(mut body) => {
+                body.push(b'\n');
+                Self {
+                    status,
+                    content_type: "application/json",
+                    body,
+                    more: None,
+                }
+            }
+            Err(error) => Self::text(500, &error.to_string()),
         }
     }
 }
@@ -84,7 +100,7 @@ where
                 if let Some(body) = buffer.get(parts.len()..parts.len() + body) {
                     let head_only = head.method_text() == b"HEAD";
                     stage.working();
-                    break (routes::answer(&head, body, asked).await, head_only);
+                    break (super::answer(&head, body, asked).await, head_only);
                 }
             }
             Ok(None) => {}

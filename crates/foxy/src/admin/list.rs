@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 
 use super::State;
 use super::connection::Answer;
-use super::routes::parameter;
+use super::query::parameter;
 
 /// Lines unless the client asks for more or fewer.
 const LIMIT: u64 = 1000;

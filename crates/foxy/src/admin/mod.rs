@@ -10,13 +10,14 @@ mod connection;
 mod guard;
 mod keys;
 mod list;
+mod listening;
 mod metrics;
 mod names;
 mod open;
 mod origins;
 mod purge;
+mod query;
 mod reload;
-mod routes;
 mod socket;
 mod stats;
 mod stores;
@@ -25,6 +26,7 @@ mod why;
 
 pub(crate) use keys::Keys;
 pub(crate) use list::Line;
+pub(crate) use listening::{AdminThread, bind};
 pub use origins::{OriginLine, SiteLine};
 pub(crate) use purge::{Operation, Removed, Started};
 pub(crate) use socket::UnixSocket;
@@ -33,32 +35,26 @@ pub use stats::{Durations, Memory, Stats, Store};
 pub(crate) use stores::{Changed, StoreLine};
 pub use why::{Stored as WhyStored, Why as WhyAnswer};
 
-use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::thread::JoinHandle;
-use std::time::Duration;
 
 use foxy_base::{Clock, MonoTime};
-use foxy_proxy::rules::rewrite::Rewriting;
+use foxy_http1::RequestHead;
 use foxy_proxy::{Origins, Proxy};
-use foxy_store::Engine;
+use foxy_store::{Engine, Health, OneStoreStats};
 use foxy_tls::ServerTls;
-use parking_lot::RwLock;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::sync::mpsc;
 
-use self::guard::Way;
+use self::connection::Answer;
+use self::guard::{FIELD, Refusal, Way};
 use self::names::Names;
-use self::open::Open;
-use crate::StartError;
+use self::stats::health_word;
 use crate::access_log::LogHandle;
 use crate::config::Config;
 use crate::run::{Addresses, ReloadWish, StoreKeeper};
 
-/// Open connections; beyond this idle ones are closed.
-const CONNECTIONS: usize = 64;
-/// Open connections if all are busy; more wait.
-const CONNECTIONS_MAX: usize = 256;
+const NO_TOKEN: &str = "the admin token is needed: send `Authorization: Bearer TOKEN`, or name its \
+                        file with --token-file (access.admin_token_file of the configuration)";
+const PAGE: &str = include_str!("page.html");
 
 /// The state that the answers are made of.
 #[derive(Debug)]
@@ -103,13 +99,7 @@ impl State {
             started,
             memory: config.memory,
             hosts,
-            names: Names {
-                partitions: forward.into_iter().chain(sites).collect(),
-                origins: own_names(config),
-                secure: secure(config),
-                shared: shared(config),
-                rewriting: rewriting(config),
-            },
+            names: Names::of(config, forward.into_iter().chain(sites).collect()),
             keys,
             addresses: addresses.clone(),
             certificates: config.certificates(),
@@ -126,162 +116,106 @@ impl State {
     }
 }
 
-fn own_names(config: &Config) -> Vec<(String, String)> {
-    let own = config.sites.iter().filter(|site| !site.preserve_host);
-    own.map(|site| (site.name.clone(), site.origin.authority()))
-        .collect()
-}
-
-fn secure(config: &Config) -> Vec<String> {
-    let secure = config.sites.iter().filter(|site| site.origin.secure);
-    secure.map(|site| site.name.clone()).collect()
-}
-
-fn rewriting(config: &Config) -> Vec<(String, Arc<Rewriting>)> {
-    let sites = config.sites.iter();
-    let own = sites.filter_map(|site| Some((site.name.clone(), site.rewriting.clone()?)));
-    own.collect()
-}
-
-fn shared(config: &Config) -> Vec<names::Shared> {
-    let listeners = config.shared_listeners().into_iter();
-    let several = listeners.filter(|listener| !listener.is_one());
-    several
-        .filter_map(|listener| {
-            let names = listener.sites.iter().map(|site| site.name.clone());
-            Some((listener.table().ok()?, names.collect()))
-        })
-        .collect()
-}
-
-/// Binds the admin address.
-pub(crate) fn bind(address: SocketAddr) -> Result<TcpListener, StartError> {
-    let fail = |source| StartError::listen(address, "admin", source);
-    let socket = TcpListener::bind(address).map_err(fail)?;
-    socket.set_nonblocking(true).map_err(fail)?;
-    Ok(socket)
-}
-
-/// The state of now: a reload replaces it. Each request is answered from one of them.
-type Current = Arc<RwLock<Arc<State>>>;
-
-/// The running listener.
-#[derive(Debug)]
-pub(crate) struct AdminThread {
-    current: Current,
-    stop: oneshot::Sender<()>,
-    thread: JoinHandle<()>,
-}
-
-impl AdminThread {
-    /// Starts answering on the address, the unix socket, or both.
-    pub(crate) fn start(
-        (socket, unix): (Option<TcpListener>, Option<UnixSocket>),
-        state: State,
-    ) -> Result<Self, StartError> {
-        let fail = |source| StartError::Thread {
-            what: "admin",
-            source,
-        };
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(fail)?;
-        let (stop, stopped) = oneshot::channel();
-        let current = Current::new(RwLock::new(Arc::new(state)));
-        let served = Arc::clone(&current);
-        let thread = std::thread::Builder::new()
-            .name("foxy-admin".to_owned())
-            .spawn(move || runtime.block_on(serve((socket, unix), served, stopped)))
-            .map_err(fail)?;
-        Ok(Self {
-            current,
-            stop,
-            thread,
-        })
-    }
-
-    /// Later requests are answered from this.
-    pub(crate) fn renew(&self, state: State) {
-        *self.current.write() = Arc::new(state);
-    }
-
-    /// Ends it; connections are cut off.
-    pub(crate) fn stop(self) {
-        let _ = self.stop.send(());
-        let _ = self.thread.join();
-    }
-}
-
-async fn serve(
-    (socket, unix): (Option<TcpListener>, Option<UnixSocket>),
-    current: Current,
-    stopped: oneshot::Receiver<()>,
-) {
-    let network = socket.map(tokio::net::TcpListener::from_std).transpose();
-    let local = unix
-        .as_ref()
-        .map(|unix| tokio::net::UnixListener::from_std(unix.listener()?));
-    let (network, local) = match (network, local.transpose()) {
-        (Ok(network), Ok(local)) => (network, local),
-        (Err(error), _) | (_, Err(error)) => {
-            tracing::error!(%error, "the admin listener could not start");
-            return;
+/// Finds the answer.
+async fn answer(head: &RequestHead<'_>, body: &[u8], (way, state): (Way, &State)) -> Answer {
+    let target = String::from_utf8_lossy(head.target_text()).into_owned();
+    let (path, query) = target.split_once('?').unwrap_or((&target, ""));
+    match guard::check(head, path, way, state) {
+        Ok(()) => {}
+        // The page itself holds no data; it asks for the token.
+        Err(Refusal::NoToken) if path == "/" => return page(401),
+        Err(Refusal::NoToken) => return Answer::text(401, NO_TOKEN),
+        Err(Refusal::Forbidden(reason)) => return Answer::text(403, reason),
+        Err(Refusal::Beyond(has)) => {
+            let has = has.word();
+            return Answer::text(403, &format!("this needs more rights than `{has}`"));
         }
+    }
+    match (head.method_text(), path) {
+        (b"GET" | b"HEAD", "/why") => why::answer(query, state),
+        (b"GET" | b"HEAD", "/ls") => list::answer(query, state),
+        (b"GET" | b"HEAD", "/purges") => purge::list(state),
+        (b"GET" | b"HEAD", "/stores") => stores::list(state),
+        (b"GET" | b"HEAD", _) => match path.strip_prefix("/purges/") {
+            Some(number) => purge::status(number, state),
+            None => get(path, state),
+        },
+        (b"POST", _) if !guard::may_change(head, state) => {
+            Answer::text(403, &format!("changes need the field `{FIELD}: 1`"))
+        }
+        (b"POST", "/purge") => purge::purge(query, body, state).await,
+        (b"POST", "/reload") => reload::answer(state).await,
+        (b"POST", _) if path.starts_with("/stores/") => {
+            stores::change(&path["/stores/".len()..], query, state).await
+        }
+        _ => Answer::text(
+            405,
+            "only GET, HEAD, POST /purge, POST /reload and POST /stores/... are known here",
+        ),
+    }
+}
+
+fn get(path: &str, state: &State) -> Answer {
+    let shutting_down = state.proxy.is_shutting_down();
+    match path {
+        "/" => page(200),
+        "/healthz" => Answer::text(200, "ok"),
+        "/readyz" if shutting_down => Answer::text(503, "draining"),
+        "/readyz" => {
+            let (text, is_ready) = ready(state);
+            Answer::text(if is_ready { 200 } else { 503 }, &text)
+        }
+        "/metrics" => Answer {
+            status: 200,
+            content_type: "text/plain; version=0.0.4; charset=utf-8",
+            body: metrics::text(state).into_bytes(),
+            more: None,
+        },
+        "/stats" => Answer::json(200, &Stats::of(state)),
+        "/purge" => Answer::text(405, "purging changes something: use POST"),
+        _ => Answer::text(
+            404,
+            "try /, /healthz, /readyz, /metrics, /stats, /stores, /ls, /purges or /why?url=...",
+        ),
+    }
+}
+
+/// Foxy serves without a store that is missing, and without some of the origins of a site, so it is
+/// ready. The answer names them.
+fn ready(state: &State) -> (String, bool) {
+    let absent = state.stores.absent();
+    let without = absent
+        .iter()
+        .map(|store| format!("\nwithout {}", store.reason));
+    let (sick, left) = origins::sick(state);
+    let word = if left { "ready" } else { "no origin is left" };
+    let without = without.collect::<String>();
+    let stores = sick_stores(&state.engine.stats().stores);
+    let memory = match state.proxy.memory_is_short() {
+        true => "\nmemory is short: idle connections are closed, and requests may be refused",
+        false => "",
     };
-    tokio::select! {
-        () = accept_all((network, local), &current) => {}
-        _ = stopped => {}
-    }
+    (format!("{word}{without}{stores}{sick}{memory}"), left)
 }
 
-/// The next connection of a listener; none ever without one.
-async fn next<S, F: Future<Output = std::io::Result<S>>>(
-    accepting: Option<F>,
-) -> std::io::Result<S> {
-    match accepting {
-        Some(accepting) => accepting.await,
-        None => std::future::pending().await,
-    }
+/// Lines about stores that are slow, full, only read, or offline: Foxy serves, with less.
+fn sick_stores(stores: &[OneStoreStats]) -> String {
+    let state = |store: &OneStoreStats| match store.health {
+        Health::Good => store.full.then_some("full"),
+        health => Some(health_word(health)),
+    };
+    let sick = stores
+        .iter()
+        .filter_map(|store| Some((&store.disk, state(store)?)));
+    sick.map(|(disk, state)| format!("\nstore {disk} is {state}"))
+        .collect()
 }
 
-async fn accept_all(
-    (network, local): (
-        Option<tokio::net::TcpListener>,
-        Option<tokio::net::UnixListener>,
-    ),
-    current: &Current,
-) {
-    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    let open = Open::new(CONNECTIONS);
-    loop {
-        let Ok(permit) = Arc::clone(&room).acquire_owned().await else {
-            return;
-        };
-        let around = (current, &open, permit);
-        let begun = tokio::select! {
-            accepted = next(network.as_ref().map(tokio::net::TcpListener::accept)) => accepted
-                .map(|(stream, _)| begin(stream, Way::Network, around)),
-            accepted = next(local.as_ref().map(tokio::net::UnixListener::accept)) => accepted
-                .map(|(stream, _)| begin(stream, Way::Socket, around)),
-        };
-        if begun.is_err() {
-            // Out of descriptors, usually: a pause, then on.
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
+fn page(status: u16) -> Answer {
+    Answer {
+        status,
+        content_type: "text/html; charset=utf-8",
+        body: PAGE.as_bytes().to_vec(),
+        more: None,
     }
-}
-
-/// Serves a connection in a task of its own.
-fn begin<S>(stream: S, way: Way, (current, open, permit): (&Current, &Open, OwnedSemaphorePermit))
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    let (state, place) = (Arc::clone(&current.read()), open.place());
-    let stage = place.stage();
-    let task = tokio::spawn(async move {
-        connection::serve(stream, way, &state, &stage).await;
-        drop(permit);
-    });
-    open.enter(place, task.abort_handle());
 }

@@ -11,6 +11,8 @@ use foxy_http1::{Authority, Scheme, Url};
 use foxy_proxy::SiteTable;
 use foxy_proxy::rules::rewrite::Rewriting;
 
+use crate::config::Config;
+
 /// A listener of several sites: their hosts and paths, and their names in that order.
 pub(super) type Shared = (SiteTable, Vec<String>);
 
@@ -30,6 +32,17 @@ pub(super) struct Names {
 }
 
 impl Names {
+    /// The names of these `partitions`, as the configuration says.
+    pub(super) fn of(config: &Config, partitions: Vec<String>) -> Self {
+        Self {
+            partitions,
+            origins: own_names(config),
+            secure: secure(config),
+            shared: shared(config),
+            rewriting: rewriting(config),
+        }
+    }
+
     fn origin(&self, partition: &str) -> Option<&str> {
         let mut origins = self.origins.iter();
         let found = origins.find(|(site, _)| site == partition);
@@ -147,6 +160,34 @@ fn authority(url: &Url<'_>) -> String {
 /// A URL without its fragment, which browsers keep to themselves.
 pub(super) fn without_fragment(url: &str) -> &str {
     url.split('#').next().unwrap_or(url)
+}
+
+fn own_names(config: &Config) -> Vec<(String, String)> {
+    let own = config.sites.iter().filter(|site| !site.preserve_host);
+    own.map(|site| (site.name.clone(), site.origin.authority()))
+        .collect()
+}
+
+fn secure(config: &Config) -> Vec<String> {
+    let secure = config.sites.iter().filter(|site| site.origin.secure);
+    secure.map(|site| site.name.clone()).collect()
+}
+
+fn rewriting(config: &Config) -> Vec<(String, Arc<Rewriting>)> {
+    let sites = config.sites.iter();
+    let own = sites.filter_map(|site| Some((site.name.clone(), site.rewriting.clone()?)));
+    own.collect()
+}
+
+fn shared(config: &Config) -> Vec<Shared> {
+    let listeners = config.shared_listeners().into_iter();
+    let several = listeners.filter(|listener| !listener.is_one());
+    several
+        .filter_map(|listener| {
+            let names = listener.sites.iter().map(|site| site.name.clone());
+            Some((listener.table().ok()?, names.collect()))
+        })
+        .collect()
 }
 
 #[cfg(test)]

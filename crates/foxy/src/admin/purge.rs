@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::State;
 use super::connection::Answer;
 use super::names::without_fragment;
-use super::routes::{json, parameter};
+use super::query::parameter;
 
 /// Purges in a list.
 const LISTED: usize = 100;
@@ -205,7 +205,7 @@ async fn many(purges: &[Purge], state: &State) -> Answer {
     }
     let purge = numbers.pop().unwrap_or(0);
     let also = numbers;
-    json(
+    Answer::json(
         200,
         &Started {
             purge,
@@ -324,7 +324,7 @@ async fn url(url: &str, site: Option<&str>, state: &State) -> Answer {
         removed.variants_counted_by.push(began.number);
         removed.partitions += 1;
     }
-    json(200, &removed)
+    Answer::json(200, &removed)
 }
 
 /// The URL or prefix in keys of a mirror, for a purge of all partitions: a mirror has one for each form
@@ -346,7 +346,7 @@ fn not_begun(error: &PurgeError) -> Answer {
 pub(super) fn list(state: &State) -> Answer {
     let latest = state.proxy.purge_statuses(LISTED);
     let latest: Vec<_> = latest.into_iter().map(operation).collect();
-    json(200, &latest)
+    Answer::json(200, &latest)
 }
 
 /// One purge.
@@ -356,7 +356,7 @@ pub(super) fn status(number: &str, state: &State) -> Answer {
         .ok()
         .and_then(|n| state.proxy.purge_status(n));
     match status {
-        Some(status) => json(200, &operation(status)),
+        Some(status) => Answer::json(200, &operation(status)),
         None => Answer::text(404, "this purge is not known, or not any more"),
     }
 }

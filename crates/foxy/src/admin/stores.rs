@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::State;
 use super::connection::Answer;
-use super::routes::{json, parameter};
+use super::query::parameter;
 use super::stats::health_word;
 use crate::config::one_store;
 use crate::run::{Absent, KeeperError, StoreKeeper};
@@ -105,7 +105,7 @@ pub(super) fn list(state: &State) -> Answer {
         quarantined_segments: s.quarantined,
     };
     let absent = state.stores.absent().into_iter().map(StoreLine::absent);
-    json(
+    Answer::json(
         200,
         &stores.iter().map(line).chain(absent).collect::<Vec<_>>(),
     )
@@ -133,7 +133,7 @@ pub(super) async fn change(what: &str, query: &str, state: &State) -> Answer {
             "it is under way; `foxy store list` shows when it is done",
         ),
         Ok(Err(_)) => Answer::text(500, "the change ended badly; look at the log"),
-        Ok(Ok(Ok(changed))) => json(200, &changed),
+        Ok(Ok(Ok(changed))) => Answer::json(200, &changed),
         Ok(Ok(Err(problem))) => Answer::text(problem.status, &problem.text),
     }
 }

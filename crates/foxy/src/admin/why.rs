@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::State;
 use super::connection::Answer;
 use super::names::without_fragment;
-use super::routes::{json, parameter, parameters};
+use super::query::{parameter, parameters};
 
 /// The answer, as JSON has it.
 #[derive(Debug, Serialize, Deserialize)]
@@ -95,7 +95,7 @@ pub struct Last {
 /// rules `&from=ADDRESS` (default: a client on this machine) and `&user=NAME`.
 pub(super) fn answer(query: &str, state: &State) -> Answer {
     match why(query, state) {
-        Ok(why) => json(200, &why),
+        Ok(why) => Answer::json(200, &why),
         Err((status, text)) => Answer::text(status, &text),
     }
 }
