@@ -105,7 +105,7 @@ impl Engine {
     pub(crate) fn admit(&self, object: &Arc<Object>, ram: bool, paid: bool) -> Admission {
         let hash = object.hash();
         let bytes = object.record_bytes();
-        let mut shard = self.shards.of(hash).write();
+        let mut shard = self.tables.shard(hash).write();
         // A stored object was fetched after the purge, or the purge has removed it. Fragments go with their head.
         let covered = !object.is_fragment() && !self.purges.may_store(object);
         if rule!(
@@ -244,12 +244,12 @@ impl Engine {
 
     /// Returns whether a lookup would give this very object, as far as memory tells.
     fn is_current(&self, object: &Object) -> bool {
-        let shard = self.shards.of(object.hash()).read();
+        let shard = self.tables.shard(object.hash()).read();
         match shard.in_memory(object.hash()) {
             Some(present) => present.meta() == object.meta(),
             // The index may lead to a newer version, unless it names the place that this one was
             // read from.
-            None => (self.index.lookup(object.hash()).into_iter())
+            None => (self.tables.index().lookup(object.hash()).into_iter())
                 .filter_map(|entry| {
                     let spot = Spot::of(&entry);
                     self.stores().at(spot.address)?.space.place(spot)

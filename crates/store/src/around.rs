@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use bytes::Bytes;
-use foxy_base::{KeyHash, rule};
+use foxy_base::rule;
 use foxy_format::{RecordKind, UNIT, may_be_record, parse_record};
 use foxy_policy::{Device, ReadAround};
 use parking_lot::{Mutex, MutexGuard};
@@ -16,7 +16,6 @@ use parking_lot::{Mutex, MutexGuard};
 use crate::object::good_size;
 use crate::purge::Verdict;
 use crate::shared::StoreShared;
-use crate::spot::Spot;
 use crate::stats::add;
 use crate::{Engine, Object, ReadMiss, ReadPlan, StoreId};
 
@@ -186,7 +185,7 @@ impl Engine {
                 head.purge_sequence >= floor,
                 true
             );
-        if !useful || !self.leads_to(head.hash, spot) {
+        if !useful || !self.tables.leads_to(head.hash, spot) {
             return length;
         }
         let owned = Bytes::copy_from_slice(&record[..layout.body.end]);
@@ -200,12 +199,12 @@ impl Engine {
         ) {
             return length;
         }
-        let mut shard = self.shards.of(object.hash()).write();
+        let mut shard = self.tables.shard(object.hash()).write();
         let known = shard.in_memory(object.hash()).is_some();
         let same_life = store.space.place(spot) == Some(place);
         let present = rule!(
             "read around: the index still leads to what is brought along",
-            same_life && self.leads_to(object.hash(), spot),
+            same_life && self.tables.leads_to(object.hash(), spot),
             true
         );
         if !known && present {
@@ -214,11 +213,6 @@ impl Engine {
             add(&self.counters.ram_evictions, evicted);
         }
         length
-    }
-
-    fn leads_to(&self, hash: KeyHash, spot: Spot) -> bool {
-        let found = self.index.lookup(hash);
-        found.iter().any(|entry| Spot::of(&entry) == spot)
     }
 
     /// An object that was brought along is asked for: for the rule, and as a use of its record.
@@ -231,8 +225,8 @@ impl Engine {
         };
         add(&self.counters.prefetch_hits, 1);
         store.around.rule().hit();
-        if let Some(entry) = self.index.lookup(object.hash()).first() {
-            self.index.touch(object.hash(), entry.address);
+        if let Some(entry) = self.tables.index().lookup(object.hash()).first() {
+            self.tables.index().touch(object.hash(), entry.address);
         }
     }
 }

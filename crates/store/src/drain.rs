@@ -70,7 +70,7 @@ impl Engine {
             return None;
         }
         // Objects that were on their way when the drain began arrive before the store is searched.
-        self.shards.barrier();
+        self.tables.shards().barrier();
         let waits = |s: &&Arc<StoreShared>| s.load.has_pending();
         if stores.iter().filter(draining).any(|s| waits(&s)) {
             return None;
@@ -88,12 +88,8 @@ impl Engine {
     /// Sends a record of `from` to another store.
     fn move_out(&self, from: &StoreShared, object: &Arc<Object>, spot: Spot) -> Moved {
         let hash = object.hash();
-        let mut shard = self.shards.of(hash).write();
-        let entry = self
-            .index
-            .lookup(hash)
-            .into_iter()
-            .find(|e| Spot::of(e) == spot);
+        let mut shard = self.tables.shard(hash).write();
+        let entry = self.tables.entry_at(hash, spot);
         let void = object.meta().purge_sequence < from.marks.purge_floor();
         let purged = matches!(self.purges.verdict(object), Verdict::Gone(_));
         let covered = rule!("drain: what is purged does not move", void || purged, false);
@@ -127,7 +123,7 @@ impl Engine {
                 ()
             );
         }
-        self.index.remove_if(hash, spot.address);
+        self.tables.index().remove_if(hash, spot.address);
         let ticket = self.numbers.next();
         let pending = Pending {
             object: Arc::clone(object),

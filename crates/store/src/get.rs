@@ -65,12 +65,12 @@ impl Engine {
     pub fn has_all_fragments(&self, head: &Object) -> bool {
         (0..head.fragment_count()).all(|n| {
             let hash = fragment_hash(head.hash(), head.meta().version, n);
-            self.is_known(hash)
+            self.tables.is_known(hash)
         })
     }
 
     fn lookup_memory(&self, hash: KeyHash) -> Option<Arc<Object>> {
-        let shard = self.shards.of(hash).read();
+        let shard = self.tables.shard(hash).read();
         if let Some(object) = shard.ram.get_shared(&hash) {
             shard.ram_hits.fetch_add(1, Ordering::Relaxed);
             if object.brought.is_set() {
@@ -84,7 +84,7 @@ impl Engine {
     }
 
     fn lookup_disk(&self, hash: KeyHash, patient: bool) -> Lookup {
-        let found = self.index.lookup(hash).first();
+        let found = self.tables.index().lookup(hash).first();
         let plan = found.and_then(|entry| {
             let stores = self.stores();
             let store = stores.at(entry.address)?;
@@ -260,9 +260,8 @@ impl Engine {
 
     /// Drops the entry that a read followed; false if it is not there any more.
     fn drop_entry(&self, plan: &ReadPlan, store: &StoreShared) -> bool {
-        let _shard = self.shards.of(plan.hash).write();
-        let found = self.index.lookup(plan.hash);
-        if found.iter().all(|entry| Spot::of(&entry) != plan.spot) {
+        let _shard = self.tables.shard(plan.hash).write();
+        if !self.tables.leads_to(plan.hash, plan.spot) {
             return false;
         }
         // The record might be readable again after a restart, when the key has a newer version.
@@ -273,7 +272,10 @@ impl Engine {
             store.remove_all(&[key, place.unwrap_or(key)]),
             store.remove_all(&[place.unwrap_or(key)])
         );
-        self.index.remove_if(plan.hash, plan.spot.address).is_some()
+        self.tables
+            .index()
+            .remove_if(plan.hash, plan.spot.address)
+            .is_some()
     }
 
     /// Refuses an object whose store missed purges: its journal was damaged, or it was away.
@@ -294,7 +296,7 @@ impl Engine {
         wanted: &impl Fn(&Object) -> bool,
         keep: &impl Fn(&Object) -> bool,
     ) -> Result<Arc<Object>, ReadMiss> {
-        let mut shard = self.shards.of(plan.hash).write();
+        let mut shard = self.tables.shard(plan.hash).write();
         if let Some(newer) = rule!(
             "read: what was stored meanwhile is given instead",
             shard.in_memory(plan.hash),
@@ -306,13 +308,12 @@ impl Engine {
                 Err(ReadMiss::Superseded)
             };
         }
-        let mut present = self.index.lookup(plan.hash).into_iter();
         if rule!(
             "read: the entry that was followed is still there when the read is done",
-            !present.any(|entry| Spot::of(&entry) == plan.spot),
+            !self.tables.leads_to(plan.hash, plan.spot),
             false
         ) {
-            let moved = !self.index.lookup(plan.hash).is_empty();
+            let moved = !self.tables.index().lookup(plan.hash).is_empty();
             return Err(if moved {
                 ReadMiss::Moved
             } else {
@@ -322,7 +323,7 @@ impl Engine {
         if !wanted(&object) {
             return Err(ReadMiss::Twin);
         }
-        self.index.touch(plan.hash, plan.spot.address);
+        self.tables.index().touch(plan.hash, plan.spot.address);
         let object = Arc::new(object);
         let short =
             object.kind != RecordKind::Fragment || object.total_length() <= self.large_in_ram();

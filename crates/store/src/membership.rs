@@ -204,7 +204,7 @@ impl Engine {
             // Whoever still works with the former list has noted what it removes.
             rule!(
                 "return: whoever works with the former list of stores is waited for",
-                self.shards.barrier(),
+                self.tables.shards().barrier(),
                 ()
             );
             let missed = self.fleet.away().take(store.space.uuid());
@@ -246,7 +246,7 @@ impl Engine {
     /// and index entries. Takes the lock of each part of the tables in turn, as a barrier
     /// does: behind the first loop nobody works with the former list.
     pub(crate) fn forget_contents(&self, store: &StoreShared) {
-        for shard in self.shards.iter() {
+        for shard in self.tables.shards().iter() {
             let mut shard = shard.write();
             let mut freed = 0;
             shard.pending.retain(|_, pending| {
@@ -259,6 +259,6 @@ impl Engine {
             self.budget.release(None, freed);
         }
         store.space.end_lives();
-        self.index.sweep(store.space.sectors()).run();
+        self.tables.index().sweep(store.space.sectors()).run();
     }
 }

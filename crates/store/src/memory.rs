@@ -149,7 +149,7 @@ impl Engine {
     /// be written is written.
     pub fn set_memory(&self, bytes: u64) {
         self.budget.set(bytes);
-        self.index.set_limit(bytes / 2);
+        self.tables.index().set_limit(bytes / 2);
         self.rebalance();
     }
 
@@ -177,7 +177,7 @@ impl Engine {
             budget,
             ram: 0,
             pending: self.budget.pending_max(),
-            index: self.index.memory_bytes(),
+            index: self.tables.index().memory_bytes(),
             writers: writers.sum::<u64>() + self.fleet.away().memory_bytes(),
             reads: (budget / 64).min(READS_MAX),
             slack: budget / SLACK_PART + self.gate.memory_bytes(budget),
@@ -204,7 +204,7 @@ impl Engine {
             return;
         }
         self.budget.ram.store(want, Ordering::Relaxed);
-        let gone = self.shards.set_capacity(want);
+        let gone = self.tables.shards().set_capacity(want);
         add(&self.counters.ram_evictions, gone);
     }
 }

@@ -46,10 +46,10 @@ impl Engine {
     pub fn peek(&self, hash: KeyHash, key: &[u8]) -> Option<Peek> {
         debug_assert!(self.keys.is_hash_of(hash, key), "hashed with another seed");
         let in_memory = {
-            let shard = self.shards.of(hash).read();
+            let shard = self.tables.shard(hash).read();
             shard.in_memory(hash).cloned()
         };
-        let found = self.index.lookup(hash).first();
+        let found = self.tables.index().lookup(hash).first();
         let place = found.and_then(|entry| self.disk_place(&entry));
         if let Some(object) = in_memory {
             let same = object.key() == key && self.may_be_given(&object);
@@ -84,7 +84,7 @@ impl Engine {
     /// then another object of the key takes its place without a trace on any disk.
     #[must_use]
     pub fn in_memory(&self, hash: KeyHash, key: &[u8]) -> Option<(Arc<Object>, bool)> {
-        let shard = self.shards.of(hash).read();
+        let shard = self.tables.shard(hash).read();
         let object = shard.in_memory(hash)?.clone();
         let pending = shard.pending.get(&hash);
         let waits = pending.is_some_and(|p| p.stage == Stage::Waiting);
@@ -96,7 +96,7 @@ impl Engine {
     /// Returns whether a key is probably stored (memory only, counts no use).
     #[must_use]
     pub fn is_stored(&self, hash: KeyHash) -> bool {
-        self.is_known(hash)
+        self.tables.is_known(hash)
     }
 
     fn may_be_given(&self, object: &Object) -> bool {

@@ -58,8 +58,7 @@ impl Engine {
 
     /// Checks a record by itself; true if it was dropped.
     fn recheck(&self, store: &StoreShared, hash: KeyHash, spot: Spot) -> bool {
-        let found = self.index.lookup(hash).into_iter();
-        let entry = found.into_iter().find(|entry| Spot::of(entry) == spot);
+        let entry = self.tables.entry_at(hash, spot);
         let Some(plan) = entry.and_then(|entry| store.plan(hash, &entry)) else {
             return false;
         };

@@ -6,7 +6,6 @@
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use foxy_base::KeyHash;
 use foxy_format::fragment_hash;
 
 use crate::large::{exact, head_of};
@@ -39,21 +38,13 @@ impl Engine {
     #[must_use]
     pub fn has_fragment(&self, head: &Object, n: u32) -> bool {
         let hash = fragment_hash(head.hash(), head.meta().version, n);
-        self.is_known(hash)
-    }
-
-    pub(crate) fn is_known(&self, hash: KeyHash) -> bool {
-        self.shards.of(hash).read().in_memory(hash).is_some() || !self.index.lookup(hash).is_empty()
+        self.tables.is_known(hash)
     }
 
     /// Returns whether `head` is still the version that its key holds, as far as memory tells.
     #[must_use]
     pub fn is_current_version(&self, head: &Object) -> bool {
-        let shard = self.shards.of(head.hash()).read();
-        match shard.in_memory(head.hash()) {
-            Some(present) => present.meta().version == head.meta().version,
-            None => !self.index.lookup(head.hash()).is_empty(),
-        }
+        self.tables.is_current_version(head)
     }
 
     /// Begins to put bytes of a large object whose head is stored, from byte `start` on. When the

@@ -18,12 +18,12 @@ impl Engine {
     /// for a response that replaces, before and regardless of storing that. True if there was one.
     /// Never blocks on a disk.
     pub fn supersede(&self, hash: KeyHash, _key: &[u8]) -> bool {
-        self.supersede_locked(&mut self.shards.of(hash).write(), hash)
+        self.supersede_locked(&mut self.tables.shard(hash).write(), hash)
     }
 
     /// As [`Engine::supersede`], for callers that hold the shard's lock.
     pub(crate) fn supersede_locked(&self, shard: &mut Shard, hash: KeyHash) -> bool {
-        let found = self.index.lookup(hash);
+        let found = self.tables.index().lookup(hash);
         for store in self.stores().iter() {
             self.log_removal(store, shard, hash, &found, false);
         }
@@ -103,7 +103,7 @@ impl Engine {
             existed = true;
             self.release_pending(pending.store, pending.object.memory_bytes());
         }
-        for entry in self.index.remove(hash) {
+        for entry in self.tables.index().remove(hash) {
             existed = true;
             // A twin may have come meanwhile, under another shard's lock.
             if found.iter().all(|f| Spot::of(&f) != Spot::of(&entry)) {
@@ -130,8 +130,8 @@ impl Engine {
     /// stays removed across power cuts once the ticket is done. Variants cannot be reached any
     /// more, since their keys contain the primary's nonce.
     pub fn purge(&self, hash: KeyHash, _key: &[u8]) -> SyncTicket {
-        let mut shard = self.shards.of(hash).write();
-        let found = self.index.lookup(hash);
+        let mut shard = self.tables.shard(hash).write();
+        let found = self.tables.index().lookup(hash);
         for store in self.stores().iter() {
             self.log_removal(store, &shard, hash, &found, true);
         }

@@ -4,6 +4,7 @@ mod figures;
 mod keys;
 mod numbers;
 mod shards;
+mod tables;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,6 +17,7 @@ use foxy_policy::CachePolicy;
 pub(crate) use self::keys::Keys;
 use self::numbers::Numbers;
 pub(crate) use self::shards::Shards;
+pub(crate) use self::tables::Tables;
 use crate::fleet::Fleet;
 use crate::gate::Gate;
 use crate::hold::Holds;
@@ -41,8 +43,7 @@ pub const INDEX_PAGES: foxy_index::Pages = foxy_index::Pages {
 pub struct Engine {
     pub(crate) config: EngineConfig,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) index: Index,
-    pub(crate) shards: Shards,
+    pub(crate) tables: Tables,
     pub(crate) keys: Keys,
     pub(crate) fleet: Fleet,
     pub(crate) numbers: Numbers,
@@ -65,11 +66,12 @@ impl Engine {
             .min(roomy.next_power_of_two())
             .next_power_of_two();
         let budget = MemoryBudget::new(&config);
+        let shards = Shards::new(config.shards, budget.ram());
+        let index = Index::with_pages(config.memory_bytes / 2, Some(INDEX_PAGES))
+            .with_secret(config.index_secret);
         let engine = Self {
-            shards: Shards::new(config.shards, budget.ram()),
             keys: Keys::new(KeySeed(config.key_seed)),
-            index: Index::with_pages(config.memory_bytes / 2, Some(INDEX_PAGES))
-                .with_secret(config.index_secret),
+            tables: Tables::new(shards, index),
             fleet: Fleet::default(),
             numbers: Numbers::new(config.seed),
             budget,
@@ -109,7 +111,7 @@ impl Engine {
 
     /// Empties the RAM tier.
     pub(crate) fn clear_memory(&self) {
-        add(&self.counters.ram_evictions, self.shards.clear());
+        add(&self.counters.ram_evictions, self.tables.shards().clear());
     }
 
     /// All stores, in order of opening.
@@ -211,15 +213,15 @@ impl Engine {
             ram_bytes: 0,
             ram_capacity: self.budget.ram(),
             pending_bytes: self.budget.pending(),
-            disk_objects: self.index.len(),
-            index_bytes: self.index.memory_bytes(),
+            disk_objects: self.tables.index().len(),
+            index_bytes: self.tables.index().memory_bytes(),
             memory: self.shares(),
             stores: stores
                 .iter()
                 .map(|s| figures::of_store(s, &*self.clock))
                 .collect(),
         };
-        for shard in self.shards.iter() {
+        for shard in self.tables.shards().iter() {
             let shard = shard.read();
             stats.ram_hits += shard.ram_hits.load(Ordering::Relaxed);
             stats.pending_hits += shard.pending_hits.load(Ordering::Relaxed);

@@ -1,14 +1,16 @@
 //! The parts of the tables of keys, each with its lock.
 
+use std::sync::Arc;
+
 use foxy_base::KeyHash;
 use foxy_policy::CachePolicy;
 use parking_lot::RwLock;
 
 use crate::shard::Shard;
 
-/// All shards of an engine. Their number is a power of two.
-#[derive(Debug)]
-pub(crate) struct Shards(Box<[RwLock<Shard>]>);
+/// All shards of an engine. Their number is a power of two. A clone leads to these very shards.
+#[derive(Clone, Debug)]
+pub(crate) struct Shards(Arc<[RwLock<Shard>]>);
 
 impl Shards {
     /// `count` shards with a RAM tier of `bytes` bytes in all.
@@ -33,7 +35,7 @@ impl Shards {
 
     /// When it returns, everybody who held the lock of a shard has let it go.
     pub(crate) fn barrier(&self) {
-        for shard in &self.0 {
+        for shard in &*self.0 {
             drop(shard.write());
         }
     }

@@ -200,7 +200,7 @@ impl Engine {
     /// Takes away an object that purge `number` covers, unless another took its place.
     #[cold]
     fn take_away_purged(&self, object: &Object, number: u64) {
-        let mut shard = self.shards.of(object.hash()).write();
+        let mut shard = self.tables.shard(object.hash()).write();
         let other = shard
             .in_memory(object.hash())
             .is_some_and(|present| present.meta().version != object.meta().version);

@@ -128,7 +128,9 @@ impl Loader {
                     .push(at.offset_units());
             }
             Removed::Key(hash, before) => {
-                let place = keys[engine.index.lane(hash)].entry(hash).or_default();
+                let place = keys[engine.tables.index().lane(hash)]
+                    .entry(hash)
+                    .or_default();
                 *place = before.max(*place);
             }
         })
@@ -241,7 +243,7 @@ impl Loader {
     fn room(&mut self, engine: &Engine, count: u64) -> u64 {
         let part = u128::from(self.stored + 1) * u128::from(self.left);
         let expected = u64::try_from(part / u128::from(self.seen + 1)).unwrap_or(u64::MAX);
-        let ahead = engine.index.len() / ROOM_AHEAD + count;
+        let ahead = engine.tables.index().len() / ROOM_AHEAD + count;
         self.left = self.left.saturating_sub(count);
         self.seen += count;
         ahead.min(expected)

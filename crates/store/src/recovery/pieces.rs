@@ -103,7 +103,7 @@ impl Raw {
         for entry in entries {
             match entry.kind {
                 EntryKind::Void => told.removes.push(LogPosition(entry.hash.low())),
-                _ => told.entries[engine.index.lane(entry.hash)].push(entry),
+                _ => told.entries[engine.tables.index().lane(entry.hash)].push(entry),
             }
         }
         told

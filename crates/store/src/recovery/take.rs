@@ -74,13 +74,13 @@ impl Taker<'_> {
     /// Takes in what is of `lane`: segments in the order given, later entries first. No more once
     /// there are too many removals to remember.
     pub(super) fn take(self, lane: usize, keys: &mut Keys, segments: &[Told]) -> Taken {
-        self.engine.index.reserve(lane, self.room);
+        self.engine.tables.index().reserve(lane, self.room);
         let due = segments.iter().flat_map(|told| {
             let entries = told.entries[lane].iter().rev();
             entries.map(move |entry| (told, entry))
         });
         // Whatever comes from here on has been asked for in the index.
-        let mut due = due.inspect(|(_, entry)| self.engine.index.warm(entry.hash));
+        let mut due = due.inspect(|(_, entry)| self.engine.tables.index().warm(entry.hash));
         let mut taken = Taken::default();
         let mut batch: Vec<Due<'_>> = due.by_ref().take(LOAD_AHEAD).collect();
         let mut next = Vec::with_capacity(LOAD_AHEAD);
@@ -200,7 +200,7 @@ impl Taker<'_> {
         let Some(new) = spot.entry(u64::from(entry.len_units) * UNIT) else {
             return Fate::Skipped;
         };
-        match self.engine.index.insert_if_absent(entry.hash, new) {
+        match self.engine.tables.index().insert_if_absent(entry.hash, new) {
             Insert::Stored | Insert::Replaced(_) => Fate::Loaded,
             // The place is taken by a newer record of the key, or by a twin, or there is no room.
             // In case the twin goes: an older record of this key must not take its place. And this

@@ -125,13 +125,13 @@ fn used_records_survive_reuse_and_unused_ones_do_not() {
         );
         // Only disk hits and presence in the RAM tier count as use.
         rig.engine
-            .shards
-            .of(hash("hot"))
+            .tables
+            .shard(hash("hot"))
             .write()
             .ram_remove_for_test(hash("hot"));
         rig.engine
-            .shards
-            .of(hash("cold"))
+            .tables
+            .shard(hash("cold"))
             .write()
             .ram_remove_for_test(hash("cold"));
     }

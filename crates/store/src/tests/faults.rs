@@ -13,8 +13,8 @@ fn rule(on: OpClass, fault: Fault) -> FaultPlan {
 
 fn forget_ram(rig: &Rig, key: &str) {
     rig.engine
-        .shards
-        .of(hash(key))
+        .tables
+        .shard(hash(key))
         .write()
         .ram_remove_for_test(hash(key));
 }

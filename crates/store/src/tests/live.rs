@@ -256,7 +256,7 @@ fn what_is_removed_by_someone_who_knows_the_stores_of_before_a_return_stays_remo
     thread::scope(|scope| {
         // As `Engine::supersede` does it: under the lock of its part of the tables it tells the
         // stores that are in the list ...
-        let part = engine.shards.of(hash).write();
+        let part = engine.tables.shard(hash).write();
         let back = scope.spawn(|| live.add(1));
         while engine.stores().len() < 2 {
             thread::yield_now();
@@ -326,7 +326,7 @@ fn what_a_store_missed_purges_of_does_not_move_to_another() {
     let found = |live: &Live, key: u64| {
         let name = Live::name(key);
         let hash = hash(&name);
-        let entries = live.engine.index.lookup(hash);
+        let entries = live.engine.tables.index().lookup(hash);
         entries
             .iter()
             .next()

@@ -46,7 +46,7 @@ mod ratio;
 mod reads;
 mod removal_ends;
 mod removal_log;
-mod rig;
+pub(crate) mod rig;
 mod routing;
 mod rules;
 mod scan;

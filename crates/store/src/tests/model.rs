@@ -96,8 +96,8 @@ impl Model {
             76..78 => self
                 .rig
                 .engine
-                .shards
-                .of(hash(&name))
+                .tables
+                .shard(hash(&name))
                 .write()
                 .ram_remove_for_test(hash(&name)),
             78..99 => self.turn(),

@@ -39,7 +39,7 @@ fn comes_along(rig: &Rig, plan: &ReadPlan, meanwhile: impl FnOnce(&Rig)) -> bool
     let buf = rig.read(plan).unwrap();
     meanwhile(rig);
     let _ = rig.engine.finish_read(plan, b"x first", buf);
-    let shard = rig.engine.shards.of(hash("x second")).read();
+    let shard = rig.engine.tables.shard(hash("x second")).read();
     shard.in_memory(hash("x second")).is_some()
 }
 

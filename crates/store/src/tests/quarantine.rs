@@ -107,7 +107,11 @@ fn what_lay_in_a_segment_that_reuse_passes_over_is_forgotten_when_its_turn_is_ov
     let store = several.engine.store(StoreId(0)).unwrap();
     let entries = |several: &Several| {
         let leads = |key: &u64| {
-            let found = several.engine.index.lookup(hash(&Several::name(*key)));
+            let found = several
+                .engine
+                .tables
+                .index()
+                .lookup(hash(&Several::name(*key)));
             let places = found
                 .iter()
                 .filter_map(|e| store.space.locate(Spot::of(&e)));

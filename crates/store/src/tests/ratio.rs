@@ -103,8 +103,8 @@ fn stays_within_four_points_of_exact_lru() {
     );
     assert!(
         rig.engine
-            .shards
-            .of(super::rig::hash("0"))
+            .tables
+            .shard(super::rig::hash("0"))
             .read()
             .ram
             .used()

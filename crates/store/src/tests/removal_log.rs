@@ -43,8 +43,8 @@ fn a_kill_right_after_a_removal_does_not_undo_it() {
     for (name, remove) in removals {
         let rig = with_old(1);
         rig.engine
-            .shards
-            .of(hash("k"))
+            .tables
+            .shard(hash("k"))
             .write()
             .ram_remove_for_test(hash("k"));
         remove(&rig);
@@ -85,11 +85,11 @@ fn a_removal_while_older_segments_are_being_loaded_is_not_undone_by_a_kill() {
 fn a_purge_covers_what_the_index_does_not_know() {
     let mut rig = with_old(17);
     rig.engine
-        .shards
-        .of(hash("k"))
+        .tables
+        .shard(hash("k"))
         .write()
         .ram_remove_for_test(hash("k"));
-    rig.engine.index.remove(hash("k"));
+    rig.engine.tables.index().remove(hash("k"));
     assert_eq!(rig.kill().text("k").as_deref(), Some("old"), "it is there");
     drop(rig.engine.purge(hash("k"), b"k"));
     assert_eq!(rig.kill().text("k"), None);
@@ -178,8 +178,8 @@ impl Disk for Watched {
         let mut seen = self.seen.lock();
         if let Some(engine) = &seen.0 {
             // The index is what others see without the lock of the key's shard.
-            let shows = !engine.index.lookup(hash("k")).is_empty();
-            let locked = engine.shards.of(hash("k")).try_read().is_none();
+            let shows = !engine.tables.index().lookup(hash("k")).is_empty();
+            let locked = engine.tables.shard(hash("k")).try_read().is_none();
             seen.1.push(shows && locked);
         }
         drop(seen);
@@ -351,7 +351,7 @@ pub(super) fn forge(rig: &Rig, uuid: StoreUuid, entries: &[(u64, u32, Removed)])
 fn former_rounds_other_stores_and_former_lives_do_nothing() {
     let rig = with_old(13);
     let store = rig.engine.store(StoreId(0)).unwrap();
-    let entry = rig.engine.index.lookup(hash("k")).first().unwrap();
+    let entry = rig.engine.tables.index().lookup(hash("k")).first().unwrap();
     let place = store.space.position(spot::Spot::of(&entry)).unwrap();
     let places = geometry(&rig).removal_places();
     let life = |n| foxy_format::LogPosition::new(place.sequence() + n, place.offset_units());

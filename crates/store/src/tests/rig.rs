@@ -211,7 +211,7 @@ pub(super) fn hash(key: &str) -> KeyHash {
     key_hash(key.as_bytes())
 }
 
-pub(super) fn object(key: &str, body: &[u8]) -> NewObject {
+pub(crate) fn object(key: &str, body: &[u8]) -> NewObject {
     NewObject {
         key: Bytes::copy_from_slice(key.as_bytes()),
         hash: hash(key),

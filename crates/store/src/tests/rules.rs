@@ -20,8 +20,8 @@ pub(super) fn put_dropped(rig: &Rig, key: &str) {
 
 pub(super) fn forget_ram(rig: &Rig, key: &str) {
     rig.engine
-        .shards
-        .of(hash(key))
+        .tables
+        .shard(hash(key))
         .write()
         .ram_remove_for_test(hash(key));
 }

@@ -34,7 +34,7 @@ fn key(n: usize) -> String {
 }
 
 fn entry(rig: &Rig, n: usize) -> Option<Entry> {
-    rig.engine.index.lookup(hash(&key(n))).first()
+    rig.engine.tables.index().lookup(hash(&key(n))).first()
 }
 
 #[test]

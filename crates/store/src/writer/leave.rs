@@ -68,7 +68,7 @@ impl Writer {
         let _one_at_a_time = engine.fleet.lock_membership();
         store.role.set_duty(Duty::Leaving);
         // Nobody is about to send something there.
-        engine.shards.barrier();
+        engine.tables.shards().barrier();
         let known = rule!(
             "leave: a store that is not loaded yet comes back empty",
             self.opening.is_done(),
@@ -91,7 +91,7 @@ impl Writer {
                 .begin(store.space.uuid(), engine.budget.away_keys_max()),
             ()
         );
-        engine.shards.barrier();
+        engine.tables.shards().barrier();
         let noted = rule!(
             "leave: a store whose removal log was full comes back empty",
             store.counters.read().removal_log_full == full,
@@ -144,13 +144,13 @@ impl Writer {
         let _one_at_a_time = engine.fleet.lock_membership();
         let duty = self.store.role.duty();
         self.store.role.set_duty(Duty::Leaving);
-        engine.shards.barrier();
+        engine.tables.shards().barrier();
         let drained = self.drain(at_most);
         engine
             .fleet
             .away()
             .begin(self.store.space.uuid(), engine.budget.away_keys_max());
-        engine.shards.barrier();
+        engine.tables.shards().barrier();
         // Records that were removed before that, and after the drain, must be void in the log as well:
         // a process that loads it knows of nothing else.
         let geometry = match drained && self.drain_for(at_most, true) {

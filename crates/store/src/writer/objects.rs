@@ -46,7 +46,7 @@ impl Objects {
 
     /// Returns the object that waits with this item; `None` if it was superseded.
     pub(super) fn waiting(&self, item: &Item) -> Option<Arc<Object>> {
-        let shard = self.engine.shards.of(item.hash).read();
+        let shard = self.engine.tables.shard(item.hash).read();
         let pending = shard.pending.get(&item.hash);
         let pending = pending.filter(|p| p.ticket == item.ticket)?;
         Some(pending.object.clone())
@@ -54,14 +54,14 @@ impl Objects {
 
     /// Returns whether this very object waits, in memory or in a cluster under way.
     pub(super) fn waits(&self, hash: KeyHash, ticket: u64) -> bool {
-        let shard = self.engine.shards.of(hash).read();
+        let shard = self.engine.tables.shard(hash).read();
         shard.pending.get(&hash).is_some_and(|p| p.ticket == ticket)
     }
 
     /// From here on a crash may leave the object's record at `place`. False if it was superseded
     /// or purged since it was chosen.
     pub(super) fn begin_record(&self, item: &Item, place: LogPosition) -> bool {
-        let mut shard = self.engine.shards.of(item.hash).write();
+        let mut shard = self.engine.tables.shard(item.hash).write();
         let pending = shard.pending.get_mut(&item.hash);
         let pending = pending.filter(|p| {
             rule!(
@@ -102,7 +102,8 @@ impl Objects {
         replaces: impl Fn(u64) -> Option<(KeyHash, Address)>,
     ) {
         for some in records.chunks(COMMIT_AHEAD) {
-            some.iter().for_each(|w| self.engine.index.warm(w.hash));
+            some.iter()
+                .for_each(|w| self.engine.tables.index().warm(w.hash));
             some.iter()
                 .for_each(|w| self.commit(w, || replaces(w.ticket)));
         }
@@ -110,7 +111,7 @@ impl Objects {
 
     /// From here on the index leads to the record, if its object is still the one.
     fn commit(&self, written: &Written, replaces: impl Fn() -> Option<(KeyHash, Address)>) {
-        let mut shard = self.engine.shards.of(written.hash).write();
+        let mut shard = self.engine.tables.shard(written.hash).write();
         let pending = shard.pending.get(&written.hash);
         if rule!(
             "commit: a record that was superseded while it was written is not committed",
@@ -121,8 +122,8 @@ impl Objects {
         }
         let entry = written.entry;
         // A reinserted record replaces its own earlier entry.
-        let replaced =
-            replaces().is_some_and(|(hash, old)| self.engine.index.replace_if(hash, old, entry));
+        let replaced = replaces()
+            .is_some_and(|(hash, old)| self.engine.tables.index().replace_if(hash, old, entry));
         if !replaced {
             self.insert_entry(written.hash, entry);
         }
@@ -134,14 +135,14 @@ impl Objects {
 
     fn insert_entry(&self, hash: KeyHash, entry: IndexEntry) {
         // A twin loses its entry: its record must not come back when it is out of date.
-        for twin in self.engine.index.lookup(hash) {
+        for twin in self.engine.tables.index().lookup(hash) {
             rule!(
                 "commit: a twin that loses its entry becomes void",
                 self.engine.void(twin),
                 ()
             );
         }
-        match self.engine.index.insert(hash, entry) {
+        match self.engine.tables.index().insert(hash, entry) {
             Insert::Replaced(_) => add(&self.store.counters.index_displaced, 1),
             Insert::Dropped => {
                 rule!(
@@ -157,7 +158,7 @@ impl Objects {
 
     /// Gives up an object on its way to disk.
     pub(super) fn forget(&self, hash: KeyHash, ticket: u64) {
-        let mut shard = self.engine.shards.of(hash).write();
+        let mut shard = self.engine.tables.shard(hash).write();
         if shard.pending.get(&hash).is_some_and(|p| p.ticket == ticket)
             && let Some(pending) = shard.pending.remove(&hash)
         {
@@ -172,27 +173,37 @@ impl Objects {
 impl Objects {
     /// How often a record was used since it was written, if it is still the one.
     pub(super) fn uses(&self, spot: Spot, hash: KeyHash) -> Option<u8> {
-        let found = self
-            .engine
-            .index
-            .lookup(hash)
-            .into_iter()
-            .find(|e| Spot::of(e) == spot)?;
+        let found = self.engine.tables.entry_at(hash, spot)?;
         // An object in RAM this long after it was written is in use, though not read from disk.
-        let in_ram = self.engine.shards.of(hash).read().ram.peek(&hash).is_some();
+        let in_ram = self
+            .engine
+            .tables
+            .shard(hash)
+            .read()
+            .ram
+            .peek(&hash)
+            .is_some();
         Some(found.freq.max(u8::from(in_ram)))
     }
 
     /// The object that the RAM tier has under this hash. Counts no use.
     pub(super) fn in_ram(&self, hash: KeyHash) -> Option<Arc<Object>> {
-        self.engine.shards.of(hash).read().ram.peek(&hash).cloned()
+        self.engine
+            .tables
+            .shard(hash)
+            .read()
+            .ram
+            .peek(&hash)
+            .cloned()
     }
 
     /// The fragments of versions that are read.
     pub(super) fn held_fragments(&self) -> HashSet<KeyHash> {
         // No more than one object of the greatest length.
         let room = self.engine.object_bytes_max();
-        self.engine.holds.fragments(&self.engine.shards, room)
+        self.engine
+            .holds
+            .fragments(&self.engine.tables.shards(), room)
     }
 
     /// Returns whether reinsertion leaves room for new objects.
@@ -216,13 +227,8 @@ impl Objects {
             return None;
         }
         let ticket = self.engine.numbers.next();
-        let mut shard = self.engine.shards.of(entry.hash).write();
-        let present = self
-            .engine
-            .index
-            .lookup(entry.hash)
-            .into_iter()
-            .any(|e| Spot::of(&e) == spot);
+        let mut shard = self.engine.tables.shard(entry.hash).write();
+        let present = self.engine.tables.leads_to(entry.hash, spot);
         // Superseded meanwhile, or being replaced: then it must not be written after that.
         if rule!(
             "reinsert: what was superseded meanwhile is not written again",
@@ -265,19 +271,22 @@ impl Objects {
         // A fragment without its head cannot be asked for.
         object.kind != RecordKind::Fragment || {
             let head = self.engine.key_hash(object.key());
-            !self.engine.index.lookup(head).is_empty()
-                || self.engine.shards.of(head).read().in_memory(head).is_some()
+            self.engine.tables.is_known(head)
         }
     }
 
     /// Drops the index entry of a record. True if there was one.
     pub(super) fn drop_entry(&self, hash: KeyHash, spot: Spot) -> bool {
-        let _shard = self.engine.shards.of(hash).write();
-        self.engine.index.remove_if(hash, spot.address).is_some()
+        let _shard = self.engine.tables.shard(hash).write();
+        self.engine
+            .tables
+            .index()
+            .remove_if(hash, spot.address)
+            .is_some()
     }
 
     /// Drops all index entries of these sectors. Returns how many there were.
     pub(super) fn sweep(&self, sectors: Range<u64>) -> u64 {
-        self.engine.index.sweep(sectors).run()
+        self.engine.tables.index().sweep(sectors).run()
     }
 }

@@ -221,7 +221,7 @@ impl Walk {
     fn memory(&mut self, each: &mut impl FnMut(Walked)) -> bool {
         // Copied out, so that the lock is not held while the caller works.
         let objects: Vec<_> = {
-            let Some(shard) = self.engine.shards.get(self.shard) else {
+            let Some(shard) = self.engine.tables.shards().get(self.shard) else {
                 return false;
             };
             let shard = shard.read();

@@ -122,7 +122,7 @@ impl Walk {
         }
         if let Some(object) = Object::from_record(&head, &layout, &owned, owned.len()) {
             let segments_ahead = store.segments_ahead(segment.sequence);
-            let shard = self.engine.shards.of(entry.hash).read();
+            let shard = self.engine.tables.shard(entry.hash).read();
             let in_memory = shard.in_memory(entry.hash).is_some();
             drop(shard);
             each(Walked {
@@ -139,8 +139,7 @@ impl Walk {
     }
 
     fn is_live(&self, entry: &Entry, spot: Spot) -> bool {
-        let mut found = self.engine.index.lookup(entry.hash).into_iter();
-        found.any(|e| Spot::of(&e) == spot)
+        self.engine.tables.leads_to(entry.hash, spot)
     }
 
     /// Returns whether the index leads to a place where no cluster could be read.
@@ -154,7 +153,10 @@ impl Walk {
         let mut found = false;
         for gap in &segment.gaps {
             let units = first + gap.start / UNIT_BYTES..first + gap.end / UNIT_BYTES;
-            self.engine.index.for_each_in(units, |_| found = true);
+            self.engine
+                .tables
+                .index()
+                .for_each_in(units, |_| found = true);
         }
         found
     }
