@@ -95,7 +95,7 @@ impl Inner {
         finish: impl FnOnce(AlignedBuf) -> Result<T, ReadMiss>,
     ) -> Result<T, ReadMiss> {
         let mut buf = AlignedBuf::new(plan.len as usize);
-        let Some(disk) = self.engine.disk(plan.store) else {
+        let Some(disk) = self.engine.fleet().disk(plan.store) else {
             return Err(self
                 .engine
                 .fail_read(plan, &std::io::ErrorKind::NotFound.into()));

@@ -336,7 +336,7 @@ async fn reap_until_left(
     ready: &Readiness,
     store: StoreId,
 ) {
-    let mut departure = pin!(engine.departure(store));
+    let mut departure = pin!(engine.fleet().departure(store));
     let mut left = false;
     while !(left && queue.inner.borrow().reads.is_empty()) {
         tokio::select! {

@@ -121,7 +121,7 @@ fn write(engine: &Arc<Engine>, writer: &mut Writer, objects: u64) -> u64 {
 }
 
 fn read_back(engine: &Engine, writer: &Writer, objects: u64) -> (u64, u64) {
-    let Some(disk) = engine.disk(writer.store_id()) else {
+    let Some(disk) = engine.fleet().disk(writer.store_id()) else {
         return (0, 0);
     };
     let mut rng = Rng::new(2);

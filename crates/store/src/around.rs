@@ -136,7 +136,7 @@ impl Engine {
     /// A longer read failed. It says nothing about the object that was wanted: it is to be looked
     /// up again, and read alone.
     pub(crate) fn wide_failed(&self, plan: &ReadPlan) -> ReadMiss {
-        if let Some(store) = self.store(plan.store) {
+        if let Some(store) = self.fleet.store(plan.store) {
             store.around.rule().failed();
         }
         add(&self.counters.miss_moved, 1);
@@ -220,7 +220,7 @@ impl Engine {
     pub(crate) fn brought_hit(&self, object: &Object) {
         let store = object.brought.0.swap(0, Ordering::Relaxed);
         let id = store.checked_sub(1).and_then(|id| u16::try_from(id).ok());
-        let Some(store) = id.and_then(|id| self.store(StoreId(id))) else {
+        let Some(store) = id.and_then(|id| self.fleet.store(StoreId(id))) else {
             return;
         };
         add(&self.counters.prefetch_hits, 1);

@@ -365,7 +365,7 @@ impl Engine {
             return self.wide_failed(plan);
         }
         add(&self.counters.miss_device, 1);
-        let Some(store) = self.store(plan.store) else {
+        let Some(store) = self.fleet.store(plan.store) else {
             return ReadMiss::Device;
         };
         self.drop_entry(plan, &store);
@@ -379,7 +379,7 @@ impl Engine {
     /// be followed by [`Engine::late_read`] when the read ends.
     pub fn give_up_read(&self, plan: &ReadPlan) {
         add(&self.counters.miss_device, 1);
-        if let Some(store) = self.store(plan.store) {
+        if let Some(store) = self.fleet.store(plan.store) {
             add(&store.counters.reads_given_up, 1);
             let now = self.clock.mono();
             store
@@ -391,7 +391,7 @@ impl Engine {
     /// Tells that a read which was given up has ended.
     pub fn late_read(&self, plan: &ReadPlan) {
         self.budget.end_wide(plan);
-        if let Some(store) = self.store(plan.store) {
+        if let Some(store) = self.fleet.store(plan.store) {
             store.condition.arrived(self.clock.mono());
         }
     }

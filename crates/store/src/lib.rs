@@ -53,12 +53,12 @@ mod tests;
 
 pub use drain::{Drain, DrainStep};
 pub use engine::{Engine, INDEX_PAGES};
+pub use fleet::{DutyError, Fleet};
 pub use foxy_policy::AdmissionRule;
 pub use foxy_policy::{Backlog, Device};
 pub use gate::{AdmissionConfig, GATE_MEMORY_PART};
 pub use large::{LargePut, NewLarge, Stored};
 pub use lookup::{Admission, DropReason, Lookup, Put, ReadMiss, ReadPlan, StoreId};
-pub use membership::DutyError;
 pub use object::{MAX_KEY_BYTES, NewObject, Object, ObjectMeta};
 pub use offline::{
     Inspection, OfflineError, SegmentReport, SegmentWord, Verification, inspect, verify,

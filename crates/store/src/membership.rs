@@ -10,9 +10,7 @@
 //! that comes while there was something to miss is taken in, empty. So is one that was not there
 //! in a run of the others ([`crate::company`]).
 
-use std::future::{Future, poll_fn};
 use std::sync::Arc;
-use std::task::Poll;
 
 use foxy_base::rule;
 use foxy_disk::Disk;
@@ -21,8 +19,7 @@ use foxy_format::{Company, LogPosition, Superblock};
 use crate::company::Circle;
 use crate::recovery::{Loader, find_superblock, write_both, write_superblock};
 use crate::shared::StoreShared;
-use crate::stats::Duty;
-use crate::{Durable, Engine, Health, OpenError, StoreId, StoreOptions};
+use crate::{Durable, Engine, OpenError, StoreOptions};
 
 /// The trust in a store's contents when it is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,20 +78,6 @@ pub(crate) fn believe(
     }
 }
 
-/// Why a store cannot do what is wanted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum DutyError {
-    /// There is no such store.
-    #[error("there is no such store")]
-    Unknown,
-    /// There is no other that takes what it holds.
-    #[error("no other store takes objects, so nothing could move; add one first")]
-    Alone,
-    /// It is not in a state for that.
-    #[error("the store is being taken out already")]
-    Leaving,
-}
-
 impl Engine {
     /// Looks at all stores of a start before the first is opened: one that was not there in a run
     /// of the others begins empty. Without this call each is believed. Changes nothing on disk.
@@ -143,53 +126,6 @@ impl Engine {
             true => Standing::Known,
             false => Standing::Stranger,
         }
-    }
-
-    /// Nothing new goes to this store any more, and [`Engine::begin_drain`] finds it.
-    ///
-    /// # Errors
-    /// See [`DutyError`].
-    pub fn drain_store(&self, id: StoreId) -> Result<(), DutyError> {
-        let stores = self.stores();
-        let store = stores.by_id(id).ok_or(DutyError::Unknown)?;
-        if store.role.duty() == Duty::Leaving {
-            return Err(DutyError::Leaving);
-        }
-        let takes = |s: &&Arc<StoreShared>| {
-            s.id != id && s.role.duty() == Duty::Serving && s.health() == Health::Good
-        };
-        if !stores.iter().any(|s| takes(&s)) {
-            return Err(DutyError::Alone);
-        }
-        store.role.set_left(store.space.geometry().segments);
-        store.role.set_duty(Duty::Draining);
-        Ok(())
-    }
-
-    /// A store that drains, or is drained, takes new objects again.
-    ///
-    /// # Errors
-    /// See [`DutyError`].
-    pub fn resume_store(&self, id: StoreId) -> Result<(), DutyError> {
-        let stores = self.stores();
-        let store = stores.by_id(id).ok_or(DutyError::Unknown)?;
-        if store.role.duty() == Duty::Leaving {
-            return Err(DutyError::Leaving);
-        }
-        store.role.set_duty(Duty::Serving);
-        Ok(())
-    }
-
-    /// Ends when the store is not open any more: whoever has its disk should let it go then.
-    pub fn departure(self: &Arc<Self>, id: StoreId) -> impl Future<Output = ()> + use<> {
-        let store = self.store(id).map(|store| Arc::downgrade(&store));
-        poll_fn(move |context| {
-            let store = store.as_ref().and_then(std::sync::Weak::upgrade);
-            match store.is_none_or(|store| store.role.poll_departure(context.waker())) {
-                true => Poll::Ready(()),
-                false => Poll::Pending,
-            }
-        })
     }
 
     /// Takes a store into the list, and from then on nothing is missed that concerns it.

@@ -143,6 +143,6 @@ impl Engine {
         self.take_away(&mut shard, hash, &found);
         drop(shard);
         add(&self.counters.purged, 1);
-        self.removal_ticket()
+        self.fleet.removal_ticket()
     }
 }

@@ -2,15 +2,13 @@
 //!
 //! A store says on its disk what it was there for. One that was missing cannot know what it missed,
 //! and if no other store was open in that run, none can tell. Whoever starts the engine may
-//! remember it: see [`crate::Engine::begin_empty`].
+//! remember it: see [`crate::Fleet::begin_empty`].
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use foxy_format::StoreUuid;
 use parking_lot::Mutex;
-
-use crate::Engine;
 
 /// Stores that are out of date, and whether nothing notes the removals that a missing one misses.
 #[derive(Debug, Default)]
@@ -25,21 +23,36 @@ impl Trust {
         self.out_of_date.lock().remove(&uuid.0)
     }
 
+    /// These stores have to begin empty.
+    pub(crate) fn distrust(&self, stores: impl IntoIterator<Item = [u8; 16]>) {
+        self.out_of_date.lock().extend(stores);
+    }
+
+    /// From now on nothing remembers a removal that a missing store misses.
+    pub(crate) fn lose(&self) {
+        self.unnoted.store(true, Ordering::Release);
+    }
+
     /// Nothing remembers a removal that a missing store misses.
     pub(crate) fn is_unnoted(&self) -> bool {
         self.unnoted.load(Ordering::Acquire)
     }
 }
 
-impl Engine {
-    /// Stores that were missing in an earlier run: they begin empty when they are opened next.
-    pub fn begin_empty(&self, stores: impl IntoIterator<Item = [u8; 16]>) {
-        self.fleet.trust().out_of_date.lock().extend(stores);
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    /// A store is missing, and nothing can note that: from now on the tickets of purges end as
-    /// [`crate::Durable::Failed`], since a purged object may be there again when the store is.
-    pub fn lose_purges(&self) {
-        self.fleet.trust().unnoted.store(true, Ordering::Release);
+    #[test]
+    fn a_store_begins_empty_once() {
+        let trust = Trust::default();
+        trust.distrust([[1; 16], [2; 16]]);
+        assert_eq!(
+            [1, 1, 3].map(|n| trust.take(StoreUuid([n; 16]))),
+            [true, false, false]
+        );
+        assert!(!trust.is_unnoted());
+        trust.lose();
+        assert!(trust.is_unnoted() && trust.take(StoreUuid([2; 16])));
     }
 }

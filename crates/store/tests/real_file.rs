@@ -63,7 +63,7 @@ fn get(engine: &Engine, n: u64) -> Option<Arc<Object>> {
         Lookup::Memory(object) => Some(object),
         Lookup::Miss => None,
         Lookup::Disk(plan) => {
-            let disk = engine.disk(plan.store).unwrap();
+            let disk = engine.fleet().disk(plan.store).unwrap();
             let blocks = u64::from(disk.block_bytes());
             assert!(plan.at.is_multiple_of(blocks) && u64::from(plan.len).is_multiple_of(blocks));
             let mut buf = AlignedBuf::new(plan.len as usize);

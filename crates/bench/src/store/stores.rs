@@ -247,7 +247,7 @@ impl Stores {
         };
         let mut buf = AlignedBuf::new(plan.len as usize);
         buf.set_len(plan.len as usize);
-        let disk = self.engine.disk(plan.store);
+        let disk = self.engine.fleet().disk(plan.store);
         let read = disk.is_some_and(|disk| disk.read_at(plan.at, &mut buf).is_ok());
         if read && self.engine.finish_read(&plan, &key, buf).is_ok() {
             run.hits += 1;

@@ -215,7 +215,10 @@ impl Change<'_> {
 
     fn drain(&self) -> Result<Changed, Problem> {
         let (id, path) = self.store()?;
-        self.engine.drain_store(id).map_err(KeeperError::from)?;
+        self.engine
+            .fleet()
+            .drain_store(id)
+            .map_err(KeeperError::from)?;
         Ok(Changed {
             store: id.0,
             done: format!("{path} takes nothing new; what is wanted moves to the other stores"),
@@ -225,7 +228,10 @@ impl Change<'_> {
 
     fn resume(&self) -> Result<Changed, Problem> {
         let (id, path) = self.store()?;
-        self.engine.resume_store(id).map_err(KeeperError::from)?;
+        self.engine
+            .fleet()
+            .resume_store(id)
+            .map_err(KeeperError::from)?;
         Ok(Changed {
             store: id.0,
             done: format!("{path} takes new objects again"),
@@ -280,6 +286,7 @@ impl Change<'_> {
     fn retry(&self) -> Result<Changed, Problem> {
         let (id, path) = self.store()?;
         self.engine
+            .fleet()
             .retry_quarantine(id)
             .map_err(KeeperError::from)?;
         Ok(Changed {

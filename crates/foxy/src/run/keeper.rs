@@ -199,7 +199,11 @@ impl StoreKeeper {
         if !now && duty != Duty::Drained {
             return Err(KeeperError::NotDrained);
         }
-        let disk = self.engine.disk(id).map(|disk| Arc::downgrade(&disk));
+        let disk = self
+            .engine
+            .fleet()
+            .disk(id)
+            .map(|disk| Arc::downgrade(&disk));
         let (answer, answered) = channel();
         self.command(id, Command::Close(answer))?;
         let written = answered.recv().map_err(|_| KeeperError::Ended)?;

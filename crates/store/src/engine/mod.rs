@@ -9,7 +9,7 @@ mod tables;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use foxy_base::{Clock, KeyHash, KeySeed, hash64, rule};
+use foxy_base::{Clock, KeyHash, KeySeed, hash64};
 use foxy_disk::Disk;
 use foxy_index::Index;
 use foxy_policy::CachePolicy;
@@ -21,14 +21,13 @@ pub(crate) use self::tables::Tables;
 use crate::fleet::Fleet;
 use crate::gate::Gate;
 use crate::hold::Holds;
-use crate::inbox::SyncRequest;
 use crate::memory::MemoryBudget;
 use crate::purge::Purges;
 use crate::registry::Stores;
 use crate::shared::StoreShared;
 use crate::stats::{EngineCounters, StoreStats, add};
 use crate::ticket::SyncTicket;
-use crate::{EngineConfig, OpenError, StoreId, StoreOptions, Writer};
+use crate::{EngineConfig, OpenError, StoreOptions, Writer};
 
 /// Where the index has its memory from.
 pub const INDEX_PAGES: foxy_index::Pages = foxy_index::Pages {
@@ -45,7 +44,7 @@ pub struct Engine {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) tables: Tables,
     pub(crate) keys: Keys,
-    pub(crate) fleet: Fleet,
+    pub(crate) fleet: Arc<Fleet>,
     pub(crate) numbers: Numbers,
     pub(crate) budget: MemoryBudget,
     pub(crate) counters: EngineCounters,
@@ -72,7 +71,7 @@ impl Engine {
         let engine = Self {
             keys: Keys::new(KeySeed(config.key_seed)),
             tables: Tables::new(shards, index),
-            fleet: Fleet::default(),
+            fleet: Arc::default(),
             numbers: Numbers::new(config.seed),
             budget,
             counters: EngineCounters::default(),
@@ -119,22 +118,6 @@ impl Engine {
         self.fleet.stores()
     }
 
-    pub(crate) fn store(&self, id: StoreId) -> Option<Arc<StoreShared>> {
-        self.stores().by_id(id).cloned()
-    }
-
-    /// The disk of a store, to open read queues on.
-    #[must_use]
-    pub fn disk(&self, store: StoreId) -> Option<Arc<dyn Disk>> {
-        self.store(store).map(|s| s.disk.clone())
-    }
-
-    /// Numbers of all stores.
-    #[must_use]
-    pub fn store_ids(&self) -> Vec<StoreId> {
-        self.stores().iter().map(|s| s.id).collect()
-    }
-
     /// The store that takes objects with this [`Object::route`]: weighted rendezvous over those that
     /// take writes and have room. Lookups do not depend on it.
     pub(crate) fn route(&self, key: u64) -> Option<Arc<StoreShared>> {
@@ -156,49 +139,19 @@ impl Engine {
     /// Largest body stored whole, and payload of a fragment, in bytes.
     #[must_use]
     pub fn fragment_bytes(&self) -> u32 {
-        let stores = self.stores();
-        let all = stores.iter();
-        all.map(|s| fragment_bytes(s.space.geometry().cluster_bytes))
-            .min()
-            .unwrap_or(self.config.fragment_bytes)
+        let of_stores = self.fleet.fragment_bytes();
+        of_stores.unwrap_or(self.config.fragment_bytes)
     }
 
     /// A ticket for everything put and removed before, purges of many included.
     pub fn sync(&self) -> SyncTicket {
-        let stores = self.stores();
-        let (ticket, parts) = SyncTicket::new(2 * stores.len() as u32);
-        let mut parts = parts.into_iter();
-        for (store, part) in stores.iter().zip(parts.by_ref()) {
-            let objects = true;
-            store.inbox.lock().request(SyncRequest { objects, part });
-        }
-        for (store, part) in stores.iter().zip(parts) {
-            rule!(
-                "ticket: one for everything waits for the purges of many",
-                store.journal.lock().ask(part),
-                part.finish(crate::Durable::Yes)
-            );
-            store.bell.ring();
-        }
-        ticket
+        self.fleet.sync()
     }
 
-    /// A ticket for a removal.
-    pub(crate) fn removal_ticket(&self) -> SyncTicket {
-        if self.fleet.trust().is_unnoted() {
-            return SyncTicket::failed();
-        }
-        self.ticket_of(&self.stores(), false)
-    }
-
-    /// A ticket for what some stores have to write.
-    pub(crate) fn ticket_of(&self, stores: &[Arc<StoreShared>], objects: bool) -> SyncTicket {
-        let (ticket, parts) = SyncTicket::new(stores.len() as u32);
-        for (store, part) in stores.iter().zip(parts) {
-            store.inbox.lock().request(SyncRequest { objects, part });
-            store.bell.ring();
-        }
-        ticket
+    /// The stores together: their duties, their disks, and what is known of those that are away.
+    #[must_use]
+    pub fn fleet(&self) -> &Fleet {
+        &self.fleet
     }
 
     /// Figures of this moment.
@@ -230,11 +183,6 @@ impl Engine {
         }
         stats
     }
-}
-
-/// Payload of a fragment: two of them, with their heads, fill a cluster.
-pub(crate) const fn fragment_bytes(cluster_bytes: u32) -> u32 {
-    cluster_bytes / 2 - 2048
 }
 
 /// The store with the highest score for a key.

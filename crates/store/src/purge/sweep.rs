@@ -9,6 +9,7 @@ use std::sync::Arc;
 use foxy_base::rule;
 
 use super::walk::{Place, Walk, Walked};
+use crate::fleet::ticket_of;
 use crate::purge::Verdict;
 use crate::ticket::SyncTicket;
 use crate::{Durable, Engine};
@@ -92,7 +93,7 @@ impl Sweep {
         let (engine, counted) = (&self.engine, &mut self.counted);
         let step = self.walk.step(|walked| visit(engine, counted, &walked));
         if !step.more {
-            self.ticket = Some(self.engine.ticket_of(&self.engine.stores(), false));
+            self.ticket = Some(ticket_of(&self.engine.stores(), false));
         }
         SweepStep::Read(step.read)
     }

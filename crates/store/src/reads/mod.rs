@@ -134,7 +134,7 @@ impl Engine {
     /// # Errors
     /// There is no such store, or neither a ring nor threads are to be had.
     pub fn open_reads(&self, store: StoreId, depth: u32) -> io::Result<Box<dyn Queue>> {
-        let store = self.store(store).ok_or(io::ErrorKind::NotFound)?;
+        let store = self.fleet.store(store).ok_or(io::ErrorKind::NotFound)?;
         let inner = store.disk.open_queue(depth)?;
         let queue = OrderedQueue::new(inner, store, Arc::clone(&self.clock));
         Ok(Box::new(queue))

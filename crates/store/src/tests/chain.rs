@@ -32,7 +32,7 @@ fn settled(seed: u64) -> Rig {
 
 /// Headers of the first segment, in order of place.
 fn headers(rig: &Rig) -> Vec<(u64, ClusterHeader)> {
-    let geometry = *rig.engine.store(StoreId(0)).unwrap().space.geometry();
+    let geometry = *rig.engine.fleet.store(StoreId(0)).unwrap().space.geometry();
     let begin = geometry.segment_at(0);
     let blocks = u64::from(geometry.segment_bytes) / BLOCK;
     let places = (0..blocks).map(|n| begin + n * BLOCK);
@@ -202,12 +202,12 @@ fn a_damaged_slot_does_not_bring_a_former_life_back() {
         }
     }
     assert!(marked.is_some());
-    let life = rig.engine.store(StoreId(0)).unwrap().space.life(0);
+    let life = rig.engine.fleet.store(StoreId(0)).unwrap().space.life(0);
     assert_eq!(life, 9, "marked, and nothing written to it");
     // Nothing is known of it: this leaves no trace.
     rig.supersede("k");
     rig.settle();
-    let geometry = *rig.engine.store(StoreId(0)).unwrap().space.geometry();
+    let geometry = *rig.engine.fleet.store(StoreId(0)).unwrap().space.geometry();
     for index in 0..geometry.segments {
         let disk = rig.disk.kill();
         disk.corrupt(geometry.slot_at(index) + 9, 1, |b| b[0] ^= 1);

@@ -117,7 +117,7 @@ fn an_open_segment_that_cannot_be_read_undoes_no_purge() {
     let purge = rig.engine.purge(hash("k"), b"k");
     rig.settle();
     assert_eq!(purge.outcome(), Some(Durable::Yes));
-    let store = rig.engine.store(StoreId(0)).unwrap();
+    let store = rig.engine.fleet.store(StoreId(0)).unwrap();
     let end = store.marks.log_end();
     let geometry = *store.space.geometry();
     let open = geometry.segment_at(geometry.segment_of(end.sequence()));
@@ -143,7 +143,7 @@ fn a_mark_that_could_not_be_written_drops_nothing() {
     rig.settle();
     rig.put("k", b"old");
     rig.settle();
-    let geometry = *rig.engine.store(StoreId(0)).unwrap().space.geometry();
+    let geometry = *rig.engine.fleet.store(StoreId(0)).unwrap().space.geometry();
     let slot = geometry.slot_at(0)..geometry.slot_at(1);
     let broken = FaultRule::new(OpClass::Write, Fault::EIO).within(slot);
     // The first write to this slot was its first mark, the second its summary.

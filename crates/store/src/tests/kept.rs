@@ -17,7 +17,7 @@ use crate::*;
 const MEMORY: u64 = 1 << 20;
 
 fn geometry(rig: &Rig) -> Geometry {
-    *rig.engine.store(StoreId(0)).unwrap().space.geometry()
+    *rig.engine.fleet.store(StoreId(0)).unwrap().space.geometry()
 }
 
 fn pass(rig: &mut Rig, millis: u64) {
@@ -185,7 +185,12 @@ fn no_segment_is_reused_while_the_store_is_being_loaded() {
 fn an_open_segment_in_quarantine_gets_nothing_more() {
     let mut rig = with(&["k"], 9);
     let geometry = geometry(&rig);
-    rig.engine.store(StoreId(0)).unwrap().condition.recall(&[0]);
+    rig.engine
+        .fleet
+        .store(StoreId(0))
+        .unwrap()
+        .condition
+        .recall(&[0]);
     pass(&mut rig, 100);
     rig.disk.set_log(true);
     for n in 0..20 {
@@ -205,7 +210,13 @@ fn what_is_removed_of_a_segment_that_is_passed_over_stays_removed() {
     for skip in 0..16 {
         let mut rng = Rng::new(10);
         let (mut several, _) = quarantined(&mut rng);
-        let geometry = *several.engine.store(StoreId(0)).unwrap().space.geometry();
+        let geometry = *several
+            .engine
+            .fleet
+            .store(StoreId(0))
+            .unwrap()
+            .space
+            .geometry();
         let slots = geometry.slot_at(0)..geometry.segment_at(0);
         let stuck = FaultRule::new(OpClass::Write, Fault::Stuck).within(slots);
         several.disks[0].set_faults(FaultPlan::from(stuck.after(skip)));
@@ -231,7 +242,7 @@ fn of_two_marked_segments_both_are_used() {
     for objects in 40..60 {
         let mut rig = Rig::new(16, MEMORY, 11);
         rig.fill("old", objects);
-        let store = rig.engine.store(StoreId(0)).unwrap();
+        let store = rig.engine.fleet.store(StoreId(0)).unwrap();
         let slots = read_slots(&store).into_iter();
         let newest = slots.filter_map(|slot| match slot {
             Found::Slot(header) => Some(header),

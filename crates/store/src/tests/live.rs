@@ -18,7 +18,7 @@ fn a_drained_store_is_empty_of_what_is_wanted_and_goes_without_a_loss() {
     (0..KEYS).for_each(|key| live.put(key));
     live.settle();
     let id = live.id(0);
-    live.engine.drain_store(id).unwrap();
+    live.engine.fleet().drain_store(id).unwrap();
     assert_eq!(
         (live.health(0).duty, live.health(0).left),
         (Duty::Draining, 1.0)
@@ -51,11 +51,17 @@ fn a_drained_store_is_empty_of_what_is_wanted_and_goes_without_a_loss() {
 fn a_store_alone_is_not_drained_and_one_that_drains_may_serve_again() {
     let mut live = Live::new(&[16, 16], 1);
     let (first, second) = (live.id(0), live.id(1));
-    assert_eq!(live.engine.drain_store(StoreId(9)), Err(DutyError::Unknown));
-    live.engine.drain_store(first).unwrap();
-    assert_eq!(live.engine.drain_store(second), Err(DutyError::Alone));
-    live.engine.resume_store(first).unwrap();
-    live.engine.drain_store(second).unwrap();
+    assert_eq!(
+        live.engine.fleet().drain_store(StoreId(9)),
+        Err(DutyError::Unknown)
+    );
+    live.engine.fleet().drain_store(first).unwrap();
+    assert_eq!(
+        live.engine.fleet().drain_store(second),
+        Err(DutyError::Alone)
+    );
+    live.engine.fleet().resume_store(first).unwrap();
+    live.engine.fleet().drain_store(second).unwrap();
     (0..KEYS).for_each(|key| live.put(key));
     live.settle();
     assert!(live.health(0).counts.records >= KEYS);
@@ -321,7 +327,7 @@ fn what_a_store_missed_purges_of_does_not_move_to_another() {
         live.put(key);
     }
     live.settle();
-    let from = live.engine.store(live.id(0)).unwrap();
+    let from = live.engine.fleet.store(live.id(0)).unwrap();
     live.engine.clear_memory();
     let found = |live: &Live, key: u64| {
         let name = Live::name(key);
@@ -337,7 +343,7 @@ fn what_a_store_missed_purges_of_does_not_move_to_another() {
         .collect();
     assert!(there.len() > 5, "{there:?}");
     from.marks.set_purge_floor(u64::MAX);
-    live.engine.drain_store(from.id).unwrap();
+    live.engine.fleet().drain_store(from.id).unwrap();
     live.drain();
     live.settle();
     live.engine.clear_memory();

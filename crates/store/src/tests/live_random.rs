@@ -71,10 +71,10 @@ fn turn(live: &mut Live, rng: &mut Rng) {
             live.remove(n);
         }
         2 if live.is_open(n) => {
-            let _ = live.engine.drain_store(live.id(n));
+            let _ = live.engine.fleet().drain_store(live.id(n));
         }
         3 if live.is_open(n) => {
-            let _ = live.engine.resume_store(live.id(n));
+            let _ = live.engine.fleet().resume_store(live.id(n));
         }
         4 => {
             if let Some(mut drain) = live.engine.begin_drain() {

@@ -285,7 +285,7 @@ impl Live {
             Lookup::Disk(plan) => {
                 let mut buf = AlignedBuf::new(plan.len as usize);
                 buf.set_len(plan.len as usize);
-                let disk = self.engine.disk(plan.store).unwrap();
+                let disk = self.engine.fleet().disk(plan.store).unwrap();
                 disk.read_at(plan.at, &mut buf).unwrap();
                 self.engine.finish_read(&plan, name.as_bytes(), buf).ok()
             }

@@ -196,7 +196,7 @@ fn what_was_not_loaded_for_too_many_removals_is_not_loaded_later() {
 #[test]
 fn what_is_stored_after_a_segment_was_lost_that_follows_a_marked_one_is_kept() {
     let mut rig = Rig::new(8, MEMORY, 8);
-    let marked = |rig: &Rig| rig.engine.store(StoreId(0)).unwrap().space.life(0) == 9;
+    let marked = |rig: &Rig| rig.engine.fleet.store(StoreId(0)).unwrap().space.life(0) == 9;
     for n in 0..2000 {
         if marked(&rig) {
             break;
@@ -205,7 +205,7 @@ fn what_is_stored_after_a_segment_was_lost_that_follows_a_marked_one_is_kept() {
         rig.settle();
     }
     assert!(marked(&rig), "nothing is written to it yet");
-    let geometry = *rig.engine.store(StoreId(0)).unwrap().space.geometry();
+    let geometry = *rig.engine.fleet.store(StoreId(0)).unwrap().space.geometry();
     let disk = rig.disk.kill();
     Damage::SlotAndAll.strike(&geometry, 1, &disk);
     let mut run = Rig::open(disk.clone(), MEMORY, 4, options());

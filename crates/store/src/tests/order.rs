@@ -73,7 +73,7 @@ fn summaries_and_reuse_wait_for_their_flushes() {
     rig.settle();
     forget_ram(&rig, "k");
     rig.disk.set_step(true);
-    let geometry = *rig.engine.store(StoreId(0)).unwrap().space.geometry();
+    let geometry = *rig.engine.fleet.store(StoreId(0)).unwrap().space.geometry();
     let slots = geometry.slot_at(0)..geometry.segment_at(0);
     let mut unflushed = std::collections::HashSet::new();
     let mut unflushed_mark = false;
@@ -178,7 +178,7 @@ fn removals_that_were_given_up_void_everything_before_them() {
     forget_ram(&rig, "k");
     rig.supersede("k");
     let nowhere = removals::Removal::Key(super::rig::hash("nobody"));
-    let store = rig.engine.store(StoreId(0)).unwrap();
+    let store = rig.engine.fleet.store(StoreId(0)).unwrap();
     store.remove_all(&vec![nowhere; (1 << 20) + 1]);
     for n in 0..3 {
         rig.put(&format!("later {n}"), b"body");

@@ -55,7 +55,7 @@ fn what_lies_around_a_read_comes_along_only_if_it_may_be_given() {
     }));
     let (rig, plan) = neighbours();
     assert!(!comes_along(&rig, &plan, |rig| {
-        let store = rig.engine.store(StoreId(0)).unwrap();
+        let store = rig.engine.fleet.store(StoreId(0)).unwrap();
         store.marks.set_purge_floor(u64::MAX);
     }));
 }
@@ -66,7 +66,7 @@ fn an_explanation_gives_nothing_that_is_void() {
     let (rig, _) = neighbours();
     let key = "x second";
     assert!(rig.engine.peek(hash(key), key.as_bytes()).is_some());
-    let store = rig.engine.store(StoreId(0)).unwrap();
+    let store = rig.engine.fleet.store(StoreId(0)).unwrap();
     store.marks.set_purge_floor(u64::MAX);
     assert!(rig.engine.peek(hash(key), key.as_bytes()).is_none());
 }

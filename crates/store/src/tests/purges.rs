@@ -330,7 +330,7 @@ fn a_damaged_journal_voids_what_is_stored_and_nothing_that_comes() {
     KEYS.iter().for_each(|key| rig.fetch(key, "t"));
     rig.settle();
     rig.purge(PurgeKind::Tag, "none", false);
-    let journal = *rig.engine.store(StoreId(0)).unwrap().space.geometry();
+    let journal = *rig.engine.fleet.store(StoreId(0)).unwrap().space.geometry();
     let disk = rig.disk.kill();
     let (at, len) = (journal.journal_at(), journal.journal_bytes as usize);
     disk.corrupt(at, len, |bytes| bytes.iter_mut().for_each(|b| *b ^= 1));

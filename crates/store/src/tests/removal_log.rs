@@ -14,7 +14,7 @@ use crate::*;
 const MEMORY: u64 = 256 << 10;
 
 pub(super) fn geometry(rig: &Rig) -> Geometry {
-    *rig.engine.store(StoreId(0)).unwrap().space.geometry()
+    *rig.engine.fleet.store(StoreId(0)).unwrap().space.geometry()
 }
 
 /// A store with `k` on disk and nothing under way.
@@ -350,7 +350,7 @@ pub(super) fn forge(rig: &Rig, uuid: StoreUuid, entries: &[(u64, u32, Removed)])
 #[test]
 fn former_rounds_other_stores_and_former_lives_do_nothing() {
     let rig = with_old(13);
-    let store = rig.engine.store(StoreId(0)).unwrap();
+    let store = rig.engine.fleet.store(StoreId(0)).unwrap();
     let entry = rig.engine.tables.index().lookup(hash("k")).first().unwrap();
     let place = store.space.position(spot::Spot::of(&entry)).unwrap();
     let places = geometry(&rig).removal_places();
@@ -410,7 +410,7 @@ fn former_rounds_other_stores_and_former_lives_do_nothing() {
 fn a_place_without_a_record_is_forgotten_before_it_is_used_again() {
     let mut rig = Rig::new(16, MEMORY, 14);
     rig.settle();
-    let store = rig.engine.store(StoreId(0)).unwrap();
+    let store = rig.engine.fleet.store(StoreId(0)).unwrap();
     let end = store.marks.log_end();
     let start = foxy_format::LogPosition::new(end.sequence().max(1), end.offset_units());
     let entries: Vec<_> = (0..SEGMENT / foxy_format::UNIT as u32)
@@ -477,7 +477,7 @@ fn a_power_cut_after_a_kill_does_not_undo_what_was_removed_before_the_kill() {
 #[test]
 fn a_place_behind_the_end_of_the_log_is_forgotten_before_it_is_used() {
     let mut rig = with_old(15);
-    let store = rig.engine.store(StoreId(0)).unwrap();
+    let store = rig.engine.fleet.store(StoreId(0)).unwrap();
     let end = store.marks.log_end().0;
     let ahead = (130..210).chain(256..276);
     let entries = (0..).zip(ahead).map(|(n, units): (u32, u64)| {

@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use foxy_base::{FieldBlock, KeyHash, ManualClock, Rng, WallTime, key_hash};
+use foxy_base::{FieldBlock, KeyHash, KeySeed, ManualClock, Rng, WallTime, key_hash};
 use foxy_disk::{AlignedBuf, Keep, MemDisk};
+use foxy_format::{Company, Geometry, LogPosition, StoreUuid, Superblock};
 
+use crate::shared::StoreShared;
 use crate::*;
 
 pub(super) const SEGMENT: u32 = 64 << 10;
@@ -160,7 +162,7 @@ impl Rig {
 
     /// The plan with all that lies around it, whatever the rule has seen so far.
     pub(super) fn widen(&self, plan: &ReadPlan) -> ReadPlan {
-        let store = self.engine.store(plan.store).unwrap();
+        let store = self.engine.fleet.store(plan.store).unwrap();
         while !store.around.rule().is_on() {
             store.around.rule().read(7);
         }
@@ -170,7 +172,7 @@ impl Rig {
     pub(super) fn read(&self, plan: &ReadPlan) -> std::io::Result<AlignedBuf> {
         assert!(plan.at.is_multiple_of(512) && plan.len.is_multiple_of(512));
         let mut buf = AlignedBuf::new(plan.len as usize);
-        let disk = self.engine.disk(plan.store).unwrap();
+        let disk = self.engine.fleet().disk(plan.store).unwrap();
         disk.read_at(plan.at, &mut buf)?;
         Ok(buf)
     }
@@ -184,6 +186,7 @@ impl Rig {
     /// Where segments begin on the disk.
     pub(super) fn segments_at(&self) -> u64 {
         self.engine
+            .fleet
             .store(StoreId(0))
             .unwrap()
             .space
@@ -209,6 +212,26 @@ impl Rig {
 
 pub(super) fn hash(key: &str) -> KeyHash {
     key_hash(key.as_bytes())
+}
+
+/// A store on a disk in memory, without an engine and without a writer. Stores of different numbers
+/// do not overlap.
+pub(crate) fn bare_store(id: u16) -> Arc<StoreShared> {
+    let (bytes, base) = (2 << 20, u64::from(id) << 16);
+    let superblock = Superblock {
+        extensions: 0,
+        generation: 1,
+        uuid: StoreUuid([id as u8; 16]),
+        geometry: Geometry::fit(bytes, SEGMENT, 16 << 10, 512).unwrap(),
+        floor: LogPosition(0),
+        company: Company::default(),
+        quarantine: Vec::new(),
+        seed: KeySeed::default(),
+    };
+    let disk = Arc::new(MemDisk::new(bytes, 512, 1));
+    let store = StoreShared::new(StoreId(id), base, &superblock, disk, 1, &options(), 1 << 20);
+    store.loading.end();
+    Arc::new(store)
 }
 
 pub(crate) fn object(key: &str, body: &[u8]) -> NewObject {

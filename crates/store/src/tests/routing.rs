@@ -67,7 +67,7 @@ impl Site {
                 }
                 Lookup::Memory(_) => hits += 1,
                 Lookup::Disk(plan) => {
-                    let disk = self.engine.disk(plan.store).unwrap();
+                    let disk = self.engine.fleet().disk(plan.store).unwrap();
                     let mut buf = foxy_disk::AlignedBuf::new(plan.len as usize);
                     disk.read_at(plan.at, &mut buf).unwrap();
                     hits += u64::from(self.engine.finish_read(&plan, &new.key, buf).is_ok());

@@ -386,7 +386,7 @@ fn a_segment_a_whole_round_behind_does_not_count() {
     rig.settle();
     rig.put("k", b"old");
     rig.fill("first", 30);
-    let g = *rig.engine.store(StoreId(0)).unwrap().space.geometry();
+    let g = *rig.engine.fleet.store(StoreId(0)).unwrap().space.geometry();
     let (slot, segment) = (g.slot_at(0), g.segment_at(0));
     let saved = (
         rig.disk.peek(slot, g.slot_bytes as usize),

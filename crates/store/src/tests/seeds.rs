@@ -130,7 +130,7 @@ impl Fleet {
         };
         let mut buf = foxy_disk::AlignedBuf::new(plan.len as usize);
         buf.set_len(plan.len as usize);
-        let disk = self.engine.disk(plan.store).unwrap();
+        let disk = self.engine.fleet().disk(plan.store).unwrap();
         disk.read_at(plan.at, &mut buf).unwrap();
         finish(&plan, buf)
     }

@@ -176,6 +176,7 @@ impl Several {
                 buf.set_len(plan.len as usize);
                 let read = self
                     .engine
+                    .fleet()
                     .disk(plan.store)
                     .unwrap()
                     .read_at(plan.at, &mut buf);

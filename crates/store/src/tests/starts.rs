@@ -34,7 +34,7 @@ fn wipe(disk: &MemDisk, from: u64, to: u64) {
 #[test]
 fn a_new_store_does_not_search_what_another_left() {
     let rig = filled(1);
-    let geometry = *rig.engine.store(StoreId(0)).unwrap().space.geometry();
+    let geometry = *rig.engine.fleet.store(StoreId(0)).unwrap().space.geometry();
     let disk = rig.disk.kill();
     wipe(&disk, 0, geometry.slot_at(0));
     let kept = disk.peek(geometry.slot_at(0), 64);
@@ -74,7 +74,13 @@ fn formatting_clears_the_slots() {
     let len = 40 * (64 + 4) * 1024 + (64 << 10);
     let disk = MemDisk::new(len, 512, 1);
     // Beginning and end are empty, as after `wipefs` and a partition tool.
-    let geometry = *filled(1).engine.store(StoreId(0)).unwrap().space.geometry();
+    let geometry = *filled(1)
+        .engine
+        .fleet
+        .store(StoreId(0))
+        .unwrap()
+        .space
+        .geometry();
     let slots = geometry.slot_at(1)..geometry.segment_at(0);
     let middle = 1 << 20..len - (1 << 20);
     disk.corrupt(middle.start, (middle.end - middle.start) as usize, |b| {
@@ -91,7 +97,7 @@ fn formatting_clears_the_slots() {
     rig.settle();
     let rig = rig.kill();
     assert_eq!(rig.counts().damaged, 0);
-    let slots = read_slots(&rig.engine.store(StoreId(0)).unwrap());
+    let slots = read_slots(&rig.engine.fleet.store(StoreId(0)).unwrap());
     let open = |slot: &&Found| matches!(slot, Found::Slot(h) if h.state == SegmentState::Open);
     let used = slots.iter().filter(|slot| **slot != Found::Nothing);
     assert_eq!(used.clone().count(), used.filter(open).count());
@@ -110,7 +116,7 @@ fn a_journal_that_is_gone_is_damage() {
     };
     let mut rig = filled(5);
     purged(&mut rig);
-    let geometry = *rig.engine.store(StoreId(0)).unwrap().space.geometry();
+    let geometry = *rig.engine.fleet.store(StoreId(0)).unwrap().space.geometry();
     let journal = geometry.journal_at()..geometry.removals_at();
     let half = (journal.end - journal.start) / 2;
     let zeros = rig.disk.kill();
@@ -156,7 +162,7 @@ fn a_store_that_is_known_to_be_out_of_date_begins_empty() {
     let clock = rig.clock.clone();
     let open = |disk: MemDisk, names: [u8; 16]| {
         let engine = Engine::new(EngineConfig::new(MEMORY, 8), clock.clone());
-        engine.begin_empty([names]);
+        engine.fleet().begin_empty([names]);
         let writer = engine.open_store(std::sync::Arc::new(disk), options());
         let mut writer = writer.unwrap();
         for _ in 0..1000 {
@@ -177,7 +183,7 @@ fn a_store_that_is_known_to_be_out_of_date_begins_empty() {
 #[test]
 fn purges_fail_while_nothing_notes_what_a_missing_store_misses() {
     let rig = filled(9);
-    rig.engine.lose_purges();
+    rig.engine.fleet().lose_purges();
     let ticket = rig.engine.purge(hash("k"), b"k");
     assert_eq!(ticket.outcome(), Some(Durable::Failed));
     assert!(rig.get("k").is_none(), "it is purged for now");

@@ -122,7 +122,7 @@ impl World {
 
     /// `None` as well if the store left meanwhile.
     fn read(&self, plan: &ReadPlan, name: &str) -> Option<Arc<Object>> {
-        let disk = self.engine.disk(plan.store)?;
+        let disk = self.engine.fleet().disk(plan.store)?;
         let mut buf = AlignedBuf::new(plan.len as usize);
         buf.set_len(plan.len as usize);
         disk.read_at(plan.at, &mut buf).unwrap();
@@ -255,7 +255,7 @@ fn drive(mut writer: Writer, commands: &Receiver<Command>) {
 }
 
 fn drain(world: &World, id: StoreId) {
-    world.engine.drain_store(id).unwrap();
+    world.engine.fleet().drain_store(id).unwrap();
     let duty = || {
         let stats = world.engine.stats();
         stats

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::Writer;
 use crate::Durable;
+use crate::fleet::ticket_of;
 
 impl Writer {
     /// Nothing waits, nothing is under way, everything written is durable, everything is loaded.
@@ -36,7 +37,7 @@ impl Writer {
             return false;
         }
         let own = std::slice::from_ref(&self.store);
-        let ticket = self.engine.ticket_of(own, true);
+        let ticket = ticket_of(own, true);
         self.take_inbox();
         self.intake.set_heir(heir);
         let start = self.engine.clock.mono();

@@ -61,7 +61,7 @@ pub struct Grown {
 impl Writer {
     /// Takes the store out of the engine and ends. What waits is written first, for at most about
     /// `at_most`. When it returns nothing leads to the store any more, and its disk is closed as
-    /// soon as those who read from it let it go ([`crate::Engine::departure`]). True if everything was
+    /// soon as those who read from it let it go ([`crate::Fleet::departure`]). True if everything was
     /// written: then the store has its contents when it comes back to this engine.
     pub fn close(mut self, at_most: Duration) -> bool {
         let (engine, store) = (Arc::clone(&self.engine), Arc::clone(&self.store));

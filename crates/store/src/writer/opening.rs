@@ -9,6 +9,7 @@ use foxy_format::LogPosition;
 use super::Writer;
 use super::io::Purpose;
 use super::trouble::Fault;
+use crate::fleet::ticket_of;
 use crate::recovery::{Loader, Piece};
 use crate::{Durable, StoreOptions, SyncTicket};
 
@@ -118,7 +119,7 @@ impl Writer {
         // count again.
         if let Some(floor) = loader.restores() {
             let own = std::slice::from_ref(&self.store);
-            self.opening.restoring = Some((floor, self.engine.ticket_of(own, false)));
+            self.opening.restoring = Some((floor, ticket_of(own, false)));
         }
     }
 

@@ -5,25 +5,9 @@ use foxy_base::rule;
 use super::Writer;
 use super::trouble::Fault;
 use crate::shared::StoreShared;
-use crate::{DutyError, Engine, StoreId};
 
 /// Bytes that are written and read at once.
 const PART: usize = 1 << 20;
-
-impl Engine {
-    /// Segments in quarantine are tried again by the store's writer: those that can be written
-    /// and read from end to end are used again.
-    ///
-    /// # Errors
-    /// There is no such store.
-    pub fn retry_quarantine(&self, id: StoreId) -> Result<(), DutyError> {
-        let stores = self.stores();
-        let store = stores.by_id(id).ok_or(DutyError::Unknown)?;
-        store.role.ask_retry();
-        store.bell.ring();
-        Ok(())
-    }
-}
 
 impl Writer {
     /// Notes new segments in quarantine, so that the next start knows of them; tries them again

@@ -70,7 +70,9 @@ impl StoreKeeper {
             }
         }
         let roster = Roster::read(state, configs);
-        self.engine.begin_empty(roster.strangers(&identities));
+        self.engine
+            .fleet()
+            .begin_empty(roster.strangers(&identities));
         let missing = roster.missing(&identities);
         if missing > 0 {
             tracing::warn!(
@@ -87,7 +89,7 @@ impl StoreKeeper {
                 tracing::error!(
                     "a store is missing and nothing can note that: purges are answered as not durable"
                 );
-                self.engine.lose_purges();
+                self.engine.fleet().lose_purges();
             }
         }
         Ok(())

@@ -212,7 +212,7 @@ impl Walk {
     fn leave_departed(&mut self) {
         let departures = self.engine.fleet.registry().departures();
         if std::mem::replace(&mut self.departures, departures) != departures {
-            let open = self.engine.store_ids();
+            let open = self.engine.fleet.store_ids();
             self.drop_segments(|store| !open.contains(&store.id));
         }
     }

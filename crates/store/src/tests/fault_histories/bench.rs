@@ -155,6 +155,7 @@ impl Bench {
         let mut buf = AlignedBuf::new(plan.len as usize);
         buf.set_len(plan.len as usize);
         self.engine
+            .fleet()
             .disk(plan.store)
             .unwrap()
             .read_at(plan.at, &mut buf)?;

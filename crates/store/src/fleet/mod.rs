@@ -1,21 +1,29 @@
 //! The stores of an engine together: which are open, which are away, and what they say about each other
 //! on their disks.
 
+mod duty;
+mod tickets;
+
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use foxy_disk::Disk;
 use foxy_format::Company;
 use parking_lot::{Mutex, MutexGuard};
 
+pub use self::duty::DutyError;
+pub(crate) use self::tickets::ticket_of;
 use crate::StoreId;
 use crate::away::Away;
 use crate::company::Circle;
 use crate::registry::{Registry, Stores};
+use crate::shared::StoreShared;
 use crate::stats::Duty;
 use crate::trust::Trust;
 
 /// All that an engine knows about its stores as a group.
 #[derive(Debug, Default)]
-pub(crate) struct Fleet {
+pub struct Fleet {
     registry: Registry,
     away: Away,
     trust: Trust,
@@ -27,6 +35,29 @@ pub(crate) struct Fleet {
 }
 
 impl Fleet {
+    /// The disk of a store, to open read queues on.
+    #[must_use]
+    pub fn disk(&self, store: StoreId) -> Option<Arc<dyn Disk>> {
+        self.store(store).map(|s| s.disk.clone())
+    }
+
+    /// Numbers of all stores.
+    #[must_use]
+    pub fn store_ids(&self) -> Vec<StoreId> {
+        self.stores().iter().map(|s| s.id).collect()
+    }
+
+    /// Stores that were missing in an earlier run: they begin empty when they are opened next.
+    pub fn begin_empty(&self, stores: impl IntoIterator<Item = [u8; 16]>) {
+        self.trust.distrust(stores);
+    }
+
+    /// A store is missing, and nothing can note that: from now on the tickets of purges end as
+    /// [`crate::Durable::Failed`], since a purged object may be there again when the store is.
+    pub fn lose_purges(&self) {
+        self.trust.lose();
+    }
+
     /// The lock that is held while a store is opened or taken out: one at a time.
     pub(crate) fn lock_membership(&self) -> MutexGuard<'_, ()> {
         self.membership.lock()
@@ -35,6 +66,19 @@ impl Fleet {
     /// All open stores, in order of opening.
     pub(crate) fn stores(&self) -> Stores {
         self.registry.load()
+    }
+
+    /// The open store of this number.
+    pub(crate) fn store(&self, id: StoreId) -> Option<Arc<StoreShared>> {
+        self.stores().by_id(id).cloned()
+    }
+
+    /// Payload of a fragment that every store takes; `None` without a store.
+    pub(crate) fn fragment_bytes(&self) -> Option<u32> {
+        let stores = self.stores();
+        let all = stores.iter();
+        all.map(|s| fragment_bytes(s.space.geometry().cluster_bytes))
+            .min()
     }
 
     /// The list of open stores, to change it.
@@ -103,5 +147,28 @@ impl Fleet {
     /// The epoch that every store shall record; 0: none.
     pub(crate) fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::Acquire)
+    }
+}
+
+/// Payload of a fragment: two of them, with their heads, fill a cluster.
+pub(crate) const fn fragment_bytes(cluster_bytes: u32) -> u32 {
+    cluster_bytes / 2 - 2048
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::rig::bare_store;
+
+    #[test]
+    fn a_store_is_found_by_its_number() {
+        let fleet = Fleet::default();
+        assert!(fleet.store_ids().is_empty() && fleet.fragment_bytes().is_none());
+        let store = bare_store(3);
+        fleet.registry().add(&store, None);
+        assert_eq!(fleet.store_ids(), [StoreId(3)]);
+        assert!(fleet.disk(StoreId(3)).is_some() && fleet.disk(StoreId(0)).is_none());
+        let clusters = store.space.geometry().cluster_bytes;
+        assert_eq!(fleet.fragment_bytes(), Some(clusters / 2 - 2048));
     }
 }

@@ -1,0 +1,120 @@
+//! What stores are there for, as people set it: drained, in service again, tried again.
+
+use std::future::{Future, poll_fn};
+use std::sync::{Arc, Weak};
+use std::task::Poll;
+
+use super::Fleet;
+use crate::shared::StoreShared;
+use crate::stats::Duty;
+use crate::{Health, StoreId};
+
+/// Why a store cannot do what is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DutyError {
+    /// There is no such store.
+    #[error("there is no such store")]
+    Unknown,
+    /// There is no other that takes what it holds.
+    #[error("no other store takes objects, so nothing could move; add one first")]
+    Alone,
+    /// It is not in a state for that.
+    #[error("the store is being taken out already")]
+    Leaving,
+}
+
+impl Fleet {
+    /// Nothing new goes to this store any more, and [`crate::Engine::begin_drain`] finds it.
+    ///
+    /// # Errors
+    /// See [`DutyError`].
+    pub fn drain_store(&self, id: StoreId) -> Result<(), DutyError> {
+        let stores = self.stores();
+        let store = stores.by_id(id).ok_or(DutyError::Unknown)?;
+        if store.role.duty() == Duty::Leaving {
+            return Err(DutyError::Leaving);
+        }
+        let takes = |s: &&Arc<StoreShared>| {
+            s.id != id && s.role.duty() == Duty::Serving && s.health() == Health::Good
+        };
+        if !stores.iter().any(|s| takes(&s)) {
+            return Err(DutyError::Alone);
+        }
+        store.role.set_left(store.space.geometry().segments);
+        store.role.set_duty(Duty::Draining);
+        Ok(())
+    }
+
+    /// A store that drains, or is drained, takes new objects again.
+    ///
+    /// # Errors
+    /// See [`DutyError`].
+    pub fn resume_store(&self, id: StoreId) -> Result<(), DutyError> {
+        let stores = self.stores();
+        let store = stores.by_id(id).ok_or(DutyError::Unknown)?;
+        if store.role.duty() == Duty::Leaving {
+            return Err(DutyError::Leaving);
+        }
+        store.role.set_duty(Duty::Serving);
+        Ok(())
+    }
+
+    /// Ends when the store is not open any more: whoever has its disk should let it go then.
+    pub fn departure(&self, id: StoreId) -> impl Future<Output = ()> + use<> {
+        let store = self.store(id).map(|store| Arc::downgrade(&store));
+        poll_fn(move |context| {
+            let store = store.as_ref().and_then(Weak::upgrade);
+            match store.is_none_or(|store| store.role.poll_departure(context.waker())) {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            }
+        })
+    }
+
+    /// Segments in quarantine are tried again by the store's writer: those that can be written
+    /// and read from end to end are used again.
+    ///
+    /// # Errors
+    /// There is no such store.
+    pub fn retry_quarantine(&self, id: StoreId) -> Result<(), DutyError> {
+        let stores = self.stores();
+        let store = stores.by_id(id).ok_or(DutyError::Unknown)?;
+        store.role.ask_retry();
+        store.bell.ring();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::rig::bare_store;
+
+    #[test]
+    fn a_store_drains_only_beside_one_that_serves() {
+        let fleet = Fleet::default();
+        let id = StoreId(0);
+        assert_eq!(fleet.drain_store(id), Err(DutyError::Unknown));
+        fleet.registry().add(&bare_store(0), None);
+        assert_eq!(fleet.drain_store(id), Err(DutyError::Alone));
+        fleet.registry().add(&bare_store(1), None);
+        assert_eq!(fleet.drain_store(id), Ok(()));
+        let store = fleet.store(id).unwrap();
+        assert_eq!(store.role.duty(), Duty::Draining);
+        assert_eq!(store.role.left(store.space.geometry().segments), 1.0);
+        assert_eq!(fleet.resume_store(id), Ok(()));
+        store.role.set_duty(Duty::Leaving);
+        assert_eq!(fleet.drain_store(id), Err(DutyError::Leaving));
+        assert_eq!(fleet.resume_store(id), Err(DutyError::Leaving));
+        assert_eq!(fleet.drain_store(StoreId(1)), Err(DutyError::Alone));
+    }
+
+    #[test]
+    fn the_writer_of_a_store_is_asked_to_try_again() {
+        let fleet = Fleet::default();
+        fleet.registry().add(&bare_store(0), None);
+        assert_eq!(fleet.retry_quarantine(StoreId(1)), Err(DutyError::Unknown));
+        assert_eq!(fleet.retry_quarantine(StoreId(0)), Ok(()));
+        assert!(fleet.store(StoreId(0)).unwrap().role.take_retry());
+    }
+}

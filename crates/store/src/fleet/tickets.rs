@@ -1,0 +1,91 @@
+//! Tickets: what stores have still to write, for those who wait until it is durable.
+
+use std::sync::Arc;
+
+use foxy_base::rule;
+
+use super::Fleet;
+use crate::inbox::SyncRequest;
+use crate::shared::StoreShared;
+use crate::ticket::SyncTicket;
+
+/// A ticket for what some stores have to write.
+pub(crate) fn ticket_of(stores: &[Arc<StoreShared>], objects: bool) -> SyncTicket {
+    let (ticket, parts) = SyncTicket::new(stores.len() as u32);
+    for (store, part) in stores.iter().zip(parts) {
+        store.inbox.lock().request(SyncRequest { objects, part });
+        store.bell.ring();
+    }
+    ticket
+}
+
+impl Fleet {
+    /// A ticket for everything put and removed before, purges of many included.
+    pub(crate) fn sync(&self) -> SyncTicket {
+        let stores = self.stores();
+        let (ticket, parts) = SyncTicket::new(2 * stores.len() as u32);
+        let mut parts = parts.into_iter();
+        for (store, part) in stores.iter().zip(parts.by_ref()) {
+            let objects = true;
+            store.inbox.lock().request(SyncRequest { objects, part });
+        }
+        for (store, part) in stores.iter().zip(parts) {
+            rule!(
+                "ticket: one for everything waits for the purges of many",
+                store.journal.lock().ask(part),
+                part.finish(crate::Durable::Yes)
+            );
+            store.bell.ring();
+        }
+        ticket
+    }
+
+    /// A ticket for a removal.
+    pub(crate) fn removal_ticket(&self) -> SyncTicket {
+        if self.trust().is_unnoted() {
+            return SyncTicket::failed();
+        }
+        ticket_of(&self.stores(), false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Durable;
+    use crate::tests::rig::bare_store;
+
+    #[test]
+    fn a_ticket_waits_for_every_store() {
+        let fleet = Fleet::default();
+        assert_eq!(
+            fleet.sync().outcome(),
+            Some(Durable::Yes),
+            "nothing to wait for"
+        );
+        let stores = [bare_store(0), bare_store(1)];
+        stores
+            .iter()
+            .for_each(|store| fleet.registry().add(store, None));
+        let (all, removal) = (fleet.sync(), fleet.removal_ticket());
+        for store in &stores {
+            assert_eq!((all.outcome(), removal.outcome()), (None, None));
+            store.inbox.lock().close(Durable::Yes);
+        }
+        assert_eq!(
+            (all.outcome(), removal.outcome()),
+            (None, Some(Durable::Yes))
+        );
+        for store in &stores {
+            store.journal.lock().close(Durable::Yes, None);
+        }
+        assert_eq!(all.outcome(), Some(Durable::Yes));
+    }
+
+    #[test]
+    fn no_removal_is_durable_where_a_missing_store_misses_it() {
+        let fleet = Fleet::default();
+        fleet.lose_purges();
+        assert_eq!(fleet.removal_ticket().outcome(), Some(Durable::Failed));
+    }
+}
