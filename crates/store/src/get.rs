@@ -325,18 +325,13 @@ impl Engine {
         }
         self.tables.index().touch(plan.hash, plan.spot.address);
         let object = Arc::new(object);
-        let short =
-            object.kind != RecordKind::Fragment || object.total_length() <= self.large_in_ram();
+        let short = object.kind != RecordKind::Fragment
+            || object.total_length() <= self.budget.large_in_ram();
         if short && keep(&object) {
             let (_, evicted) = shard.insert_ram(object.clone());
             add(&self.counters.ram_evictions, evicted);
         }
         Ok(object)
-    }
-
-    /// Large objects up to this many bytes are kept in the RAM tier like others.
-    pub(crate) fn large_in_ram(&self) -> u64 {
-        self.budget.bytes() / 32
     }
 
     fn count_read(&self, plan: &ReadPlan, result: &Result<Arc<Object>, ReadMiss>) {

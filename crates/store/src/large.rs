@@ -128,7 +128,7 @@ impl Engine {
         let stores = self.stores();
         let able = stores.iter().filter(|s| s.takes_writes());
         let smallest = able.map(|s| room(s)).min();
-        smallest.unwrap_or_else(|| self.large_in_ram())
+        smallest.unwrap_or_else(|| self.budget.large_in_ram())
     }
 }
 
@@ -290,7 +290,7 @@ impl Engine {
         add(&self.counters.fragments, 1);
         add(&self.counters.put_bytes, object.body.len() as u64);
         let no_store = self.route(object.route()).is_none();
-        let in_ram = ram && (length <= self.large_in_ram() || no_store);
+        let in_ram = ram && (length <= self.budget.large_in_ram() || no_store);
         match self.admit(&Arc::new(object), in_ram, true) {
             Admission::Refused(reason) => Err(reason),
             // In RAM only it would soon have holes, unless RAM is all there is.

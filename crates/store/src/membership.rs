@@ -175,7 +175,7 @@ impl Engine {
         store.journal.lock().close(Durable::Yes, None);
         store.role.depart();
         self.fleet.registry().count_departure();
-        self.rebalance();
+        self.memory.rebalance();
     }
 
     /// Forgets all that memory holds of a store that is not in the list any more: pending objects

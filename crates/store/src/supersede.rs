@@ -101,7 +101,9 @@ impl Engine {
         let mut existed = shard.ram.remove(&hash).is_some();
         if let Some(pending) = shard.pending.remove(&hash) {
             existed = true;
-            self.release_pending(pending.store, pending.object.memory_bytes());
+            let bytes = pending.object.memory_bytes();
+            self.budget
+                .release_for(&self.stores(), pending.store, bytes);
         }
         for entry in self.tables.index().remove(hash) {
             existed = true;

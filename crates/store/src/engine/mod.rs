@@ -21,11 +21,11 @@ pub(crate) use self::tables::Tables;
 use crate::fleet::Fleet;
 use crate::gate::Gate;
 use crate::hold::Holds;
-use crate::memory::MemoryBudget;
+use crate::memory::{Memory, MemoryBudget};
 use crate::purge::Purges;
 use crate::registry::Stores;
 use crate::shared::StoreShared;
-use crate::stats::{EngineCounters, StoreStats, add};
+use crate::stats::{EngineCounters, StoreStats};
 use crate::ticket::SyncTicket;
 use crate::{EngineConfig, OpenError, StoreOptions, Writer};
 
@@ -46,10 +46,11 @@ pub struct Engine {
     pub(crate) keys: Keys,
     pub(crate) fleet: Arc<Fleet>,
     pub(crate) numbers: Numbers,
-    pub(crate) budget: MemoryBudget,
-    pub(crate) counters: EngineCounters,
+    pub(crate) budget: Arc<MemoryBudget>,
+    pub(crate) memory: Memory,
+    pub(crate) counters: Arc<EngineCounters>,
     pub(crate) purges: Purges,
-    pub(crate) gate: Gate,
+    pub(crate) gate: Arc<Gate>,
     pub(crate) holds: Holds,
 }
 
@@ -64,25 +65,34 @@ impl Engine {
             .clamp(1, 1024)
             .min(roomy.next_power_of_two())
             .next_power_of_two();
-        let budget = MemoryBudget::new(&config);
+        let budget = Arc::new(MemoryBudget::new(&config));
         let shards = Shards::new(config.shards, budget.ram());
         let index = Index::with_pages(config.memory_bytes / 2, Some(INDEX_PAGES))
             .with_secret(config.index_secret);
-        let engine = Self {
+        let (tables, fleet) = (Tables::new(shards, index), Arc::<Fleet>::default());
+        let gate = Gate::new(&config.admission, config.memory_bytes, clock.mono());
+        let (gate, counters) = (Arc::new(gate), Arc::<EngineCounters>::default());
+        let memory = Memory::new(
+            budget.clone(),
+            tables.clone(),
+            fleet.clone(),
+            gate.clone(),
+            counters.clone(),
+        );
+        Arc::new(Self {
             keys: Keys::new(KeySeed(config.key_seed)),
-            tables: Tables::new(shards, index),
-            fleet: Arc::default(),
+            tables,
+            fleet,
             numbers: Numbers::new(config.seed),
             budget,
-            counters: EngineCounters::default(),
+            memory,
+            counters,
             purges: Purges::default(),
-            gate: Gate::new(&config.admission, config.memory_bytes, clock.mono()),
+            gate,
             holds: Holds::default(),
             config,
             clock,
-        };
-        engine.rebalance();
-        Arc::new(engine)
+        })
     }
 
     /// Adds a store: formats an empty disk, otherwise recovers what is on it. When this returns,
@@ -106,11 +116,6 @@ impl Engine {
     #[must_use]
     pub fn key_hash(&self, key: &[u8]) -> KeyHash {
         self.keys.hash(key)
-    }
-
-    /// Empties the RAM tier.
-    pub(crate) fn clear_memory(&self) {
-        add(&self.counters.ram_evictions, self.tables.shards().clear());
     }
 
     /// All stores, in order of opening.
@@ -154,6 +159,28 @@ impl Engine {
         &self.fleet
     }
 
+    /// Gives the engine another memory budget, in bytes, as [`EngineConfig::memory_bytes`] gives it the
+    /// first. The RAM tier shrinks or grows at once. The index stays as it is where it has more than half of
+    /// a smaller budget, and its limit does not rise above half of the first budget. What already waits to
+    /// be written is written.
+    pub fn set_memory(&self, bytes: u64) {
+        self.memory.set(bytes);
+    }
+
+    /// The RAM tier does without `bytes` bytes of its share from now on, because the process has
+    /// more memory than was planned; a sixteenth of the budget stays with it.
+    pub fn withhold(&self, bytes: u64) {
+        self.memory.withhold(bytes);
+    }
+
+    /// True if waiting objects take half of their room, so that objects may soon be refused. A fill that
+    /// pauses until this is false finds room. Records of a segment that is about to be reused have the room
+    /// between this and the limit.
+    #[must_use]
+    pub fn is_congested(&self) -> bool {
+        self.budget.is_congested()
+    }
+
     /// Figures of this moment.
     #[must_use]
     pub fn stats(&self) -> StoreStats {
@@ -168,7 +195,7 @@ impl Engine {
             pending_bytes: self.budget.pending(),
             disk_objects: self.tables.index().len(),
             index_bytes: self.tables.index().memory_bytes(),
-            memory: self.shares(),
+            memory: self.memory.shares(),
             stores: stores
                 .iter()
                 .map(|s| figures::of_store(s, &*self.clock))

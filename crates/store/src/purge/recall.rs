@@ -170,7 +170,7 @@ impl Recalled {
             other.marks.raise_purge_floor(self.retired);
         }
         if !behind.is_empty() {
-            engine.clear_memory();
+            engine.memory.clear();
         }
         let all: Vec<_> = others.iter().chain([store]).cloned().collect();
         engine.purges.adopt(self.notes, self.retired, &all);

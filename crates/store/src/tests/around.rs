@@ -30,7 +30,7 @@ fn pages() -> Rig {
         }
         rig.settle();
     }
-    rig.engine.clear_memory();
+    rig.engine.memory.clear();
     rig
 }
 
@@ -83,7 +83,7 @@ fn insist(rig: &Rig) {
 fn a_page_is_read_at_once() {
     let rig = pages();
     let alone = visit(&rig, 300, false, 1);
-    rig.engine.clear_memory();
+    rig.engine.memory.clear();
     let around = visit(&rig, 300, true, 1);
     assert!(around * 3 < alone, "{around} reads, else {alone}");
     let counts = rig.engine.stats().counts;
@@ -121,7 +121,7 @@ fn what_lies_around_is_taken_only_if_it_is_the_latest() {
             .purge(hash(&key(page, 5)), key(page, 5).as_bytes());
     }
     rig.settle();
-    rig.engine.clear_memory();
+    rig.engine.memory.clear();
     let mut brought = 0;
     for page in 0..PAGES {
         insist(&rig);

@@ -217,7 +217,7 @@ fn a_late_refresh_does_not_put_an_old_version_over_a_newer_one() {
     rig.settle();
     rig.put("k", b"one");
     rig.settle();
-    rig.engine.clear_memory();
+    rig.engine.memory.clear();
     let old = rig.get("k").unwrap();
     let refresh = |rig: &Rig| {
         let meta = ObjectMeta {
@@ -228,12 +228,12 @@ fn a_late_refresh_does_not_put_an_old_version_over_a_newer_one() {
         let fields = foxy_base::FieldBlock::empty();
         rig.engine.refresh(&old, meta, none(), none(), fields)
     };
-    rig.engine.clear_memory();
+    rig.engine.memory.clear();
     assert!(refresh(&rig).is_some(), "read from where the index leads");
     rig.settle();
     rig.put("k", b"two");
     rig.settle();
-    rig.engine.clear_memory();
+    rig.engine.memory.clear();
     assert!(refresh(&rig).is_none());
     assert_eq!(rig.text("k").as_deref(), Some("two"));
 }

@@ -193,9 +193,9 @@ fn a_damaged_slot_does_not_bring_a_former_life_back() {
     let mut marked = None;
     for n in 0..2000 {
         rig.put(&format!("filler {n}"), &[b'f'; 1500]);
-        rig.engine.clear_memory();
+        rig.engine.memory.clear();
         rig.settle();
-        rig.engine.clear_memory();
+        rig.engine.memory.clear();
         if rig.plan("k").is_none() {
             marked = Some(n);
             break;

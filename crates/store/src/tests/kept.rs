@@ -281,7 +281,7 @@ fn of_two_marked_segments_both_are_used() {
         for n in 0..8 {
             again.fill(&format!("new {n}"), 16);
         }
-        again.engine.clear_memory();
+        again.engine.memory.clear();
         for label in 0..8 {
             for n in 0..16 {
                 let key = format!("filler new {label} {n}");

@@ -154,7 +154,7 @@ fn a_store_grows_with_its_contents_and_uses_the_new_room() {
     }
     live.settle();
     let kept = |live: &Live| (0..8 * KEYS).filter(|key| live.check(*key)).count();
-    live.engine.clear_memory();
+    live.engine.memory.clear();
     let found = kept(&live);
     assert_eq!(found as u64, 8 * KEYS, "half a megabyte in 34 segments");
     let mut again = live.crash(None);
@@ -169,7 +169,7 @@ fn a_store_grows_with_its_contents_and_uses_the_new_room() {
             }
         }
         again.settle();
-        again.engine.clear_memory();
+        again.engine.memory.clear();
         assert!(kept(&again) > 100, "round {round}");
     }
     assert!(again.health(0).counts.reused > 30);
@@ -328,7 +328,7 @@ fn what_a_store_missed_purges_of_does_not_move_to_another() {
     }
     live.settle();
     let from = live.engine.fleet.store(live.id(0)).unwrap();
-    live.engine.clear_memory();
+    live.engine.memory.clear();
     let found = |live: &Live, key: u64| {
         let name = Live::name(key);
         let hash = hash(&name);
@@ -346,7 +346,7 @@ fn what_a_store_missed_purges_of_does_not_move_to_another() {
     live.engine.fleet().drain_store(from.id).unwrap();
     live.drain();
     live.settle();
-    live.engine.clear_memory();
+    live.engine.memory.clear();
     for key in there {
         let at = found(&live, key);
         assert!(at.is_none() || at == Some(from.id), "key {key} moved");

@@ -38,7 +38,7 @@ fn a_lost_mark_does_not_bring_a_former_life_back() {
             if unknown.is_empty() {
                 continue;
             }
-            rig.engine.clear_memory();
+            rig.engine.memory.clear();
             for key in &unknown {
                 rig.supersede(key);
             }

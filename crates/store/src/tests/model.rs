@@ -202,7 +202,7 @@ impl Model {
             return;
         };
         if self.rng.chance(0.5) {
-            self.rig.engine.clear_memory();
+            self.rig.engine.memory.clear();
         }
         let name = Self::name(key);
         if let Ok(object) = self.rig.engine.finish_read(&plan, name.as_bytes(), buf)

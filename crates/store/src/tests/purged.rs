@@ -28,7 +28,7 @@ fn neighbours() -> (Rig, ReadPlan) {
         rig.engine.put(tagged(key, &[b'b'; 700], key, sequence));
     }
     rig.settle();
-    rig.engine.clear_memory();
+    rig.engine.memory.clear();
     let plan = rig.plan("x first").unwrap();
     let plan = rig.widen(&plan);
     (rig, plan)
@@ -119,7 +119,7 @@ fn a_purge_stays_if_its_sweep_could_not_read_everything() {
     rig.settle();
     rig.engine.put(tagged("x", b"old", "t", 0));
     rig.settle();
-    rig.engine.clear_memory();
+    rig.engine.memory.clear();
     publish(&rig, "t");
     rig.settle();
     let unreadable = FaultRule::new(OpClass::Read, Fault::EIO).within(rig.segments_at()..u64::MAX);

@@ -69,7 +69,7 @@ impl Rig {
     }
 
     pub(super) fn forget_memory(&self) {
-        self.engine.clear_memory();
+        self.engine.memory.clear();
     }
 }
 

@@ -214,6 +214,14 @@ pub(super) fn hash(key: &str) -> KeyHash {
     key_hash(key.as_bytes())
 }
 
+/// An engine with so many bytes of memory and no store, for tests of its parts.
+pub(crate) fn parts(memory: u64) -> Arc<Engine> {
+    Engine::new(
+        EngineConfig::new(memory, 1),
+        Arc::new(ManualClock::new(WallTime::from_secs(1))),
+    )
+}
+
 /// A store on a disk in memory, without an engine and without a writer. Stores of different numbers
 /// do not overlap.
 pub(crate) fn bare_store(id: u16) -> Arc<StoreShared> {

@@ -201,7 +201,7 @@ impl Several {
     }
 
     pub(super) fn forget_memory(&self) {
-        self.engine.clear_memory();
+        self.engine.memory.clear();
     }
 
     pub(super) fn store(&self, n: usize) -> OneStoreStats {

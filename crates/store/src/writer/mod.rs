@@ -206,7 +206,7 @@ impl Writer {
         self.tickets.periodic_flush(&mut self.io, self.now);
         let held = self.memory_bytes() as u64;
         self.store.load.set_writer_bytes(held);
-        self.engine.rebalance();
+        self.engine.memory.rebalance();
         self.io.submit(self.now);
         self.next_turn()
     }

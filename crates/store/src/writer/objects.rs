@@ -16,7 +16,7 @@ use crate::shard::{Pending, Stage};
 use crate::shared::StoreShared;
 use crate::spot::Spot;
 use crate::stats::add;
-use crate::{Engine, Object};
+use crate::{Engine, Object, StoreId};
 
 /// Records whose places in the index are asked for at once.
 const COMMIT_AHEAD: usize = 32;
@@ -87,8 +87,7 @@ impl Objects {
             return true;
         }
         if let Some(pending) = shard.pending.remove(&item.hash) {
-            self.engine
-                .release_pending(pending.store, pending.object.memory_bytes());
+            self.release(pending.store, pending.object.memory_bytes());
             add(&self.engine.counters.drop_purged, 1);
         }
         false
@@ -128,8 +127,7 @@ impl Objects {
             self.insert_entry(written.hash, entry);
         }
         if let Some(pending) = shard.pending.remove(&written.hash) {
-            self.engine
-                .release_pending(pending.store, pending.object.memory_bytes());
+            self.release(pending.store, pending.object.memory_bytes());
         }
     }
 
@@ -156,14 +154,19 @@ impl Objects {
         }
     }
 
+    /// Gives the room of an object back that waited for the store of this number.
+    fn release(&self, store: StoreId, bytes: usize) {
+        let stores = self.engine.stores();
+        self.engine.budget.release_for(&stores, store, bytes);
+    }
+
     /// Gives up an object on its way to disk.
     pub(super) fn forget(&self, hash: KeyHash, ticket: u64) {
         let mut shard = self.engine.tables.shard(hash).write();
         if shard.pending.get(&hash).is_some_and(|p| p.ticket == ticket)
             && let Some(pending) = shard.pending.remove(&hash)
         {
-            self.engine
-                .release_pending(pending.store, pending.object.memory_bytes());
+            self.release(pending.store, pending.object.memory_bytes());
             add(&self.store.counters.drop_write_error, 1);
         }
     }
@@ -249,8 +252,7 @@ impl Objects {
             return None;
         }
         if !spend(object.record_bytes() as u64) && !held {
-            self.engine
-                .release_pending(self.store.id, object.memory_bytes());
+            self.release(self.store.id, object.memory_bytes());
             add(&self.store.counters.reinsert_over_budget, 1);
             return None;
         }

@@ -1,14 +1,15 @@
 //! The memory budget: how it is shared out, and what of it waits to be written.
 
+mod shares;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 
+pub(crate) use self::shares::Memory;
 use crate::options::pending;
+use crate::registry::Stores;
 use crate::shared::StoreShared;
-use crate::stats::{MemoryShares, add};
-use crate::{Engine, EngineConfig, ReadPlan, StoreId};
+use crate::{EngineConfig, ReadPlan, StoreId};
 
-/// This part of the budget (1/n) is left to the allocator.
-const SLACK_PART: u64 = 20;
 /// Reads under way have their buffers within this, on any machine that keeps up with its disks.
 const READS_MAX: u64 = 8 << 20;
 
@@ -56,6 +57,16 @@ impl MemoryBudget {
     /// Bytes of objects that wait to be written.
     pub(crate) fn pending(&self) -> u64 {
         self.pending.load(Ordering::Relaxed)
+    }
+
+    /// Large objects up to this many bytes are kept in the RAM tier like others.
+    pub(crate) fn large_in_ram(&self) -> u64 {
+        self.bytes() / 32
+    }
+
+    /// True if waiting objects take half of their room.
+    pub(crate) fn is_congested(&self) -> bool {
+        self.pending() >= self.pending_max() / 2
     }
 
     fn pending_max(&self) -> u64 {
@@ -115,6 +126,11 @@ impl MemoryBudget {
         }
     }
 
+    /// Gives room back of an object that waited for the store of this number.
+    pub(crate) fn release_for(&self, stores: &Stores, store: StoreId, bytes: usize) {
+        self.release(stores.by_id(store).map(|s| &**s), bytes);
+    }
+
     /// Takes room for a longer read, if there is some: all of them have half of what is set aside for
     /// reads.
     pub(crate) fn begin_wide(&self, bytes: u32) -> bool {
@@ -142,69 +158,24 @@ impl MemoryBudget {
     }
 }
 
-impl Engine {
-    /// Gives the engine another memory budget, in bytes, as [`EngineConfig::memory_bytes`] gives it the
-    /// first. The RAM tier shrinks or grows at once. The index stays as it is where it has more than half of
-    /// a smaller budget, and its limit does not rise above half of the first budget. What already waits to
-    /// be written is written.
-    pub fn set_memory(&self, bytes: u64) {
-        self.budget.set(bytes);
-        self.tables.index().set_limit(bytes / 2);
-        self.rebalance();
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::rig::bare_store;
 
-    /// True if waiting objects take half of their room, so that objects may soon be refused. A fill that
-    /// pauses until this is false finds room. Records of a segment that is about to be reused have the room
-    /// between this and the limit.
-    #[must_use]
-    pub fn is_congested(&self) -> bool {
-        self.budget.pending() >= self.budget.pending_max() / 2
-    }
-
-    /// Gives room back of an object that waited for the store of this number.
-    pub(crate) fn release_pending(&self, store: StoreId, bytes: usize) {
-        let stores = self.stores();
-        self.budget
-            .release(stores.by_id(store).map(|s| &**s), bytes);
-    }
-
-    /// How the budget is shared out now.
-    pub(crate) fn shares(&self) -> MemoryShares {
-        let budget = self.budget.bytes();
-        let stores = self.stores();
-        let writers = stores.iter().map(|s| s.load.writer_bytes());
-        let mut shares = MemoryShares {
-            budget,
-            ram: 0,
-            pending: self.budget.pending_max(),
-            index: self.tables.index().memory_bytes(),
-            writers: writers.sum::<u64>() + self.fleet.away().memory_bytes(),
-            reads: (budget / 64).min(READS_MAX),
-            slack: budget / SLACK_PART + self.gate.memory_bytes(budget),
-        };
-        let others = shares.pending + shares.index + shares.writers + shares.reads + shares.slack;
-        let withheld = self.budget.withheld.load(Ordering::Relaxed);
-        let left = budget.saturating_sub(others).saturating_sub(withheld);
-        shares.ram = left.max(budget / 16);
-        shares
-    }
-
-    /// The RAM tier does without `bytes` bytes of its share from now on, because the process has
-    /// more memory than was planned; a sixteenth of the budget stays with it.
-    pub fn withhold(&self, bytes: u64) {
-        self.budget.withheld.store(bytes, Ordering::Relaxed);
-        self.rebalance();
-    }
-
-    /// Gives the RAM tier what the other shares leave of the memory budget.
-    pub(crate) fn rebalance(&self) {
-        let want = self.shares().ram;
-        let have = self.budget.ram();
-        if want.abs_diff(have) < self.budget.bytes() / 256 {
-            return;
-        }
-        self.budget.ram.store(want, Ordering::Relaxed);
-        let gone = self.tables.shards().set_capacity(want);
-        add(&self.counters.ram_evictions, gone);
+    #[test]
+    fn what_waits_has_a_quarter_and_no_more() {
+        let budget = MemoryBudget::new(&EngineConfig::new(64 << 20, 1));
+        let store = bare_store(0);
+        assert!(budget.reserve(&store, 8 << 20) && budget.is_congested());
+        assert!(budget.has_room_for_reinsertion());
+        assert!(budget.reserve(&store, 8 << 20) && !budget.has_room_for_reinsertion());
+        assert!(!budget.reserve(&store, 1));
+        assert_eq!(
+            (budget.pending(), store.load.pending_bytes()),
+            (16 << 20, 16 << 20)
+        );
+        budget.release(Some(&store), 16 << 20);
+        assert_eq!((budget.pending(), store.load.pending_bytes()), (0, 0));
     }
 }

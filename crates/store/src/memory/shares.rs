@@ -1,0 +1,122 @@
+//! The division of the budget: what everybody takes of it now, and what that leaves to the RAM tier.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::{MemoryBudget, READS_MAX};
+use crate::engine::Tables;
+use crate::fleet::Fleet;
+use crate::gate::Gate;
+use crate::stats::{EngineCounters, MemoryShares, add};
+
+/// This part of the budget (1/n) is left to the allocator.
+const SLACK_PART: u64 = 20;
+
+/// The budget with those who share it.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    budget: Arc<MemoryBudget>,
+    tables: Tables,
+    fleet: Arc<Fleet>,
+    gate: Arc<Gate>,
+    counters: Arc<EngineCounters>,
+}
+
+impl Memory {
+    /// Divides the budget among these; the RAM tier of the tables gets the rest at once.
+    pub(crate) fn new(
+        budget: Arc<MemoryBudget>,
+        tables: Tables,
+        fleet: Arc<Fleet>,
+        gate: Arc<Gate>,
+        counters: Arc<EngineCounters>,
+    ) -> Self {
+        let memory = Self {
+            budget,
+            tables,
+            fleet,
+            gate,
+            counters,
+        };
+        memory.rebalance();
+        memory
+    }
+
+    /// Sets the budget to `bytes` bytes.
+    pub(crate) fn set(&self, bytes: u64) {
+        self.budget.set(bytes);
+        self.tables.index().set_limit(bytes / 2);
+        self.rebalance();
+    }
+
+    /// How the budget is shared out now.
+    pub(crate) fn shares(&self) -> MemoryShares {
+        let budget = self.budget.bytes();
+        let stores = self.fleet.stores();
+        let writers = stores.iter().map(|s| s.load.writer_bytes());
+        let mut shares = MemoryShares {
+            budget,
+            ram: 0,
+            pending: self.budget.pending_max(),
+            index: self.tables.index().memory_bytes(),
+            writers: writers.sum::<u64>() + self.fleet.away().memory_bytes(),
+            reads: (budget / 64).min(READS_MAX),
+            slack: budget / SLACK_PART + self.gate.memory_bytes(budget),
+        };
+        let others = shares.pending + shares.index + shares.writers + shares.reads + shares.slack;
+        let withheld = self.budget.withheld.load(Ordering::Relaxed);
+        let left = budget.saturating_sub(others).saturating_sub(withheld);
+        shares.ram = left.max(budget / 16);
+        shares
+    }
+
+    /// The RAM tier does without `bytes` bytes of its share from now on; a sixteenth of the budget
+    /// stays with it.
+    pub(crate) fn withhold(&self, bytes: u64) {
+        self.budget.withheld.store(bytes, Ordering::Relaxed);
+        self.rebalance();
+    }
+
+    /// Gives the RAM tier what the other shares leave of the memory budget.
+    pub(crate) fn rebalance(&self) {
+        let want = self.shares().ram;
+        let have = self.budget.ram();
+        if want.abs_diff(have) < self.budget.bytes() / 256 {
+            return;
+        }
+        self.budget.ram.store(want, Ordering::Relaxed);
+        let gone = self.tables.shards().set_capacity(want);
+        add(&self.counters.ram_evictions, gone);
+    }
+
+    /// Empties the RAM tier.
+    pub(crate) fn clear(&self) {
+        add(&self.counters.ram_evictions, self.tables.shards().clear());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tests::rig::{bare_store, parts};
+
+    #[test]
+    fn the_ram_tier_has_what_the_others_leave() {
+        let parts = parts(64 << 20);
+        let memory = &parts.memory;
+        let (before, ram) = (memory.shares(), || parts.budget.ram());
+        assert_eq!(ram(), before.ram);
+        memory.withhold(8 << 20);
+        assert_eq!(ram(), before.ram - (8 << 20));
+        memory.withhold(u64::MAX);
+        assert_eq!(ram(), 4 << 20, "a sixteenth is left");
+        memory.withhold(0);
+        let store = bare_store(0);
+        store.load.set_writer_bytes(2 << 20);
+        parts.fleet.registry().add(&store, None);
+        memory.rebalance();
+        assert_eq!(ram(), before.ram - (2 << 20));
+        memory.set(32 << 20);
+        assert_eq!(memory.shares().budget, 32 << 20);
+        assert!(ram() < before.ram / 2);
+    }
+}
