@@ -118,7 +118,7 @@ impl Engine {
         }
         rule!(
             "put: the old version goes whether or not the new one is admitted",
-            self.supersede_locked(&mut shard, hash),
+            self.catalogue.supersede_locked(&mut shard, hash),
             false
         );
         let room = match paid || self.is_let_in(object, bytes) {

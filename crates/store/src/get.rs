@@ -10,7 +10,6 @@ use foxy_disk::AlignedBuf;
 use foxy_format::{RecordKind, fragment_hash, parse_record};
 
 use crate::object::{aligned_size, good_size};
-use crate::removals::Removal;
 use crate::shared::StoreShared;
 use crate::spot::Spot;
 use crate::stats::add;
@@ -249,33 +248,13 @@ impl Engine {
     /// Drops the entry of a damaged record. If it is not there any more, the segment was reused
     /// or the object superseded during the read, and nothing is wrong.
     fn clear_damaged(&self, plan: &ReadPlan, store: &StoreShared) -> ReadMiss {
-        if !self.drop_entry(plan, store) {
+        if !self.catalogue.drop_entry(plan, store) {
             return ReadMiss::Superseded;
         }
         if let Some((segment, _)) = store.space.locate(plan.spot) {
             store.read_damage(segment, plan.at);
         }
         ReadMiss::Damaged
-    }
-
-    /// Drops the entry that a read followed; false if it is not there any more.
-    fn drop_entry(&self, plan: &ReadPlan, store: &StoreShared) -> bool {
-        let _shard = self.tables.shard(plan.hash).write();
-        if !self.tables.leads_to(plan.hash, plan.spot) {
-            return false;
-        }
-        // The record might be readable again after a restart, when the key has a newer version.
-        let place = store.space.position(plan.spot).map(Removal::Place);
-        let key = Removal::Key(plan.hash);
-        rule!(
-            "read: a damaged record leaves a tombstone for its key",
-            store.remove_all(&[key, place.unwrap_or(key)]),
-            store.remove_all(&[place.unwrap_or(key)])
-        );
-        self.tables
-            .index()
-            .remove_if(plan.hash, plan.spot.address)
-            .is_some()
     }
 
     /// Refuses an object whose store missed purges: its journal was damaged, or it was away.
@@ -285,7 +264,7 @@ impl Engine {
         if object.meta().purge_sequence >= store.marks.purge_floor() {
             return Ok(());
         }
-        self.drop_entry(plan, store);
+        self.catalogue.drop_entry(plan, store);
         Err(ReadMiss::Superseded)
     }
 
@@ -363,7 +342,7 @@ impl Engine {
         let Some(store) = self.fleet.store(plan.store) else {
             return ReadMiss::Device;
         };
-        self.drop_entry(plan, &store);
+        self.catalogue.drop_entry(plan, &store);
         let segment = store.space.locate(plan.spot).map(|(segment, _)| segment);
         store.read_failed(segment, plan.at, error);
         ReadMiss::Device

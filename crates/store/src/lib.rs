@@ -12,6 +12,7 @@
 mod admit;
 mod around;
 mod away;
+mod catalogue;
 mod company;
 mod condition;
 mod drain;
@@ -42,7 +43,6 @@ mod shared;
 mod sparse;
 mod spot;
 mod stats;
-mod supersede;
 mod ticket;
 mod trust;
 mod weight;

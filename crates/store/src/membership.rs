@@ -161,7 +161,7 @@ impl Engine {
                 .lock()
                 .close(Durable::Failed, Some(&mut journal));
             drop(journal);
-            self.forget_contents(old);
+            self.catalogue.forget(old);
             old.role.depart();
             self.fleet.registry().count_departure();
         }
@@ -170,31 +170,11 @@ impl Engine {
     /// Takes a store out: from the list, what waits for it, from the index.
     pub(crate) fn detach(&self, store: &StoreShared) {
         self.fleet.registry().remove(store.id);
-        self.forget_contents(store);
+        self.catalogue.forget(store);
         store.inbox.lock().close(Durable::Yes);
         store.journal.lock().close(Durable::Yes, None);
         store.role.depart();
         self.fleet.registry().count_departure();
         self.memory.rebalance();
-    }
-
-    /// Forgets all that memory holds of a store that is not in the list any more: pending objects
-    /// and index entries. Takes the lock of each part of the tables in turn, as a barrier
-    /// does: behind the first loop nobody works with the former list.
-    pub(crate) fn forget_contents(&self, store: &StoreShared) {
-        for shard in self.tables.shards().iter() {
-            let mut shard = shard.write();
-            let mut freed = 0;
-            shard.pending.retain(|_, pending| {
-                let stays = pending.store != store.id;
-                if !stays {
-                    freed += pending.object.memory_bytes();
-                }
-                stays
-            });
-            self.budget.release(None, freed);
-        }
-        store.space.end_lives();
-        self.tables.index().sweep(store.space.sectors()).run();
     }
 }

@@ -18,6 +18,7 @@ pub(crate) use self::keys::Keys;
 use self::numbers::Numbers;
 pub(crate) use self::shards::Shards;
 pub(crate) use self::tables::Tables;
+use crate::catalogue::Catalogue;
 use crate::fleet::Fleet;
 use crate::gate::Gate;
 use crate::hold::Holds;
@@ -49,6 +50,7 @@ pub struct Engine {
     pub(crate) budget: Arc<MemoryBudget>,
     pub(crate) memory: Memory,
     pub(crate) counters: Arc<EngineCounters>,
+    pub(crate) catalogue: Arc<Catalogue>,
     pub(crate) purges: Purges,
     pub(crate) gate: Arc<Gate>,
     pub(crate) holds: Holds,
@@ -79,6 +81,13 @@ impl Engine {
             gate.clone(),
             counters.clone(),
         );
+        let catalogue = Catalogue::new(
+            tables.clone(),
+            fleet.clone(),
+            budget.clone(),
+            gate.clone(),
+            counters.clone(),
+        );
         Arc::new(Self {
             keys: Keys::new(KeySeed(config.key_seed)),
             tables,
@@ -87,6 +96,7 @@ impl Engine {
             budget,
             memory,
             counters,
+            catalogue: Arc::new(catalogue),
             purges: Purges::default(),
             gate,
             holds: Holds::default(),
@@ -146,6 +156,21 @@ impl Engine {
     pub fn fragment_bytes(&self) -> u32 {
         let of_stores = self.fleet.fragment_bytes();
         of_stores.unwrap_or(self.config.fragment_bytes)
+    }
+
+    /// Removes the live entry of a key: from RAM, from what waits and from disk. When it returns
+    /// a kill does not bring it back, and soon a power cut does not either. Call it at header time
+    /// for a response that replaces, before and regardless of storing that. True if there was one.
+    /// Never blocks on a disk.
+    pub fn supersede(&self, hash: KeyHash, _key: &[u8]) -> bool {
+        self.catalogue.supersede(hash)
+    }
+
+    /// Removes a key like [`Engine::supersede`], whether or not it is known, and promises that it
+    /// stays removed across power cuts once the ticket is done. Variants cannot be reached any
+    /// more, since their keys contain the primary's nonce.
+    pub fn purge(&self, hash: KeyHash, _key: &[u8]) -> SyncTicket {
+        self.catalogue.purge(hash)
     }
 
     /// A ticket for everything put and removed before, purges of many included.

@@ -209,7 +209,7 @@ impl Engine {
             other,
             false
         );
-        if !replaced && self.supersede_locked(&mut shard, object.hash()) {
+        if !replaced && self.catalogue.supersede_locked(&mut shard, object.hash()) {
             drop(shard);
             add(&self.counters.purged_by_many, 1);
             self.purges.count(number, 1);

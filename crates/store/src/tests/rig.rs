@@ -210,7 +210,7 @@ impl Rig {
     }
 }
 
-pub(super) fn hash(key: &str) -> KeyHash {
+pub(crate) fn hash(key: &str) -> KeyHash {
     key_hash(key.as_bytes())
 }
 

@@ -136,7 +136,7 @@ impl Objects {
         for twin in self.engine.tables.index().lookup(hash) {
             rule!(
                 "commit: a twin that loses its entry becomes void",
-                self.engine.void(twin),
+                self.engine.catalogue.void(twin),
                 ()
             );
         }
@@ -145,7 +145,7 @@ impl Objects {
             Insert::Dropped => {
                 rule!(
                     "commit: a record without a place in the index becomes void",
-                    self.engine.void(entry),
+                    self.engine.catalogue.void(entry),
                     ()
                 );
                 add(&self.store.counters.index_displaced, 1);
