@@ -59,7 +59,7 @@ impl Proxy {
     /// True if purges of single URLs by clients leave enough room for operators: all clients share
     /// one limit of purges that are compared with objects.
     pub(crate) fn room_for_clients(&self) -> bool {
-        self.engine.active_purges() < CLIENTS_ACTIVE
+        self.engine.purges().active_purges() < CLIENTS_ACTIVE
     }
 
     /// `may_count`: a further purge may be added to find variants that memory does not know.
@@ -120,6 +120,7 @@ impl Proxy {
             soft: false,
         };
         self.engine
+            .purges()
             .purge_many(&purge, Places::Shared)
             .ok()
             .map(|(number, _)| self.shown_number(number))
@@ -150,14 +151,14 @@ impl Proxy {
             0..SMALL => self.purges_before.checked_add(number)?,
             _ => number,
         };
-        let status = self.engine.purge_status(number)?;
+        let status = self.engine.purges().purge_status(number)?;
         Some(self.shown_status(status))
     }
 
     /// The latest purges, newest first.
     #[must_use]
     pub fn purge_statuses(&self, limit: usize) -> Vec<PurgeStatus> {
-        let latest = self.engine.purge_statuses(limit).into_iter();
+        let latest = self.engine.purges().purge_statuses(limit).into_iter();
         latest.map(|status| self.shown_status(status)).collect()
     }
 
@@ -184,7 +185,7 @@ impl Proxy {
     /// # Errors
     /// The purge is not accepted; nothing was done.
     pub async fn purge_many(&self, purge: &Purge, places: Places) -> Result<Began, PurgeError> {
-        let (number, ticket) = self.engine.purge_many(purge, places)?;
+        let (number, ticket) = self.engine.purges().purge_many(purge, places)?;
         // A fetch that began before the purge brings older content: no request joins it any more.
         for fills in self.all_fills() {
             rule!(

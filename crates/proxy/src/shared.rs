@@ -95,7 +95,7 @@ impl Shared {
             unreachable: Unreachable::default(),
             broken: Remembered::new(),
             purge_rate: PurgeRate::new(config.access.purge_rate, clock.mono()),
-            purges_before: engine.purge_sequence(),
+            purges_before: engine.purges().purge_sequence(),
             dns: DnsCache::new(config.upstream.dns_names),
             engine,
             clock,

@@ -78,7 +78,11 @@ fn fill(file: &str, objects: u64) {
         soft: false,
     };
     let began = clock.mono();
-    let (_, ticket) = store.engine.purge_many(&purge, Places::Reserved).unwrap();
+    let (_, ticket) = store
+        .engine
+        .purges()
+        .purge_many(&purge, Places::Reserved)
+        .unwrap();
     let published = clock.mono().since(began);
     while ticket.outcome().is_none() {
         std::thread::sleep(Duration::from_micros(20));
@@ -149,7 +153,7 @@ impl Store {
             key: key.into(),
             group: n % 1000,
             meta: ObjectMeta {
-                purge_sequence: self.engine.purge_sequence(),
+                purge_sequence: self.engine.purges().purge_sequence(),
                 ..ObjectMeta::default()
             },
             vary: Bytes::new(),

@@ -8,7 +8,7 @@ use foxy_base::{FieldBlock, rule};
 use crate::inbox::Item;
 use crate::large::{LargePut, NewLarge};
 use crate::object::place_mark;
-use crate::purge::{PurgeMark, Verdict};
+use crate::purge::PurgeMark;
 use crate::shard::{Pending, Stage};
 use crate::shared::StoreShared;
 use crate::spot::Spot;
@@ -107,7 +107,7 @@ impl Engine {
         let bytes = object.record_bytes();
         let mut shard = self.tables.shard(hash).write();
         // A stored object was fetched after the purge, or the purge has removed it. Fragments go with their head.
-        let covered = !object.is_fragment() && !self.purges.may_store(object);
+        let covered = !object.is_fragment() && !self.purges.set().may_store(object);
         if rule!(
             "put: what was fetched before a purge that covers it is not stored",
             covered,
@@ -208,7 +208,7 @@ impl Engine {
         tags: Bytes,
         fields: FieldBlock,
     ) -> Option<Put> {
-        let gone = matches!(self.purges.verdict(old), Verdict::Gone(_));
+        let gone = self.purges.has_removed(old);
         if old.is_fragment()
             || rule!(
                 "refresh: a 304 does not bring back what is purged",

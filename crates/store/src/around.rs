@@ -14,7 +14,6 @@ use foxy_policy::{Device, ReadAround};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::object::good_size;
-use crate::purge::Verdict;
 use crate::shared::StoreShared;
 use crate::stats::add;
 use crate::{Engine, Object, ReadMiss, ReadPlan, StoreId};
@@ -194,7 +193,7 @@ impl Engine {
         object.brought = Brought(AtomicU32::new(u32::from(store.id.0) + 1));
         if rule!(
             "read around: what is purged is not brought along",
-            matches!(self.purges.verdict(&object), Verdict::Gone(_)),
+            self.purges.has_removed(&object),
             false
         ) {
             return length;

@@ -12,7 +12,7 @@ use foxy_policy::CachePolicy;
 
 use crate::admit::largest_record;
 use crate::inbox::Item;
-use crate::purge::{Place, Verdict, Walk};
+use crate::purge::{Place, Walk};
 use crate::removals::Removal;
 use crate::shard::{Pending, Stage};
 use crate::shared::StoreShared;
@@ -91,7 +91,7 @@ impl Engine {
         let mut shard = self.tables.shard(hash).write();
         let entry = self.tables.entry_at(hash, spot);
         let void = object.meta().purge_sequence < from.marks.purge_floor();
-        let purged = matches!(self.purges.verdict(object), Verdict::Gone(_));
+        let purged = self.purges.has_removed(object);
         let covered = rule!("drain: what is purged does not move", void || purged, false);
         let Some(entry) = entry.filter(|_| !covered) else {
             return Moved::No;

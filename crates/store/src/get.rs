@@ -29,7 +29,7 @@ impl Engine {
             {
                 let object = rule!(
                     "lookup: what is in memory is compared with the purges",
-                    self.unless_purged(object),
+                    self.purges.unless_purged(object),
                     Some(object)
                 );
                 object.map_or_else(|| self.miss(), Lookup::Memory)
@@ -199,7 +199,7 @@ impl Engine {
             let object = self.promote(plan, object, &wanted, &keep)?;
             rule!(
                 "read: what comes from a disk is compared with the purges",
-                self.unless_purged(object),
+                self.purges.unless_purged(object),
                 Some(object)
             )
             .ok_or(ReadMiss::Superseded)

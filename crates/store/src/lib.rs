@@ -68,8 +68,8 @@ pub use peek::{DiskPlace, Peek};
 #[cfg(any(test, feature = "fuzz"))]
 pub use purge::fuzzing;
 pub use purge::{
-    KeyParts, Place, Places, Purge, PurgeError, PurgeKind, PurgeStatus, Sweep, SweepStep, Walk,
-    WalkStep, Walked, for_each_tag,
+    KeyParts, Place, Places, Purge, PurgeError, PurgeKind, PurgeStatus, Purges, Sweep, SweepStep,
+    Walk, WalkStep, Walked, for_each_tag,
 };
 pub use reads::ReadMode;
 pub use recovery::identity;

@@ -9,7 +9,6 @@ use foxy_base::{KeyHash, rule};
 use foxy_format::parse_record;
 use foxy_index::Entry;
 
-use crate::purge::Verdict;
 use crate::shard::Stage;
 use crate::spot::Spot;
 use crate::{Engine, Object};
@@ -100,7 +99,7 @@ impl Engine {
     }
 
     fn may_be_given(&self, object: &Object) -> bool {
-        !object.is_fragment() && !matches!(self.purges.verdict(object), Verdict::Gone(_))
+        !object.is_fragment() && !self.purges.has_removed(object)
     }
 
     fn disk_place(&self, entry: &Entry) -> Option<DiskPlace> {

@@ -9,7 +9,6 @@ use bytes::{Bytes, BytesMut};
 use foxy_format::fragment_hash;
 
 use crate::large::{exact, head_of};
-use crate::purge::Verdict;
 use crate::{Engine, NewLarge, Object, Put};
 
 impl Engine {
@@ -141,7 +140,7 @@ impl FragmentPut {
         let body: Bytes = exact(std::mem::take(&mut self.filling));
         let length = self.head.total_length();
         // A purged fragment is not written, so nothing may rely on it.
-        let purged = matches!(self.engine.purges.verdict(&self.head), Verdict::Gone(_));
+        let purged = self.engine.purges.has_removed(&self.head);
         let put = |body| self.engine.put_piece(&self.head, n, length, body, true);
         if !purged && put(body).is_ok() {
             self.reliable = self.reliable.map(|_| self.at);

@@ -29,7 +29,7 @@ fn story() {
         refused += usize::from(answer.status == 429);
     }
     assert!(refused > 100, "{refused}");
-    let active = scene.foxy().engine().active_purges();
+    let active = scene.foxy().engine().purges().active_purges();
     assert!(active <= 64, "{active}");
     let prefix = scene.url("/gone").replace(':', "%3A");
     let request = format!(

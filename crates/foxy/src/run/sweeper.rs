@@ -122,7 +122,7 @@ fn run(
         certificates.step(&*scrubbing.clock);
         let pause = match &mut sweep {
             None => {
-                sweep = engine.sweep();
+                sweep = engine.purges().sweep();
                 if sweep.is_some() {
                     Duration::ZERO
                 } else if let Some(pause) = drain_step(engine, &mut drain) {

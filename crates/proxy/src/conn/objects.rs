@@ -107,7 +107,7 @@ impl<T: Transport> Conn<T> {
         if framing.length().is_some_and(|length| length > most) {
             return Err(Failed::Refused(TOO_LARGE, false));
         }
-        let now = (local.wall(), local.proxy.engine.purge_sequence());
+        let now = (local.wall(), local.proxy.engine.purges().purge_sequence());
         let fields = fields_of(&local, kind);
         let place = put::place(&local, ask, fields, now);
         let place = place.map_err(|_| Failed::Refused(NOT_KEPT, empty))?;

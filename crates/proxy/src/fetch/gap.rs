@@ -145,7 +145,7 @@ impl Job {
             add: &[("Range", range.as_bytes()), ("If-Range", &self.etag)],
         };
         let request = self.ask.upstream_head(local, &changes);
-        let (asked, purge) = (local.wall(), local.proxy.engine.purge_sequence());
+        let (asked, purge) = (local.wall(), local.proxy.engine.purges().purge_sequence());
         let (mut leased, first) = Leased::ask(local, &self.ask, &request, true).await?;
         let parts = leased.up.final_head(local, first, |_| {}).await?;
         let times = Times {

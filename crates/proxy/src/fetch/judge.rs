@@ -453,7 +453,7 @@ pub(super) fn place_of(
             purge_sequence: rule!(
                 "purge: it covers answers that were asked for before it",
                 asked.times.purge,
-                local.proxy.engine.purge_sequence()
+                local.proxy.engine.purges().purge_sequence()
             ),
             ..ObjectMeta::default()
         },

@@ -184,7 +184,7 @@ async fn fetch(
     loop {
         let permit = permit(local, job, writer).await?;
         local.proxy.fills.asked(writer.fill());
-        let (request, purge) = (local.wall(), local.proxy.engine.purge_sequence());
+        let (request, purge) = (local.wall(), local.proxy.engine.purges().purge_sequence());
         let (mut leased, parts) = {
             let asking = pin!(ask(local, job, &base, writer));
             if job.background {

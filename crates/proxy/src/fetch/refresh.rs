@@ -177,7 +177,7 @@ pub(crate) fn updated<F: Fields>(
         purge_sequence: rule!(
             "purge: it covers a 304 that was asked for before it",
             asked.times.purge,
-            local.proxy.engine.purge_sequence()
+            local.proxy.engine.purges().purge_sequence()
         ),
         ..*old.meta()
     };

@@ -23,7 +23,7 @@ use crate::fleet::Fleet;
 use crate::gate::Gate;
 use crate::hold::Holds;
 use crate::memory::{Memory, MemoryBudget};
-use crate::purge::Purges;
+use crate::purge::{Purges, Walk};
 use crate::registry::Stores;
 use crate::shared::StoreShared;
 use crate::stats::{EngineCounters, StoreStats};
@@ -51,7 +51,7 @@ pub struct Engine {
     pub(crate) memory: Memory,
     pub(crate) counters: Arc<EngineCounters>,
     pub(crate) catalogue: Arc<Catalogue>,
-    pub(crate) purges: Purges,
+    pub(crate) purges: Arc<Purges>,
     pub(crate) gate: Arc<Gate>,
     pub(crate) holds: Holds,
 }
@@ -88,6 +88,14 @@ impl Engine {
             gate.clone(),
             counters.clone(),
         );
+        let catalogue = Arc::new(catalogue);
+        let purges = Purges::new(
+            tables.clone(),
+            catalogue.clone(),
+            fleet.clone(),
+            clock.clone(),
+            counters.clone(),
+        );
         Arc::new(Self {
             keys: Keys::new(KeySeed(config.key_seed)),
             tables,
@@ -96,8 +104,8 @@ impl Engine {
             budget,
             memory,
             counters,
-            catalogue: Arc::new(catalogue),
-            purges: Purges::default(),
+            catalogue,
+            purges: Arc::new(purges),
             gate,
             holds: Holds::default(),
             config,
@@ -176,6 +184,18 @@ impl Engine {
     /// A ticket for everything put and removed before, purges of many included.
     pub fn sync(&self) -> SyncTicket {
         self.fleet.sync()
+    }
+
+    /// Purges of many objects at once, and soft ones.
+    #[must_use]
+    pub const fn purges(&self) -> &Arc<Purges> {
+        &self.purges
+    }
+
+    /// A walk over everything that is stored now, or on disk alone.
+    #[must_use]
+    pub fn walk(&self, memory: bool) -> Walk {
+        Walk::new(&self.tables, &self.fleet, memory)
     }
 
     /// The stores together: their duties, their disks, and what is known of those that are away.

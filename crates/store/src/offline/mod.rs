@@ -17,7 +17,6 @@ use foxy_format::{
 use thiserror::Error;
 
 use self::overlay::Overlay;
-use crate::purge::Verdict;
 use crate::recovery::{other_format, summary_entries};
 use crate::{Engine, EngineConfig, OpenError, Place, StoreOptions};
 
@@ -269,7 +268,7 @@ pub fn verify(
             debug_assert!(matches!(walked.place, Place::Store { .. }));
             if object.is_fragment() {
                 found.fragments += 1;
-            } else if matches!(engine.purges.verdict(object), Verdict::Gone(_)) {
+            } else if engine.purges.has_removed(object) {
                 found.purged += 1;
             } else {
                 found.objects += 1;

@@ -7,7 +7,7 @@ use foxy_base::rule;
 use foxy_disk::AlignedBuf;
 use foxy_format::{BLOCK, JOURNAL_BLOCK_NOTES, JournalBlock, JournalHalf, PurgeKind, PurgeNote};
 
-use super::set::{Purges, State};
+use super::set::{PurgeSet, State};
 use crate::Durable;
 use crate::shared::StoreShared;
 use crate::ticket::TicketPart;
@@ -215,7 +215,7 @@ impl Journal {
     }
 
     /// The next write, if there is one to be made now.
-    pub(crate) fn begin(&mut self, purges: &Purges, store: &StoreShared) -> Option<JournalWrite> {
+    pub(crate) fn begin(&mut self, purges: &PurgeSet, store: &StoreShared) -> Option<JournalWrite> {
         let idle = rule!(
             "journal: one write is under way at a time",
             matches!(self.stage, Stage::Idle),

@@ -14,30 +14,28 @@ mod key;
 mod limits;
 mod mark;
 mod patterns;
+mod purges;
 mod recall;
 mod set;
 mod sweep;
 mod walk;
 
-use std::sync::Arc;
-
-use foxy_base::{WallTime, rule};
+use foxy_base::WallTime;
 pub use foxy_format::PurgeKind;
 use thiserror::Error;
 
 pub use self::key::{KeyParts, for_each_tag};
+pub use self::purges::Purges;
 pub use self::sweep::{Sweep, SweepStep};
 pub use self::walk::{Place, Walk, WalkStep, Walked};
 
 pub(crate) use self::journal::{Journal, JournalInbox};
 pub(crate) use self::mark::PurgeMark;
 pub(crate) use self::recall::{Recalled, first_block, recall};
-pub(crate) use self::set::{Purges, Verdict};
+pub(crate) use self::set::{PurgeSet, Verdict};
 pub(crate) use self::walk::WalkFault;
 
-use crate::stats::add;
-use crate::ticket::SyncTicket;
-use crate::{Engine, Object, StoreId};
+use crate::Object;
 
 /// A purge to carry out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,105 +114,6 @@ pub struct PurgeStatus {
     pub done: bool,
     /// The purge that took its place, which has the count.
     pub merged_into: Option<u64>,
-}
-
-impl Engine {
-    /// Purges what `purge` covers. When this returns, no lookup gives it any more (or gives it as
-    /// stale), and nothing that was fetched before will be stored; once the ticket is done, that
-    /// survives a power cut. Never blocks on a disk. The number is that of the purge.
-    ///
-    /// # Errors
-    /// The purge is not accepted; nothing was done.
-    pub fn purge_many(
-        &self,
-        purge: &Purge,
-        places: Places,
-    ) -> Result<(u64, SyncTicket), PurgeError> {
-        let stores = self.stores();
-        let now = self.clock.wall();
-        let note = self.purges.publish(purge, places, now, &stores)?;
-        add(&self.counters.purges, 1);
-        if rule!(
-            "purge: not durable while a store is missing that nobody can note",
-            self.fleet.trust().is_unnoted(),
-            false
-        ) {
-            return Ok((note.sequence, SyncTicket::failed()));
-        }
-        let (ticket, parts) = SyncTicket::new(stores.len() as u32);
-        for (store, part) in stores.iter().zip(parts) {
-            store.journal.lock().ask(part);
-            store.bell.ring();
-        }
-        Ok((note.sequence, ticket))
-    }
-
-    /// A store writes no removals any more: what it holds may be out of date when it comes back.
-    /// The others note that, so that the next start does not believe it. (If it is the only one
-    /// there is nobody to note it.)
-    pub(crate) fn leave_behind(&self, store: StoreId) {
-        self.purges.leave_behind();
-        let able = |s: &&Arc<crate::shared::StoreShared>| s.id != store && s.takes_writes();
-        for other in self.stores().iter().filter(able) {
-            other.journal.lock().snapshot = true;
-            other.bell.ring();
-        }
-    }
-
-    /// The number of the newest purge. Read it before the origin is asked, and store it with the
-    /// answer ([`crate::ObjectMeta::purge_sequence`]).
-    #[must_use]
-    pub fn purge_sequence(&self) -> u64 {
-        self.purges.latest()
-    }
-
-    /// How far the purge of this number is; `None` if it is not known (any more).
-    #[must_use]
-    pub fn purge_status(&self, number: u64) -> Option<PurgeStatus> {
-        self.purges.status(number)
-    }
-
-    /// The latest purges, newest first.
-    #[must_use]
-    pub fn purge_statuses(&self, limit: usize) -> Vec<PurgeStatus> {
-        self.purges.statuses(limit)
-    }
-
-    /// Purges that objects are compared with at present.
-    #[must_use]
-    pub fn active_purges(&self) -> usize {
-        self.purges.active()
-    }
-
-    /// The object, unless a purge covers it; then it is taken away.
-    pub(crate) fn unless_purged(&self, object: Arc<Object>) -> Option<Arc<Object>> {
-        match self.purges.verdict(&object) {
-            Verdict::Clean | Verdict::Stale => Some(object),
-            Verdict::Gone(number) => {
-                self.take_away_purged(&object, number);
-                None
-            }
-        }
-    }
-
-    /// Takes away an object that purge `number` covers, unless another took its place.
-    #[cold]
-    fn take_away_purged(&self, object: &Object, number: u64) {
-        let mut shard = self.tables.shard(object.hash()).write();
-        let other = shard
-            .in_memory(object.hash())
-            .is_some_and(|present| present.meta().version != object.meta().version);
-        let replaced = rule!(
-            "purge: what took the place of a purged object stays",
-            other,
-            false
-        );
-        if !replaced && self.catalogue.supersede_locked(&mut shard, object.hash()) {
-            drop(shard);
-            add(&self.counters.purged_by_many, 1);
-            self.purges.count(number, 1);
-        }
-    }
 }
 
 impl Object {

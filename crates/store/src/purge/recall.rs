@@ -125,7 +125,7 @@ impl Recalled {
         generation: u64,
     ) -> Journal {
         // A store that grows takes its own place.
-        let others: Vec<_> = (engine.stores().iter())
+        let others: Vec<_> = (engine.fleet.stores().iter())
             .filter(|other| other.space.uuid() != store.space.uuid())
             .cloned()
             .collect();
@@ -139,7 +139,7 @@ impl Recalled {
             (generation << 32).max(self.seen),
             0
         );
-        engine.purges.raise(base);
+        engine.purges.set().raise(base);
         let mut floor = self.floor;
         if self.damaged {
             tracing::warn!(store = %store.disk.describe(), "the purge journal is damaged: what is stored is void");
@@ -151,7 +151,7 @@ impl Recalled {
             );
         }
         // It missed purges that the others are done with.
-        let retired = engine.purges.read().retired;
+        let retired = engine.purges.set().read().retired;
         if rule!(
             "journal: a store that missed purges gives nothing from before them",
             retired > self.seen,
@@ -173,7 +173,7 @@ impl Recalled {
             engine.memory.clear();
         }
         let all: Vec<_> = others.iter().chain([store]).cloned().collect();
-        engine.purges.adopt(self.notes, self.retired, &all);
+        engine.purges.set().adopt(self.notes, self.retired, &all);
         // All journals should have the purges of each.
         let single = !self.journal.is_doubled();
         let tell_this = self.damaged

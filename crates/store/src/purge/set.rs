@@ -66,7 +66,7 @@ pub(super) struct State {
 
 /// All that is known about purges. See the module's head.
 #[derive(Debug, Default)]
-pub(crate) struct Purges {
+pub(crate) struct PurgeSet {
     latest: AtomicU64,
     /// An object fetched under a smaller number is not stored any more: a purge that might cover it
     /// is done with.
@@ -74,7 +74,7 @@ pub(crate) struct Purges {
     state: RwLock<State>,
 }
 
-impl Purges {
+impl PurgeSet {
     /// The number of the newest purge.
     pub(crate) fn latest(&self) -> u64 {
         self.latest.load(Ordering::Acquire)

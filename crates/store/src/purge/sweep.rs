@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use foxy_base::rule;
 
+use super::Purges;
 use super::walk::{Place, Walk, Walked};
-use crate::fleet::ticket_of;
+use crate::Durable;
 use crate::purge::Verdict;
 use crate::ticket::SyncTicket;
-use crate::{Durable, Engine};
 
 /// Hashes that one sweep remembers, so as not to count twice what is in memory and on disk.
 const COUNTED_MAX: usize = 1 << 20;
@@ -20,7 +20,7 @@ const COUNTED_MAX: usize = 1 << 20;
 /// A sweep under way.
 #[derive(Debug)]
 pub struct Sweep {
-    engine: Arc<Engine>,
+    purges: Arc<Purges>,
     walk: Walk,
     /// It deals with purges up to this number.
     goal: u64,
@@ -40,39 +40,18 @@ pub enum SweepStep {
     Done,
 }
 
-impl Engine {
-    /// Begins a sweep, if a purge waits for one and everything is loaded. Also retires purges
-    /// that are older than all that is stored.
-    #[must_use]
-    pub fn sweep(self: &Arc<Self>) -> Option<Sweep> {
-        let stores = self.stores();
-        if self.purges.age(&stores) {
-            self.tell_journals();
-        }
-        let goal = self.purges.unswept()?;
-        let loading = stores.iter().any(|s| s.loading.is_on());
-        if rule!("sweep: it begins when everything is loaded", loading, false) {
-            return None;
-        }
-        Some(Sweep {
-            walk: self.walk(true),
-            engine: self.clone(),
+impl Sweep {
+    /// Goes along `walk`, for purges up to number `goal`.
+    pub(super) fn new(purges: Arc<Purges>, walk: Walk, goal: u64) -> Self {
+        Self {
+            purges,
+            walk,
             goal,
             counted: HashSet::new(),
             ticket: None,
-        })
-    }
-
-    /// Journals shall be written anew, without the purges that are done with.
-    fn tell_journals(&self) {
-        for store in self.stores().iter() {
-            store.journal.lock().snapshot = true;
-            store.bell.ring();
         }
     }
-}
 
-impl Sweep {
     /// Goes on. Blocks for at most one read.
     pub fn step(&mut self) -> SweepStep {
         if let Some(ticket) = &self.ticket {
@@ -85,27 +64,27 @@ impl Sweep {
                 true
             );
             let all = durable && !self.walk.has_missed();
-            if self.engine.purges.swept(self.goal, all) {
-                self.engine.tell_journals();
+            if self.purges.set().swept(self.goal, all) {
+                self.purges.tell_journals();
             }
             return SweepStep::Done;
         }
-        let (engine, counted) = (&self.engine, &mut self.counted);
-        let step = self.walk.step(|walked| visit(engine, counted, &walked));
+        let (purges, counted) = (&self.purges, &mut self.counted);
+        let step = self.walk.step(|walked| visit(purges, counted, &walked));
         if !step.more {
-            self.ticket = Some(ticket_of(&self.engine.stores(), false));
+            self.ticket = Some(self.purges.removals());
         }
         SweepStep::Read(step.read)
     }
 }
 
-fn visit(engine: &Engine, counted: &mut HashSet<u64>, walked: &Walked) {
+fn visit(purges: &Purges, counted: &mut HashSet<u64>, walked: &Walked) {
     let object = &walked.object;
-    match engine.purges.verdict(object) {
+    match purges.verdict(object) {
         Verdict::Clean => {}
-        Verdict::Gone(number) => engine.take_away_purged(object, number),
+        Verdict::Gone(number) => purges.take_away_purged(object, number),
         Verdict::Stale => {
-            let Some(number) = engine.purges.soft_unswept(object) else {
+            let Some(number) = purges.set().soft_unswept(object) else {
                 return;
             };
             let on_disk = matches!(walked.place, Place::Store { .. });
@@ -115,7 +94,7 @@ fn visit(engine: &Engine, counted: &mut HashSet<u64>, walked: &Walked) {
             if counted.len() < COUNTED_MAX {
                 counted.insert(object.hash().low());
             }
-            engine.purges.count(number, 1);
+            purges.set().count(number, 1);
         }
     }
 }

@@ -18,7 +18,11 @@ const MEMORY: u64 = 1 << 20;
 
 fn tag(rig: &Rig, text: &str) -> SyncTicket {
     let purge = purge(PurgeKind::Tag, text, false);
-    rig.engine.purge_many(&purge, Places::Reserved).unwrap().1
+    rig.engine
+        .purges()
+        .purge_many(&purge, Places::Reserved)
+        .unwrap()
+        .1
 }
 
 /// A flush while what is held stays held, asked for by the purge journal.
@@ -258,9 +262,9 @@ fn the_others_note_a_store_that_leaves_without_saying_so() {
     let superblocks = 0..2 * SUPERBLOCK_BYTES as u64;
     let broken = FaultRule::new(OpClass::Write, Fault::EIO).within(superblocks);
     live.slots[1].disk.set_faults(FaultPlan::none().and(broken));
-    let before = live.engine.purge_sequence();
+    let before = live.engine.purges().purge_sequence();
     live.remove(1);
-    assert!(live.engine.purge_sequence() > before);
+    assert!(live.engine.purges().purge_sequence() > before);
 }
 
 /// Whoever opened it meanwhile may have stored something there.

@@ -70,7 +70,7 @@ impl Killed {
         };
         for n in 0..24 {
             let tags = if n == 22 { "t" } else { "all" };
-            let sequence = rig.engine.purge_sequence();
+            let sequence = rig.engine.purges().purge_sequence();
             rig.engine
                 .put(tagged(&name(n), &text(n, 1), tags, sequence));
             keep(name(n), Some(text(n, 1)));

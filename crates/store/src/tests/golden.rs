@@ -70,7 +70,7 @@ fn make() -> MemDisk {
     }
     live.settle();
     for n in 0..12 {
-        let sequence = live.engine.purge_sequence();
+        let sequence = live.engine.purges().purge_sequence();
         let tags = format!("t{n}, all");
         live.engine
             .put(tagged(&name(n), &content(n, 1), &tags, sequence));

@@ -119,6 +119,7 @@ fn purges_that_fill_several_blocks_are_all_there_after_a_power_cut() {
         let text = format!("{n} {}", "t".repeat(220));
         let begun = rig
             .engine
+            .purges()
             .purge_many(&purge(PurgeKind::Tag, &text, false), Places::Reserved);
         begun.unwrap()
     };
@@ -131,7 +132,10 @@ fn purges_that_fill_several_blocks_are_all_there_after_a_power_cut() {
     let again = rig.crash_unloaded(Keep::Nothing);
     for (number, ticket) in all {
         assert_eq!(ticket.outcome(), Some(Durable::Yes));
-        assert!(again.engine.purge_status(number).is_some(), "{number}");
+        assert!(
+            again.engine.purges().purge_status(number).is_some(),
+            "{number}"
+        );
     }
     assert_eq!(again.counts().damaged, 0);
 }

@@ -15,7 +15,7 @@ fn whatever_stores_do_a_lookup_gives_the_latest_or_nothing() {
         let mut live = Live::new(&[8, 12, 16], seed * 10);
         for _ in 0..120 {
             turn(&mut live, &mut rng);
-            let asked = (live.engine.purge_sequence(), rng.below(KEYS));
+            let asked = (live.engine.purges().purge_sequence(), rng.below(KEYS));
             for _ in 0..8 {
                 let key = rng.below(KEYS);
                 match rng.below(8) {

@@ -221,7 +221,7 @@ impl Live {
     }
 
     pub(super) fn put(&mut self, key: u64) {
-        self.put_asked(key, self.engine.purge_sequence());
+        self.put_asked(key, self.engine.purges().purge_sequence());
     }
 
     /// Stores what the origin was asked for when this was the newest purge.
@@ -244,7 +244,7 @@ impl Live {
     /// Purges many, or makes them stale.
     pub(super) fn purge(&mut self, kind: PurgeKind, text: &str, soft: bool) {
         let purge = purge(kind, text, soft);
-        if let Ok((number, ticket)) = self.engine.purge_many(&purge, Places::Reserved) {
+        if let Ok((number, ticket)) = self.engine.purges().purge_many(&purge, Places::Reserved) {
             self.purges.push(Made {
                 purge,
                 number,
@@ -309,7 +309,7 @@ impl Live {
 
     /// A whole sweep, if one is due.
     pub(super) fn sweep(&mut self) {
-        let Some(mut sweep) = self.engine.sweep() else {
+        let Some(mut sweep) = self.engine.purges().sweep() else {
             return;
         };
         for _ in 0..20_000 {

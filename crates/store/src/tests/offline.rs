@@ -39,7 +39,7 @@ fn sample() -> Rig {
         "forward GET http://c.test/",
         &[7; 40_000],
         "",
-        rig.engine.purge_sequence(),
+        rig.engine.purges().purge_sequence(),
     );
     rig.engine.put(large);
     rig.settle();

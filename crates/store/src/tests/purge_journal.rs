@@ -13,13 +13,16 @@ const MEMORY: u64 = 512 << 10;
 
 fn begin(rig: &Rig, tag: &str) -> (u64, SyncTicket) {
     let purge = purge(PurgeKind::Tag, tag, false);
-    rig.engine.purge_many(&purge, Places::Reserved).unwrap()
+    rig.engine
+        .purges()
+        .purge_many(&purge, Places::Reserved)
+        .unwrap()
 }
 
 /// True if the purge survives a power cut now.
 fn survives(rig: &Rig, number: u64) -> bool {
     let again = rig.crash_unloaded(Keep::Nothing);
-    again.engine.purge_status(number).is_some()
+    again.engine.purges().purge_status(number).is_some()
 }
 
 #[test]
@@ -88,7 +91,12 @@ fn purges_beside_other_writes_are_all_acknowledged_but_not_early() {
                 assert_eq!(outcome, Durable::Yes, "the disk is healthy");
                 acknowledged += 1;
                 if rng.below(20) == 0 {
-                    let merged = rig.engine.purge_status(*number).unwrap().merged_into;
+                    let merged = rig
+                        .engine
+                        .purges()
+                        .purge_status(*number)
+                        .unwrap()
+                        .merged_into;
                     assert!(merged.is_some() || survives(&rig, *number));
                 }
                 false

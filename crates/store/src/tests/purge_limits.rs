@@ -16,7 +16,7 @@ fn long(n: usize) -> String {
 fn flood(rig: &mut Rig, from: usize, soft: bool) -> usize {
     for n in 0..1000 {
         let purge = purge(PurgeKind::Tag, &long(from + n), soft);
-        if let Err(error) = rig.engine.purge_many(&purge, Places::Shared) {
+        if let Err(error) = rig.engine.purges().purge_many(&purge, Places::Shared) {
             assert_eq!(error, PurgeError::Busy);
             assert!(error.is_busy());
             return n;
@@ -37,10 +37,10 @@ fn a_flood_of_tags_is_refused_and_never_widened() {
     // A start knows the same purges, each as it was.
     let again = rig.kill();
     assert!(again.get(KEY).is_some());
-    assert_eq!(again.engine.active_purges(), taken);
+    assert_eq!(again.engine.purges().active_purges(), taken);
     // The sweep frees places.
     assert!(rig.sweep());
-    assert_eq!(rig.engine.active_purges(), 0);
+    assert_eq!(rig.engine.purges().active_purges(), 0);
     rig.settle();
     assert!(flood(&mut rig, 100, false) >= taken - 3);
     assert!(rig.get(KEY).is_some());
@@ -51,10 +51,10 @@ fn operators_purge_while_a_flood_is_refused() {
     let mut rig = Rig::new(16, MEMORY, 1);
     flood(&mut rig, 0, false);
     rig.fetch(KEY, "mine");
-    let before = rig.engine.active_purges();
+    let before = rig.engine.purges().active_purges();
     rig.purge(PurgeKind::Tag, "mine", false);
     assert!(rig.get(KEY).is_none());
-    assert_eq!(rig.engine.active_purges(), before + 1);
+    assert_eq!(rig.engine.purges().active_purges(), before + 1);
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn expressions_of_others_leave_places_for_operators() {
     let rig = Rig::new(16, MEMORY, 1);
     let ask = |n: usize, places| {
         let purge = purge(PurgeKind::Expression, &format!("^{n}$"), false);
-        rig.engine.purge_many(&purge, places).err()
+        rig.engine.purges().purge_many(&purge, places).err()
     };
     for n in 0..48 {
         assert_eq!(ask(n, Places::Shared), None);
@@ -83,7 +83,10 @@ fn a_purge_of_everything_takes_the_place_of_those_before() {
         rig.purge(PurgeKind::Tag, "hard", false);
         rig.purge(PurgeKind::All, "", soft);
         // A soft purge does not replace the hard ones.
-        assert_eq!(rig.engine.active_purges(), if soft { 2 } else { 1 });
+        assert_eq!(
+            rig.engine.purges().active_purges(),
+            if soft { 2 } else { 1 }
+        );
     }
     let mut rig = Rig::new(16, MEMORY, 1);
     rig.purge(PurgeKind::Tag, "t", false);
@@ -91,8 +94,15 @@ fn a_purge_of_everything_takes_the_place_of_those_before() {
         partition: "site".to_owned(),
         ..purge(PurgeKind::All, "", false)
     };
-    rig.engine.purge_many(&site, Places::Shared).unwrap();
-    assert_eq!(rig.engine.active_purges(), 2, "of another partition");
+    rig.engine
+        .purges()
+        .purge_many(&site, Places::Shared)
+        .unwrap();
+    assert_eq!(
+        rig.engine.purges().active_purges(),
+        2,
+        "of another partition"
+    );
 }
 
 #[test]
@@ -103,12 +113,12 @@ fn soft_purges_do_not_hold_all_places_for_ever() {
     rig.settle();
     let taken = flood(&mut rig, 0, true);
     assert!(rig.sweep());
-    assert_eq!(rig.engine.active_purges(), taken, "they stay");
+    assert_eq!(rig.engine.purges().active_purges(), taken, "they stay");
     // With the next one, the oldest become hard; the sweep after that ends them.
     rig.purge(PurgeKind::Tag, "next", true);
     assert!(rig.sweep());
     rig.settle();
-    assert!(rig.engine.active_purges() < taken / 2 + 2);
+    assert!(rig.engine.purges().active_purges() < taken / 2 + 2);
     assert!(rig.get("forward GET http://a.test/y").is_none());
     let whole = rig.get(KEY).unwrap();
     assert!(!whole.is_soft_purged(), "no purge names it");
@@ -120,7 +130,10 @@ fn refusals_name_what_is_wrong() {
     let rig = Rig::new(16, MEMORY, 1);
     let refused = |kind, text: &str| {
         let purge = purge(kind, text, false);
-        rig.engine.purge_many(&purge, Places::Reserved).err()
+        rig.engine
+            .purges()
+            .purge_many(&purge, Places::Reserved)
+            .err()
     };
     assert_eq!(refused(PurgeKind::Tag, ""), Some(PurgeError::Empty));
     let too_long = "x".repeat(3000);

@@ -122,12 +122,18 @@ impl Model {
         match self.rng.below(100) {
             0..25 => {
                 let key = self.key();
-                self.running.push((key, self.rig.engine.purge_sequence()));
+                self.running
+                    .push((key, self.rig.engine.purges().purge_sequence()));
             }
             25..50 => self.end_fetch(),
             50..54 => {
                 let purge = self.purge();
-                if let Ok((number, ticket)) = self.rig.engine.purge_many(&purge, Places::Reserved) {
+                if let Ok((number, ticket)) = self
+                    .rig
+                    .engine
+                    .purges()
+                    .purge_many(&purge, Places::Reserved)
+                {
                     self.made.push(Made {
                         purge,
                         number,
@@ -218,7 +224,7 @@ impl Model {
 
     fn sweep(&mut self) {
         if self.sweep.is_none() {
-            self.sweep = self.rig.engine.sweep();
+            self.sweep = self.rig.engine.purges().sweep();
         }
         for _ in 0..self.rng.below(12) {
             if let Some(sweep) = &mut self.sweep
@@ -291,7 +297,7 @@ fn purges_keep_to_the_slow_rule() {
         hits += model.hits;
         stale += model.stale;
         reused += model.rig.counts().reused;
-        retired += model.made.len() - model.rig.engine.active_purges();
+        retired += model.made.len() - model.rig.engine.purges().active_purges();
     }
     assert!(
         hits > 1000 && stale > 100 && reused > 20 && retired > 200,

@@ -16,7 +16,10 @@ const MEMORY: u64 = 8 << 20;
 
 fn publish(rig: &Rig, tag: &str) {
     let purge = purge(PurgeKind::Tag, tag, false);
-    rig.engine.purge_many(&purge, Places::Reserved).unwrap();
+    rig.engine
+        .purges()
+        .purge_many(&purge, Places::Reserved)
+        .unwrap();
 }
 
 /// Two neighbours on disk, and a read of the first that brings the second along.
@@ -24,7 +27,7 @@ fn neighbours() -> (Rig, ReadPlan) {
     let mut rig = Rig::new(16, MEMORY, 1);
     rig.settle();
     for key in ["x first", "x second"] {
-        let sequence = rig.engine.purge_sequence();
+        let sequence = rig.engine.purges().purge_sequence();
         rig.engine.put(tagged(key, &[b'b'; 700], key, sequence));
     }
     rig.settle();
@@ -77,7 +80,7 @@ fn a_late_304_does_not_bring_back_what_is_purged() {
     let old = rig.engine.put(tagged("x", b"old", "t", 0)).object;
     publish(&rig, "t");
     let meta = ObjectMeta {
-        purge_sequence: rig.engine.purge_sequence(),
+        purge_sequence: rig.engine.purges().purge_sequence(),
         ..*old.meta()
     };
     let fields = FieldBlock::empty();
@@ -91,10 +94,15 @@ fn what_took_the_place_of_a_purged_object_stays() {
     let rig = Rig::new(16, MEMORY, 3);
     let old = rig.engine.put(tagged("x", b"old", "t", 0)).object;
     publish(&rig, "t");
-    let sequence = rig.engine.purge_sequence();
+    let sequence = rig.engine.purges().purge_sequence();
     rig.engine.put(tagged("x", b"new", "t", sequence));
     // A sweep still has the old one in hand.
-    assert!(rig.engine.unless_purged(Arc::clone(&old)).is_none());
+    assert!(
+        rig.engine
+            .purges()
+            .unless_purged(Arc::clone(&old))
+            .is_none()
+    );
     assert_eq!(rig.text("x").as_deref(), Some("new"));
 }
 
@@ -108,8 +116,8 @@ fn a_purge_that_no_sweep_went_through_does_not_retire() {
     publish(&rig, "t");
     rig.fill("round", 600);
     assert!(rig.counts().reused > 10);
-    drop(rig.engine.sweep());
-    assert_eq!(rig.engine.active_purges(), 1);
+    drop(rig.engine.purges().sweep());
+    assert_eq!(rig.engine.purges().active_purges(), 1);
     assert!(rig.get("x").is_none());
 }
 
@@ -126,7 +134,7 @@ fn a_purge_stays_if_its_sweep_could_not_read_everything() {
     rig.disk.set_faults(FaultPlan::none().and(unreadable));
     assert!(rig.sweep());
     rig.disk.set_faults(FaultPlan::none());
-    assert_eq!(rig.engine.active_purges(), 1);
+    assert_eq!(rig.engine.purges().active_purges(), 1);
     assert!(rig.get("x").is_none());
 }
 
@@ -182,12 +190,12 @@ fn a_purge_stays_while_what_it_removed_has_no_durable_tombstones() {
     rig.settle();
     let broken = FaultRule::new(OpClass::Write, Fault::EIO).within(rig.segments_at()..u64::MAX);
     rig.disk.set_faults(FaultPlan::none().and(broken));
-    let mut sweep = rig.engine.sweep().unwrap();
+    let mut sweep = rig.engine.purges().sweep().unwrap();
     while sweep.step() != SweepStep::Done {
         rig.clock.advance(std::time::Duration::from_millis(50));
         rig.turns(1);
     }
-    assert_eq!(rig.engine.active_purges(), 1);
+    assert_eq!(rig.engine.purges().active_purges(), 1);
 }
 
 #[test]
@@ -198,6 +206,6 @@ fn no_sweep_begins_while_something_is_being_loaded() {
     rig.fill("over several segments", 100);
     rig.purge(PurgeKind::Tag, "t", false);
     let again = rig.crash_unloaded(Keep::All);
-    assert_eq!(again.engine.active_purges(), 1);
-    assert!(again.engine.sweep().is_none());
+    assert_eq!(again.engine.purges().active_purges(), 1);
+    assert!(again.engine.purges().sweep().is_none());
 }

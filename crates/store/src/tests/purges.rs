@@ -32,7 +32,7 @@ pub(super) fn tagged(key: &str, body: &[u8], tags: &str, sequence: u64) -> NewOb
 impl Rig {
     /// Stores what was fetched just now.
     pub(super) fn fetch(&self, key: &str, tags: &str) {
-        let sequence = self.engine.purge_sequence();
+        let sequence = self.engine.purges().purge_sequence();
         let body = [b'b'; 700];
         let put = self.engine.put(tagged(key, &body, tags, sequence));
         assert!(put.admitted.is_visible());
@@ -42,6 +42,7 @@ impl Rig {
     pub(super) fn purge(&mut self, kind: PurgeKind, text: &str, soft: bool) -> u64 {
         let (number, ticket) = self
             .engine
+            .purges()
             .purge_many(&purge(kind, text, soft), Places::Reserved)
             .unwrap();
         for _ in 0..20 {
@@ -53,7 +54,7 @@ impl Rig {
 
     /// A whole sweep, if one is due.
     pub(super) fn sweep(&mut self) -> bool {
-        let Some(mut sweep) = self.engine.sweep() else {
+        let Some(mut sweep) = self.engine.purges().sweep() else {
             return false;
         };
         for _ in 0..10_000 {
@@ -112,7 +113,7 @@ fn covers(kind: PurgeKind, text: &str, soft: bool, expected: &str) {
         assert_eq!(left(&rig), expected, "{kind:?} {text} in {place}, later");
         let gone = expected.chars().filter(|c| *c != '+').count() as u64;
         assert!(rig.sweep());
-        let status = rig.engine.purge_status(number).unwrap();
+        let status = rig.engine.purges().purge_status(number).unwrap();
         assert!(status.done);
         // The process before has counted the objects that this one did not remove.
         if place != "restart" {
@@ -120,7 +121,7 @@ fn covers(kind: PurgeKind, text: &str, soft: bool, expected: &str) {
         }
         rig.settle();
         assert_eq!(left(&rig), expected, "{kind:?} {text} in {place}, swept");
-        assert_eq!(rig.engine.active_purges(), usize::from(soft));
+        assert_eq!(rig.engine.purges().active_purges(), usize::from(soft));
         // An object that became stale before it was written is not written.
         let kept = if place == "memory" {
             expected.replace('s', "-")
@@ -158,7 +159,10 @@ fn a_purge_of_one_partition_leaves_the_others() {
         partition: "site".to_owned(),
         ..purge(PurgeKind::Tag, "t", false)
     };
-    rig.engine.purge_many(&all, Places::Reserved).unwrap();
+    rig.engine
+        .purges()
+        .purge_many(&all, Places::Reserved)
+        .unwrap();
     assert_eq!(left(&rig), "+++-++");
     rig.settle();
     assert_eq!(left(&rig.kill()), "+++-++");
@@ -168,11 +172,11 @@ fn a_purge_of_one_partition_leaves_the_others() {
 fn a_fill_older_than_a_purge_is_not_stored_even_when_the_purge_is_done_with() {
     for swept in [false, true] {
         let mut rig = Rig::new(16, MEMORY, 1);
-        let before = rig.engine.purge_sequence();
+        let before = rig.engine.purges().purge_sequence();
         rig.purge(PurgeKind::Host, "a.test", false);
         if swept {
             assert!(rig.sweep());
-            assert_eq!(rig.engine.active_purges(), 0);
+            assert_eq!(rig.engine.purges().active_purges(), 0);
         }
         let put = rig.engine.put(tagged(KEYS[0], b"old", "", before));
         assert_eq!(put.admitted, Admission::Refused(DropReason::Purged));
@@ -192,6 +196,7 @@ fn what_waits_to_be_written_is_compared_before_it_is() {
         let mut rig = Rig::new(16, MEMORY, 1);
         rig.fetch(KEYS[0], "t");
         rig.engine
+            .purges()
             .purge_many(&purge(PurgeKind::Tag, "t", soft), Places::Reserved)
             .unwrap();
         rig.settle();
@@ -223,8 +228,8 @@ fn reinsertion_brings_nothing_back_that_was_purged() {
         assert!(rig.get(key).is_none());
         // Nothing as old is left, so the purge is not either.
         rig.sweep();
-        assert!(rig.engine.sweep().is_none());
-        assert_eq!(rig.engine.active_purges(), 0);
+        assert!(rig.engine.purges().sweep().is_none());
+        assert_eq!(rig.engine.purges().active_purges(), 0);
     }
 }
 
@@ -242,14 +247,14 @@ fn a_refresh_of_what_is_purged_meanwhile_fails_and_one_after_a_soft_purge_cleans
         rig.engine
             .refresh(&old, meta, Bytes::new(), Bytes::new(), fields)
     };
-    let before = rig.engine.purge_sequence();
+    let before = rig.engine.purges().purge_sequence();
     rig.purge(PurgeKind::Tag, "t", true);
     assert!(rig.get(KEYS[0]).unwrap().is_soft_purged());
     refresh(&rig, before).unwrap();
     assert!(rig.get(KEYS[0]).unwrap().is_soft_purged(), "asked before");
-    refresh(&rig, rig.engine.purge_sequence()).unwrap();
+    refresh(&rig, rig.engine.purges().purge_sequence()).unwrap();
     assert!(!rig.get(KEYS[0]).unwrap().is_soft_purged());
-    let before = rig.engine.purge_sequence();
+    let before = rig.engine.purges().purge_sequence();
     rig.purge(PurgeKind::All, "", false);
     assert!(refresh(&rig, before).is_none());
     assert!(rig.get(KEYS[0]).is_none());
@@ -265,7 +270,7 @@ fn a_large_object_is_gone_with_its_head() {
     let number = rig.purge(PurgeKind::Tag, "t", false);
     assert!(rig.get(key).is_none());
     rig.sweep();
-    assert_eq!(rig.engine.purge_status(number).unwrap().objects, 1);
+    assert_eq!(rig.engine.purges().purge_status(number).unwrap().objects, 1);
     rig.settle();
     assert!(rig.kill().get(key).is_none());
 }
@@ -274,7 +279,7 @@ fn a_large_object_is_gone_with_its_head() {
 fn an_old_object_is_completed_after_a_purge_that_does_not_concern_it_is_done_with() {
     let mut rig = Rig::new(32, 2 << 20, 1);
     let key = "forward GET http://a.test/sparse";
-    let new = tagged(key, b"", "t", rig.engine.purge_sequence());
+    let new = tagged(key, b"", "t", rig.engine.purges().purge_sequence());
     let large = NewLarge {
         key: new.key,
         hash: new.hash,
@@ -304,7 +309,11 @@ fn a_purge_that_a_power_cut_interrupts_is_there_or_not_and_never_half() {
         rig.purge(PurgeKind::Tag, "one", false);
         rig.disk.set_step(true);
         let two = purge(PurgeKind::Tag, "two", false);
-        let (_, ticket) = rig.engine.purge_many(&two, Places::Reserved).unwrap();
+        let (_, ticket) = rig
+            .engine
+            .purges()
+            .purge_many(&two, Places::Reserved)
+            .unwrap();
         for _ in 0..8 {
             rig.writer.turn();
             let acknowledged = ticket.outcome() == Some(Durable::Yes);
@@ -358,7 +367,12 @@ fn a_store_that_missed_purges_that_are_done_with_gives_nothing_older() {
         .unwrap();
     let key = |n: u64| format!("forward GET http://{n}.test/");
     for n in 0..40 {
-        let mut new = tagged(&key(n), &[1; 500], "t", one.engine.purge_sequence());
+        let mut new = tagged(
+            &key(n),
+            &[1; 500],
+            "t",
+            one.engine.purges().purge_sequence(),
+        );
         new.group = n;
         one.engine.put(new);
     }
@@ -378,7 +392,10 @@ fn a_store_that_missed_purges_that_are_done_with_gives_nothing_older() {
     alone.purge(PurgeKind::Tag, "t", false);
     assert!(alone.sweep());
     alone.settle();
-    assert_eq!((alone.engine.active_purges(), there(&alone)), (0, 0));
+    assert_eq!(
+        (alone.engine.purges().active_purges(), there(&alone)),
+        (0, 0)
+    );
     for first in [0, 1] {
         let mut both = if first == 0 {
             Rig::open(alone.disk.kill(), MEMORY, 3, options())
@@ -412,6 +429,7 @@ fn a_failing_disk_is_not_called_durable() {
     rig.disk.set_faults(FaultPlan::none().and(fault));
     let (_, ticket) = rig
         .engine
+        .purges()
         .purge_many(&purge(PurgeKind::Tag, "t", false), Places::Reserved)
         .unwrap();
     assert!(rig.get(KEYS[0]).is_none(), "true at once all the same");

@@ -145,7 +145,7 @@ impl Several {
         let new = NewObject {
             group: key,
             meta: ObjectMeta {
-                purge_sequence: self.engine.purge_sequence(),
+                purge_sequence: self.engine.purges().purge_sequence(),
                 ..ObjectMeta::default()
             },
             ..object(&Self::name(key), &body(key, self.version, MAX))

@@ -157,7 +157,11 @@ fn a_purged_version_is_not_put_any_further() {
     let mut put = rig.engine.put_fragments(&head, 0);
     put.append(&vec![1; unit as usize]);
     let all = super::purges::purge(crate::PurgeKind::All, "", false);
-    let _ticket = rig.engine.purge_many(&all, Places::Reserved).unwrap();
+    let _ticket = rig
+        .engine
+        .purges()
+        .purge_many(&all, Places::Reserved)
+        .unwrap();
     put.append(&vec![1; unit as usize]);
     assert_eq!(put.readable(), None);
 }

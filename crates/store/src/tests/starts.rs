@@ -108,7 +108,7 @@ fn formatting_clears_the_slots() {
 #[test]
 fn a_journal_that_is_gone_is_damage() {
     let purged = |rig: &mut Rig| {
-        let sequence = rig.engine.purge_sequence();
+        let sequence = rig.engine.purges().purge_sequence();
         rig.engine.put(tagged("t", b"body", "tag", sequence));
         rig.settle();
         rig.purge(PurgeKind::Tag, "tag", false);
@@ -135,7 +135,7 @@ fn a_journal_that_is_gone_is_damage() {
         assert!(again.get("t").is_none(), "{what}: the purged object");
         assert!(again.get("k").is_none(), "{what}: it may be purged as well");
         assert!(again.counts().damaged > 0, "{what}");
-        let sequence = again.engine.purge_sequence();
+        let sequence = again.engine.purges().purge_sequence();
         again.engine.put(tagged("new", b"body", "other", sequence));
         again.settle();
         // Readable again: what was written since counts.
@@ -188,7 +188,11 @@ fn purges_fail_while_nothing_notes_what_a_missing_store_misses() {
     assert_eq!(ticket.outcome(), Some(Durable::Failed));
     assert!(rig.get("k").is_none(), "it is purged for now");
     let all = super::purges::purge(PurgeKind::All, "", false);
-    let (_, ticket) = rig.engine.purge_many(&all, Places::Reserved).unwrap();
+    let (_, ticket) = rig
+        .engine
+        .purges()
+        .purge_many(&all, Places::Reserved)
+        .unwrap();
     assert_eq!(ticket.outcome(), Some(Durable::Failed));
     assert!(!rig.engine.sync().is_done(), "objects are none of that");
 }

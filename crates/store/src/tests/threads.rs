@@ -67,7 +67,7 @@ impl World {
     fn put(&self, key: usize) {
         let window = &self.keys[key];
         let version = window.newest.load(Ordering::SeqCst) + 1;
-        let asked = self.engine.purge_sequence();
+        let asked = self.engine.purges().purge_sequence();
         window.newest.store(version, Ordering::SeqCst);
         let bytes = body(key as u64, version, MAX);
         let mut new = tagged(&Self::name(key), &bytes, "", asked);
@@ -92,7 +92,7 @@ impl World {
 
     fn purge_all(&self) {
         let all = purge(PurgeKind::All, "", false);
-        if let Ok((number, ticket)) = self.engine.purge_many(&all, Places::Reserved) {
+        if let Ok((number, ticket)) = self.engine.purges().purge_many(&all, Places::Reserved) {
             self.purged.fetch_max(number, Ordering::SeqCst);
             self.tickets.lock().push((number, ticket));
         }
@@ -288,7 +288,7 @@ fn operate(world: &World, mut stores: Vec<Driven>, rounds: usize) -> Vec<Driven>
         world.wait_for(60);
         leaving = Driven::add(world, disk, 9);
         stores.push(leaving);
-        if let Some(mut sweep) = world.engine.sweep() {
+        if let Some(mut sweep) = world.engine.purges().sweep() {
             while sweep.step() != SweepStep::Done {}
         }
     }

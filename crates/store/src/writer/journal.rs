@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::io::{Io, Purpose};
 use super::trouble::Fault;
-use crate::purge::{Journal, Purges};
+use crate::purge::{Journal, PurgeSet};
 use crate::shared::StoreShared;
 use crate::stats::add;
 
@@ -26,7 +26,7 @@ impl PurgeNotes {
     }
 
     /// Begins the next write unless writing `pauses`, and ends what is durable.
-    pub(super) fn step(&mut self, purges: &Purges, pauses: bool, io: &mut Io) {
+    pub(super) fn step(&mut self, purges: &PurgeSet, pauses: bool, io: &mut Io) {
         if let Some((write, at, len)) = self.journal.settle(|number| io.flushed(number)) {
             io.read(Purpose::JournalCheck(write), at, len);
         }

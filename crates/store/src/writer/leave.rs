@@ -114,7 +114,7 @@ impl Writer {
         if !marked {
             rule!(
                 "leave: the others note a store whose disk does not say so",
-                engine.leave_behind(store.id),
+                engine.purges.leave_behind(store.id),
                 ()
             );
         }
@@ -199,7 +199,7 @@ impl Writer {
         let opened = written.and_then(|()| Ok(Self::open(&engine, disk, &options, Some(&old))?));
         if opened.is_err() {
             engine.fleet.away().take(old.space.uuid());
-            engine.leave_behind(old.id);
+            engine.purges.leave_behind(old.id);
             engine.detach(&old);
         }
         opened

@@ -192,7 +192,7 @@ impl Writer {
         self.part_if_lost();
         self.take_inbox();
         let pauses = self.trouble.pauses(self.now);
-        let purges = &self.engine.purges;
+        let purges = self.engine.purges.set();
         self.notes.step(purges, pauses, &mut self.io);
         self.load_step();
         self.restore_step();
@@ -300,7 +300,7 @@ impl Writer {
         if self.trouble.leave_behind() {
             rule!(
                 "faults: the others note a store that takes no writes any more",
-                self.engine.leave_behind(self.store.id),
+                self.engine.purges.leave_behind(self.store.id),
                 ()
             );
         }

@@ -30,7 +30,7 @@ impl Sent {
     pub(super) fn now(local: &Local) -> Self {
         Self {
             at: local.wall(),
-            purge: local.proxy.engine.purge_sequence(),
+            purge: local.proxy.engine.purges().purge_sequence(),
         }
     }
 }

@@ -11,9 +11,11 @@ use std::sync::Arc;
 use foxy_base::KeyHash;
 
 use self::segment::Segment;
+use crate::engine::Tables;
+use crate::fleet::Fleet;
 use crate::shared::StoreShared;
 use crate::spot::Spot;
-use crate::{Engine, Object, StoreId};
+use crate::{Object, StoreId};
 
 /// Where something lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +60,8 @@ pub struct WalkStep {
 /// A walk under way. See the module's head.
 #[derive(Debug)]
 pub struct Walk {
-    engine: Arc<Engine>,
+    tables: Tables,
+    fleet: Arc<Fleet>,
     /// The next part of the tables in memory.
     shard: usize,
     segments: VecDeque<(Arc<StoreShared>, u32, u64)>,
@@ -105,20 +108,20 @@ pub(crate) struct Damages {
     pub(crate) read_errors: u64,
 }
 
-impl Engine {
-    /// A walk over everything that is stored now, or on disk alone.
-    #[must_use]
-    pub fn walk(self: &Arc<Self>, memory: bool) -> Walk {
+impl Walk {
+    /// A walk over everything that these have now, or what is on disk alone.
+    pub(crate) fn new(tables: &Tables, fleet: &Arc<Fleet>, memory: bool) -> Self {
         let mut segments = Vec::new();
-        for store in self.stores().iter() {
+        for store in fleet.stores().iter() {
             let lives =
                 (0..store.space.geometry().segments).map(|index| (index, store.space.life(index)));
             let used = lives.filter(|(_, life)| *life != 0);
             segments.extend(used.map(|(index, life)| (store.clone(), index, life)));
         }
         segments.sort_by_key(|(_, _, life)| std::cmp::Reverse(*life));
-        Walk {
-            engine: self.clone(),
+        Self {
+            tables: tables.clone(),
+            fleet: Arc::clone(fleet),
             shard: if memory { 0 } else { usize::MAX },
             segments: segments.into(),
             current: None,
@@ -127,12 +130,10 @@ impl Engine {
             damages: Damages::default(),
             faults: Vec::new(),
             copies: false,
-            departures: self.fleet.registry().departures(),
+            departures: fleet.registry().departures(),
         }
     }
-}
 
-impl Walk {
     /// Something that lookups can find could not be read.
     #[must_use]
     pub const fn has_missed(&self) -> bool {
@@ -210,9 +211,9 @@ impl Walk {
 
     /// A store that was taken out is not held open by a walk.
     fn leave_departed(&mut self) {
-        let departures = self.engine.fleet.registry().departures();
+        let departures = self.fleet.registry().departures();
         if std::mem::replace(&mut self.departures, departures) != departures {
-            let open = self.engine.fleet.store_ids();
+            let open = self.fleet.store_ids();
             self.drop_segments(|store| !open.contains(&store.id));
         }
     }
@@ -221,7 +222,7 @@ impl Walk {
     fn memory(&mut self, each: &mut impl FnMut(Walked)) -> bool {
         // Copied out, so that the lock is not held while the caller works.
         let objects: Vec<_> = {
-            let Some(shard) = self.engine.tables.shards().get(self.shard) else {
+            let Some(shard) = self.tables.shards().get(self.shard) else {
                 return false;
             };
             let shard = shard.read();

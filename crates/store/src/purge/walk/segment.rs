@@ -122,7 +122,7 @@ impl Walk {
         }
         if let Some(object) = Object::from_record(&head, &layout, &owned, owned.len()) {
             let segments_ahead = store.segments_ahead(segment.sequence);
-            let shard = self.engine.tables.shard(entry.hash).read();
+            let shard = self.tables.shard(entry.hash).read();
             let in_memory = shard.in_memory(entry.hash).is_some();
             drop(shard);
             each(Walked {
@@ -139,7 +139,7 @@ impl Walk {
     }
 
     fn is_live(&self, entry: &Entry, spot: Spot) -> bool {
-        self.engine.tables.leads_to(entry.hash, spot)
+        self.tables.leads_to(entry.hash, spot)
     }
 
     /// Returns whether the index leads to a place where no cluster could be read.
@@ -153,10 +153,7 @@ impl Walk {
         let mut found = false;
         for gap in &segment.gaps {
             let units = first + gap.start / UNIT_BYTES..first + gap.end / UNIT_BYTES;
-            self.engine
-                .tables
-                .index()
-                .for_each_in(units, |_| found = true);
+            self.tables.index().for_each_in(units, |_| found = true);
         }
         found
     }

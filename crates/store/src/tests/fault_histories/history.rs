@@ -270,7 +270,7 @@ impl Run<'_> {
         self.version += 1;
         let version = self.version;
         let tag = format!("t{}", key % TAGS);
-        let sequence = self.bench.engine.purge_sequence();
+        let sequence = self.bench.engine.purges().purge_sequence();
         let new = tagged(
             &name(key),
             &body(key, version, max(version)),
@@ -291,7 +291,12 @@ impl Run<'_> {
 
     fn purge_tag(&mut self, tag: u64, soft: bool) {
         let purge = purge(PurgeKind::Tag, &format!("t{tag}"), soft);
-        let Ok((_, ticket)) = self.bench.engine.purge_many(&purge, Places::Reserved) else {
+        let Ok((_, ticket)) = self
+            .bench
+            .engine
+            .purges()
+            .purge_many(&purge, Places::Reserved)
+        else {
             return;
         };
         let keys: Vec<_> = (0..KEYS).filter(|key| key % TAGS == tag).collect();
@@ -316,7 +321,7 @@ impl Run<'_> {
     fn refresh(&mut self, key: u64) {
         if let Some(old) = self.bench.get(&name(key)) {
             let meta = ObjectMeta {
-                purge_sequence: self.bench.engine.purge_sequence(),
+                purge_sequence: self.bench.engine.purges().purge_sequence(),
                 ..*old.meta()
             };
             let (vary, tags) = (Bytes::new(), old.tags().clone());

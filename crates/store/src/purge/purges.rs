@@ -1,0 +1,242 @@
+//! Purges as the engine has them: made, looked up, swept, and compared with what is given away.
+
+use std::sync::Arc;
+
+use foxy_base::{Clock, rule};
+
+use super::set::{PurgeSet, Verdict};
+use super::{Places, Purge, PurgeError, PurgeStatus, Sweep, Walk};
+use crate::catalogue::Catalogue;
+use crate::engine::Tables;
+use crate::fleet::{Fleet, ticket_of};
+use crate::shared::StoreShared;
+use crate::stats::{EngineCounters, add};
+use crate::ticket::SyncTicket;
+use crate::{Object, StoreId};
+
+/// Everything about purges of many: the set of them, what they take away, and the journals that note
+/// them.
+#[derive(Debug)]
+pub struct Purges {
+    set: PurgeSet,
+    tables: Tables,
+    catalogue: Arc<Catalogue>,
+    fleet: Arc<Fleet>,
+    clock: Arc<dyn Clock>,
+    counters: Arc<EngineCounters>,
+}
+
+impl Purges {
+    pub(crate) fn new(
+        tables: Tables,
+        catalogue: Arc<Catalogue>,
+        fleet: Arc<Fleet>,
+        clock: Arc<dyn Clock>,
+        counters: Arc<EngineCounters>,
+    ) -> Self {
+        Self {
+            set: PurgeSet::default(),
+            tables,
+            catalogue,
+            fleet,
+            clock,
+            counters,
+        }
+    }
+
+    /// Purges what `purge` covers. When this returns, no lookup gives it any more (or gives it as
+    /// stale), and nothing that was fetched before will be stored; once the ticket is done, that
+    /// survives a power cut. Never blocks on a disk. The number is that of the purge.
+    ///
+    /// # Errors
+    /// The purge is not accepted; nothing was done.
+    pub fn purge_many(
+        &self,
+        purge: &Purge,
+        places: Places,
+    ) -> Result<(u64, SyncTicket), PurgeError> {
+        let stores = self.fleet.stores();
+        let now = self.clock.wall();
+        let note = self.set.publish(purge, places, now, &stores)?;
+        add(&self.counters.purges, 1);
+        if rule!(
+            "purge: not durable while a store is missing that nobody can note",
+            self.fleet.trust().is_unnoted(),
+            false
+        ) {
+            return Ok((note.sequence, SyncTicket::failed()));
+        }
+        let (ticket, parts) = SyncTicket::new(stores.len() as u32);
+        for (store, part) in stores.iter().zip(parts) {
+            store.journal.lock().ask(part);
+            store.bell.ring();
+        }
+        Ok((note.sequence, ticket))
+    }
+
+    /// A store writes no removals any more: what it holds may be out of date when it comes back.
+    /// The others note that, so that the next start does not believe it. (If it is the only one
+    /// there is nobody to note it.)
+    pub(crate) fn leave_behind(&self, store: StoreId) {
+        self.set.leave_behind();
+        let able = |s: &&Arc<StoreShared>| s.id != store && s.takes_writes();
+        for other in self.fleet.stores().iter().filter(able) {
+            other.journal.lock().snapshot = true;
+            other.bell.ring();
+        }
+    }
+
+    /// The number of the newest purge. Read it before the origin is asked, and store it with the
+    /// answer ([`crate::ObjectMeta::purge_sequence`]).
+    #[must_use]
+    pub fn purge_sequence(&self) -> u64 {
+        self.set.latest()
+    }
+
+    /// How far the purge of this number is; `None` if it is not known (any more).
+    #[must_use]
+    pub fn purge_status(&self, number: u64) -> Option<PurgeStatus> {
+        self.set.status(number)
+    }
+
+    /// The latest purges, newest first.
+    #[must_use]
+    pub fn purge_statuses(&self, limit: usize) -> Vec<PurgeStatus> {
+        self.set.statuses(limit)
+    }
+
+    /// Purges that objects are compared with at present.
+    #[must_use]
+    pub fn active_purges(&self) -> usize {
+        self.set.active()
+    }
+
+    /// The set, for journals.
+    pub(crate) const fn set(&self) -> &PurgeSet {
+        &self.set
+    }
+
+    /// The verdict of all purges on an object: two loads if there are none that it was not compared with.
+    pub(crate) fn verdict(&self, object: &Object) -> Verdict {
+        self.set.verdict(object)
+    }
+
+    /// Returns whether a purge has removed an object.
+    pub(crate) fn has_removed(&self, object: &Object) -> bool {
+        matches!(self.verdict(object), Verdict::Gone(_))
+    }
+
+    /// The object, unless a purge covers it; then it is taken away.
+    pub(crate) fn unless_purged(&self, object: Arc<Object>) -> Option<Arc<Object>> {
+        match self.set.verdict(&object) {
+            Verdict::Clean | Verdict::Stale => Some(object),
+            Verdict::Gone(number) => {
+                self.take_away_purged(&object, number);
+                None
+            }
+        }
+    }
+
+    /// Takes away an object that purge `number` covers, unless another took its place.
+    #[cold]
+    pub(super) fn take_away_purged(&self, object: &Object, number: u64) {
+        let mut shard = self.tables.shard(object.hash()).write();
+        let other = shard
+            .in_memory(object.hash())
+            .is_some_and(|present| present.meta().version != object.meta().version);
+        let replaced = rule!(
+            "purge: what took the place of a purged object stays",
+            other,
+            false
+        );
+        if !replaced && self.catalogue.supersede_locked(&mut shard, object.hash()) {
+            drop(shard);
+            add(&self.counters.purged_by_many, 1);
+            self.set.count(number, 1);
+        }
+    }
+
+    /// Journals shall be written anew, without the purges that are done with.
+    pub(super) fn tell_journals(&self) {
+        for store in self.fleet.stores().iter() {
+            store.journal.lock().snapshot = true;
+            store.bell.ring();
+        }
+    }
+
+    /// Begins a sweep, if a purge waits for one and everything is loaded. Also retires purges
+    /// that are older than all that is stored.
+    #[must_use]
+    pub fn sweep(self: &Arc<Self>) -> Option<Sweep> {
+        let stores = self.fleet.stores();
+        if self.set.age(&stores) {
+            self.tell_journals();
+        }
+        let goal = self.set.unswept()?;
+        let loading = stores.iter().any(|s| s.loading.is_on());
+        if rule!("sweep: it begins when everything is loaded", loading, false) {
+            return None;
+        }
+        let walk = Walk::new(&self.tables, &self.fleet, true);
+        Some(Sweep::new(Arc::clone(self), walk, goal))
+    }
+
+    /// A ticket for the removals that are on their way.
+    pub(super) fn removals(&self) -> SyncTicket {
+        ticket_of(&self.fleet.stores(), false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crate::tests::rig::{bare_store, hash, object, parts};
+    use crate::{Object, Places, Purge, PurgeKind};
+
+    fn everything() -> Purge {
+        Purge {
+            kind: PurgeKind::All,
+            text: Vec::new(),
+            partition: String::new(),
+            soft: false,
+        }
+    }
+
+    #[test]
+    fn what_a_purge_covers_goes_when_somebody_asks_for_it() {
+        let parts = parts(64 << 20);
+        let purges = parts.purges();
+        let old = Arc::new(Object::from_new(object("k", b"body"), 1));
+        let shard = parts.tables.shard(hash("k"));
+        shard.write().insert_ram(Arc::clone(&old));
+        assert!(purges.unless_purged(Arc::clone(&old)).is_some());
+        let (number, _) = purges.purge_many(&everything(), Places::Shared).unwrap();
+        assert_eq!(
+            (purges.purge_sequence(), purges.active_purges()),
+            (number, 1)
+        );
+        assert!(purges.has_removed(&old) && parts.tables.is_known(hash("k")));
+        assert!(purges.unless_purged(old).is_none() && !parts.tables.is_known(hash("k")));
+        assert_eq!(
+            purges.purge_status(number).map(|status| status.objects),
+            Some(1)
+        );
+    }
+
+    #[test]
+    fn the_journals_of_those_that_stay_note_a_store_that_does_not() {
+        let parts = parts(64 << 20);
+        let stores = [bare_store(0), bare_store(1)];
+        stores
+            .iter()
+            .for_each(|store| parts.fleet.registry().add(store, None));
+        let before = parts.purges().purge_sequence();
+        parts.purges().leave_behind(stores[0].id);
+        assert!(parts.purges().purge_sequence() > before);
+        let asked = stores
+            .each_ref()
+            .map(|store| !store.journal.lock().is_empty());
+        assert_eq!(asked, [false, true]);
+    }
+}
