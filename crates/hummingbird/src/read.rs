@@ -71,13 +71,13 @@ impl Inner {
             };
             // A longer read that failed says nothing about the file alone.
             let plan = if look == 0 && keep {
-                engine.widen(&plan)
+                engine.reads().widen(&plan)
             } else {
                 plan
             };
             let keep = |file: &Object| keep && !is_nomem(file);
             let read = self.carry_out(&plan, |buf| {
-                engine.finish_read_if(&plan, name.bytes, buf, keep)
+                engine.reads().finish_read_if(&plan, name.bytes, buf, keep)
             });
             match read {
                 Ok(file) => return Some((file, false)),
@@ -98,11 +98,12 @@ impl Inner {
         let Some(disk) = self.engine.fleet().disk(plan.store) else {
             return Err(self
                 .engine
+                .reads()
                 .fail_read(plan, &std::io::ErrorKind::NotFound.into()));
         };
         match disk.read_at(plan.at, &mut buf) {
             Ok(()) => finish(buf),
-            Err(error) => Err(self.engine.fail_read(plan, &error)),
+            Err(error) => Err(self.engine.reads().fail_read(plan, &error)),
         }
     }
 
@@ -130,7 +131,7 @@ impl Inner {
                 Lookup::Miss => return None,
             };
             let read = self.carry_out(&plan, |buf| {
-                engine.finish_fragment_if(&plan, head, n, buf, keep)
+                engine.reads().finish_fragment_if(&plan, head, n, buf, keep)
             });
             match read {
                 Ok(part) => return Some((part, false)),

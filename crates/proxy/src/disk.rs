@@ -158,7 +158,7 @@ impl DiskReader {
     }
 
     fn open(&self, store: StoreId) -> io::Result<Rc<StoreQueue>> {
-        let queue = self.engine.open_reads(store, DEPTH)?;
+        let queue = self.engine.reads().open_reads(store, DEPTH)?;
         let ready = Readiness::of(&*queue)?;
         let queue = Rc::new(StoreQueue {
             clock: Arc::clone(&self.clock),
@@ -223,7 +223,7 @@ impl StoreQueue {
         let token = inner.next;
         inner.next += 1;
         inner.by_plan.insert(same, token);
-        let plan = reader.engine.widen(&plan);
+        let plan = reader.engine.reads().widen(&plan);
         let read = Read {
             plan,
             same,
@@ -255,7 +255,7 @@ impl StoreQueue {
         read.given_up = true;
         let others = std::mem::take(&mut read.waiters);
         drop(inner);
-        engine.give_up_read(plan);
+        engine.reads().give_up_read(plan);
         answer_all(others, &Err(ReadMiss::Device));
     }
 
@@ -286,13 +286,13 @@ impl StoreQueue {
             read
         };
         if read.given_up {
-            engine.late_read(&read.plan);
+            engine.reads().late_read(&read.plan);
             return;
         }
         let answer = match (completion.result, completion.buf) {
             (Ok(()), Some(buf)) => (read.finish)(engine, &read.plan, buf),
             (Ok(()), None) => Err(ReadMiss::Device),
-            (Err(error), _) => Err(engine.fail_read(&read.plan, &error)),
+            (Err(error), _) => Err(engine.reads().fail_read(&read.plan, &error)),
         };
         answer_all(read.waiters, &answer);
     }

@@ -135,7 +135,8 @@ fn read_back(engine: &Engine, writer: &Writer, objects: u64) -> (u64, u64) {
             Lookup::Disk(plan) => {
                 let mut buf = AlignedBuf::new(plan.len as usize);
                 let read = disk.read_at(plan.at, &mut buf);
-                hits += u64::from(read.is_ok() && engine.finish_read(&plan, &key, buf).is_ok());
+                hits +=
+                    u64::from(read.is_ok() && engine.reads().finish_read(&plan, &key, buf).is_ok());
             }
             Lookup::Miss => {}
         }

@@ -173,7 +173,10 @@ impl Store {
             Lookup::Disk(plan) => {
                 let mut buf = AlignedBuf::new(plan.len as usize);
                 self.disk.read_at(plan.at, &mut buf).unwrap();
-                self.engine.finish_read(&plan, key.as_bytes(), buf).is_ok()
+                self.engine
+                    .reads()
+                    .finish_read(&plan, key.as_bytes(), buf)
+                    .is_ok()
             }
         }
     }

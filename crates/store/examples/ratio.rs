@@ -180,11 +180,11 @@ impl Replay {
     fn get(&mut self, hash: KeyHash, key: &Bytes) -> Option<Arc<Object>> {
         let engine = self.engine.clone();
         let object = self.read(engine.lookup(hash, key), |plan, buf| {
-            engine.finish_read(plan, key, buf)
+            engine.reads().finish_read(plan, key, buf)
         })?;
         for n in 0..object.fragment_count() {
             self.read(engine.fragment_lookup(&object, n), |plan, buf| {
-                engine.finish_fragment(plan, &object, n, buf)
+                engine.reads().finish_fragment(plan, &object, n, buf)
             })?;
         }
         Some(object)

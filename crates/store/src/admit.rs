@@ -34,7 +34,7 @@ impl Engine {
 
     /// As [`Engine::put`], past the RAM tier: the object waits for its cluster in memory and takes no
     /// place there afterwards. What does not go to a disk is not stored at all. The caller keeps it
-    /// out when it is read, too: [`Engine::finish_read_if`].
+    /// out when it is read, too: [`crate::Reads::finish_read_if`].
     pub fn put_past_memory(self: &Arc<Self>, new: NewObject) -> Put {
         if new.body.len() > self.fragment_bytes() as usize {
             return self.fragmented(new, |put| put.past_memory());

@@ -8,15 +8,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use bytes::Bytes;
-use foxy_base::rule;
+use foxy_base::{Clock, rule};
 use foxy_format::{RecordKind, UNIT, may_be_record, parse_record};
 use foxy_policy::{Device, ReadAround};
 use parking_lot::{Mutex, MutexGuard};
 
+use crate::engine::Tables;
+use crate::fleet::Fleet;
+use crate::memory::MemoryBudget;
 use crate::object::good_size;
+use crate::purge::Purges;
 use crate::shared::StoreShared;
-use crate::stats::add;
-use crate::{Engine, Object, ReadMiss, ReadPlan, StoreId};
+use crate::stats::{EngineCounters, add};
+use crate::{Object, ReadMiss, ReadPlan, StoreId};
 
 /// A longer read is as long as a locality buffer, within these bounds.
 const LEAST: u64 = 4 << 10;
@@ -85,14 +89,39 @@ impl Brought {
     }
 }
 
-impl Engine {
-    /// The read to carry out for `plan`: the same one, or a longer one that takes in what lies
-    /// around it, where that pays. Every plan that this gives has to end in `finish_read`,
-    /// `finish_fragment`, `fail_read` or `late_read`: longer reads under way have a share of the
-    /// memory.
-    #[must_use]
-    pub fn widen(&self, plan: &ReadPlan) -> ReadPlan {
-        let stores = self.stores();
+/// Longer reads: begun where they pay, and what they bring along.
+#[derive(Debug)]
+pub(crate) struct Neighbours {
+    tables: Tables,
+    fleet: Arc<Fleet>,
+    purges: Arc<Purges>,
+    budget: Arc<MemoryBudget>,
+    clock: Arc<dyn Clock>,
+    counters: Arc<EngineCounters>,
+}
+
+impl Neighbours {
+    pub(crate) const fn new(
+        tables: Tables,
+        fleet: Arc<Fleet>,
+        purges: Arc<Purges>,
+        budget: Arc<MemoryBudget>,
+        clock: Arc<dyn Clock>,
+        counters: Arc<EngineCounters>,
+    ) -> Self {
+        Self {
+            tables,
+            fleet,
+            purges,
+            budget,
+            clock,
+            counters,
+        }
+    }
+
+    /// The read to carry out for `plan`; a longer one has taken room that [`Self::end`] gives back.
+    pub(crate) fn widen(&self, plan: &ReadPlan) -> ReadPlan {
+        let stores = self.fleet.stores();
         let wider = stores.by_id(plan.store).and_then(|store| {
             if u64::from(plan.len) > store.around.bytes() / 2 {
                 return None;
@@ -134,7 +163,7 @@ impl Engine {
 
     /// A longer read failed. It says nothing about the object that was wanted: it is to be looked
     /// up again, and read alone.
-    pub(crate) fn wide_failed(&self, plan: &ReadPlan) -> ReadMiss {
+    pub(crate) fn failed(&self, plan: &ReadPlan) -> ReadMiss {
         if let Some(store) = self.fleet.store(plan.store) {
             store.around.rule().failed();
         }
@@ -142,9 +171,14 @@ impl Engine {
         ReadMiss::Moved
     }
 
+    /// A read has ended: gives back the room that a longer one has taken.
+    pub(crate) fn end(&self, plan: &ReadPlan) {
+        self.budget.end_wide(plan);
+    }
+
     /// Takes in what a longer read brought along.
     pub(crate) fn take_around(&self, plan: &ReadPlan, bytes: &Bytes) {
-        let stores = self.stores();
+        let stores = self.fleet.stores();
         let Some(store) = stores.by_id(plan.store) else {
             return;
         };

@@ -14,8 +14,8 @@ use crate::engine::{Keys, Shards};
 
 type Table = Mutex<HashMap<(KeyHash, u64), Weak<Hold>>>;
 
-/// All versions that are held. Its lock is the innermost: no other is taken under it.
-#[derive(Debug, Default)]
+/// All versions that are held; a clone has these very ones. Its lock is the innermost: no other is taken under it.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Holds(Arc<Table>);
 
 /// Lives in the head's object as long as somebody has that.

@@ -7,7 +7,7 @@
 //! It is *driven*: no thread of its own outlives a call (while summaries are loaded, a second one
 //! may help for one step), and it has no runtime. [`Engine`] is shared by all threads;
 //! each store's [`Writer`] is driven by one thread that calls [`Writer::turn`]; disk reads are
-//! carried out by whoever looked up, with a queue of its own ([`Engine::open_reads`]).
+//! carried out by whoever looked up, with a queue of its own ([`Reads::open_reads`]).
 
 mod admit;
 mod around;
@@ -19,12 +19,12 @@ mod drain;
 mod engine;
 mod fleet;
 mod gate;
-mod get;
 mod gone;
 mod hold;
 mod inbox;
 mod large;
 mod lookup;
+mod lookups;
 mod membership;
 mod memory;
 mod object;
@@ -71,7 +71,7 @@ pub use purge::{
     KeyParts, Place, Places, Purge, PurgeError, PurgeKind, PurgeStatus, Purges, Sweep, SweepStep,
     Walk, WalkStep, Walked, for_each_tag,
 };
-pub use reads::ReadMode;
+pub use reads::{ReadMode, Reads};
 pub use recovery::identity;
 pub use scrub::{Scrub, ScrubStep};
 pub use sparse::FragmentPut;

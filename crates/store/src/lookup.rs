@@ -18,7 +18,7 @@ pub struct StoreId(pub u16);
 pub enum Lookup {
     /// Here it is.
     Memory(Arc<Object>),
-    /// Probably on disk: carry out the read and give it to [`crate::Engine::finish_read`].
+    /// Probably on disk: carry out the read and give it to [`crate::Reads::finish_read`].
     Disk(ReadPlan),
     /// Not stored.
     Miss,

@@ -7,24 +7,25 @@
 //! part that the device cannot read counts against its segment ([`crate::condition`]).
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-use foxy_base::KeyHash;
-use foxy_disk::AlignedBuf;
+use foxy_base::Clock;
 
+use crate::StoreId;
+use crate::engine::Tables;
+use crate::fleet::Fleet;
 use crate::purge::{Walk, WalkFault};
+use crate::reads::Reads;
 use crate::shared::StoreShared;
-use crate::spot::Spot;
 use crate::stats::add;
-use crate::{Engine, ReadPlan, StoreId};
 
 /// A pass under way.
 #[derive(Debug)]
 pub struct Scrub {
-    engine: Arc<Engine>,
+    reads: Arc<Reads>,
     walk: Walk,
+    clock: Arc<dyn Clock>,
     /// Disk reads of requests, when it was last asked.
-    reads: u64,
+    planned: u64,
 }
 
 /// One step of a pass.
@@ -41,51 +42,32 @@ pub enum ScrubStep {
     Done,
 }
 
-impl Engine {
-    /// Begins a pass over everything on disk; `None` while something is still being loaded.
-    #[must_use]
-    pub fn scrub(self: &Arc<Self>) -> Option<Scrub> {
+impl Scrub {
+    /// A pass over everything on disk; `None` while something is still being loaded.
+    pub(crate) fn begin(
+        tables: &Tables,
+        fleet: &Arc<Fleet>,
+        reads: &Arc<Reads>,
+        clock: &Arc<dyn Clock>,
+    ) -> Option<Self> {
         let loading = |s: &Arc<StoreShared>| s.loading.is_on();
-        if self.stores().iter().any(loading) {
+        if fleet.stores().iter().any(loading) {
             return None;
         }
-        Some(Scrub {
-            walk: self.walk(false).thorough(),
-            reads: self.counters.disk_plans.load(Ordering::Relaxed),
-            engine: self.clone(),
+        Some(Self {
+            walk: Walk::new(tables, fleet, false).thorough(),
+            planned: reads.planned(),
+            reads: Arc::clone(reads),
+            clock: Arc::clone(clock),
         })
     }
 
-    /// Checks a record by itself; true if it was dropped.
-    fn recheck(&self, store: &StoreShared, hash: KeyHash, spot: Spot) -> bool {
-        let entry = self.tables.entry_at(hash, spot);
-        let Some(plan) = entry.and_then(|entry| store.plan(hash, &entry)) else {
-            return false;
-        };
-        match read(store, &plan) {
-            Ok(buf) => self.check_record(&plan, buf).is_err(),
-            Err(error) => {
-                self.fail_read(&plan, &error);
-                true
-            }
-        }
-    }
-}
-
-fn read(store: &StoreShared, plan: &ReadPlan) -> std::io::Result<AlignedBuf> {
-    let mut buf = AlignedBuf::new(plan.len as usize);
-    buf.set_len(plan.len as usize);
-    store.disk.read_at(plan.at, &mut buf)?;
-    Ok(buf)
-}
-
-impl Scrub {
     /// Goes on. Blocks for one read, and one more for every bad record.
     pub fn step(&mut self) -> ScrubStep {
-        let engine = &self.engine;
+        let clock = &self.clock;
         // A store in trouble is left alone.
         while let Some(store) = self.walk.store()
-            && !store.is_sound(|| engine.clock.mono())
+            && !store.is_sound(|| clock.mono())
         {
             self.walk.skip_store(store.id);
         }
@@ -105,9 +87,9 @@ impl Scrub {
         if self.walk.store().is_none_or(|next| next.id != store.id) {
             add(&store.counters.scrub_passes, 1);
         }
-        let reads = self.engine.counters.disk_plans.load(Ordering::Relaxed);
-        let busy = reads != self.reads;
-        self.reads = reads;
+        let planned = self.reads.planned();
+        let busy = planned != self.planned;
+        self.planned = planned;
         ScrubStep::Read {
             bytes: step.read,
             busy,
@@ -117,7 +99,7 @@ impl Scrub {
     fn found(&self, fault: WalkFault) {
         match fault {
             WalkFault::Record { store, hash, spot } => {
-                if self.engine.recheck(&store, hash, spot) {
+                if self.reads.recheck(&store, hash, spot) {
                     add(&store.counters.scrub_errors, 1);
                     add(&store.counters.scrub_dropped, 1);
                 }

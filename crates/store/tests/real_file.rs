@@ -68,7 +68,7 @@ fn get(engine: &Engine, n: u64) -> Option<Arc<Object>> {
             assert!(plan.at.is_multiple_of(blocks) && u64::from(plan.len).is_multiple_of(blocks));
             let mut buf = AlignedBuf::new(plan.len as usize);
             disk.read_at(plan.at, &mut buf).unwrap();
-            engine.finish_read(&plan, key.as_bytes(), buf).ok()
+            engine.reads().finish_read(&plan, key.as_bytes(), buf).ok()
         }
     }
 }

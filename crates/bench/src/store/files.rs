@@ -178,7 +178,7 @@ fn engine(
     let rig = Rig::start(&wanted, context.clock)?;
     let start = rig.clock.mono();
     let mut reads = Reads {
-        queue: rig.engine.open_reads(StoreId(0), DEPTH as u32)?,
+        queue: rig.engine.reads().open_reads(StoreId(0), DEPTH as u32)?,
         pool: BufPool::new(DEPTH * 2),
         flights: (0..DEPTH).map(|_| None).collect(),
         free: (0..DEPTH).collect(),
@@ -233,7 +233,7 @@ impl Reads<'_> {
         let Lookup::Disk(plan) = self.rig.engine.lookup(hash, &key) else {
             return Ok(false);
         };
-        let plan = self.rig.engine.widen(&plan);
+        let plan = self.rig.engine.reads().widen(&plan);
         while self.free.is_empty() {
             self.collect()?;
         }
@@ -259,7 +259,7 @@ impl Reads<'_> {
             let place = completion.token as usize;
             if let (Some((plan, key)), Some(buf)) = (self.flights[place].take(), completion.buf) {
                 // A miss here is one of the engine's: it may forget.
-                let _ = self.rig.engine.finish_read(&plan, &key, buf);
+                let _ = self.rig.engine.reads().finish_read(&plan, &key, buf);
             }
             self.free.push(place);
         }

@@ -83,7 +83,7 @@ pub(super) fn run(
 ) -> io::Result<Reads> {
     let mut state = Loop {
         rig,
-        queue: rig.engine.open_reads(StoreId(0), depth as u32)?,
+        queue: rig.engine.reads().open_reads(StoreId(0), depth as u32)?,
         pool: BufPool::new(depth * 2),
         flights: (0..depth).map(|_| None).collect(),
         free: (0..depth).collect(),
@@ -125,7 +125,7 @@ impl Loop<'_> {
 
     fn submit(&mut self, plan: ReadPlan, key: Bytes) {
         let Some(place) = self.free.pop() else { return };
-        let plan = self.rig.engine.widen(&plan);
+        let plan = self.rig.engine.reads().widen(&plan);
         let buf = self.pool.take(plan.len as usize);
         let since = self.rig.clock.mono();
         self.queue
@@ -150,6 +150,7 @@ impl Loop<'_> {
             let found = found.map(|buf| {
                 self.rig
                     .engine
+                    .reads()
                     .finish_read(&flight.plan, &flight.key, buf)
                     .is_ok()
             });

@@ -175,7 +175,8 @@ fn hit(engine: &Engine, disk: &dyn Disk, number: u64) -> bool {
         Lookup::Miss => false,
         Lookup::Disk(plan) => {
             let mut buf = AlignedBuf::new(plan.len as usize);
-            disk.read_at(plan.at, &mut buf).is_ok() && engine.finish_read(&plan, &key, buf).is_ok()
+            disk.read_at(plan.at, &mut buf).is_ok()
+                && engine.reads().finish_read(&plan, &key, buf).is_ok()
         }
     }
 }

@@ -249,7 +249,7 @@ impl Stores {
         buf.set_len(plan.len as usize);
         let disk = self.engine.fleet().disk(plan.store);
         let read = disk.is_some_and(|disk| disk.read_at(plan.at, &mut buf).is_ok());
-        if read && self.engine.finish_read(&plan, &key, buf).is_ok() {
+        if read && self.engine.reads().finish_read(&plan, &key, buf).is_ok() {
             run.hits += 1;
             run.times
                 .add(self.clock.mono().since(since).as_nanos() as u64);

@@ -358,7 +358,7 @@ pub(super) fn ask(rig: &Rig, object: u64) -> bool {
         Lookup::Disk(plan) => {
             let mut buf = AlignedBuf::new(plan.len as usize);
             rig.disk.read_at(plan.at, &mut buf).is_ok()
-                && rig.engine.finish_read(&plan, &key, buf).is_ok()
+                && rig.engine.reads().finish_read(&plan, &key, buf).is_ok()
         }
     }
 }

@@ -123,7 +123,7 @@ pub(crate) async fn get(local: &Local, hash: KeyHash, key: &[u8]) -> Option<(Arc
             Lookup::Disk(plan) => {
                 let owned = key.to_vec();
                 let read = local.disk.read(plan, PATIENCE, move |engine, plan, buf| {
-                    engine.finish_read(plan, &owned, buf)
+                    engine.reads().finish_read(plan, &owned, buf)
                 });
                 let (answer, shared) = read.await;
                 count(local, shared, answer.is_err());
@@ -161,7 +161,7 @@ pub(crate) async fn fragment(
         };
         let owner = Arc::clone(head);
         let read = local.disk.read(plan, patience, move |engine, plan, buf| {
-            engine.finish_fragment(plan, &owner, n, buf)
+            engine.reads().finish_fragment(plan, &owner, n, buf)
         });
         let (answer, shared) = read.await;
         count(local, shared, answer.is_err());

@@ -18,17 +18,20 @@ pub(crate) use self::keys::Keys;
 use self::numbers::Numbers;
 pub(crate) use self::shards::Shards;
 pub(crate) use self::tables::Tables;
+use crate::around::Neighbours;
 use crate::catalogue::Catalogue;
 use crate::fleet::Fleet;
 use crate::gate::Gate;
 use crate::hold::Holds;
+use crate::lookups::Lookups;
 use crate::memory::{Memory, MemoryBudget};
 use crate::purge::{Purges, Walk};
+use crate::reads::Reads;
 use crate::registry::Stores;
 use crate::shared::StoreShared;
 use crate::stats::{EngineCounters, StoreStats};
 use crate::ticket::SyncTicket;
-use crate::{EngineConfig, OpenError, StoreOptions, Writer};
+use crate::{EngineConfig, Lookup, Object, OpenError, Scrub, StoreOptions, Writer};
 
 /// Where the index has its memory from.
 pub const INDEX_PAGES: foxy_index::Pages = foxy_index::Pages {
@@ -52,6 +55,8 @@ pub struct Engine {
     pub(crate) counters: Arc<EngineCounters>,
     pub(crate) catalogue: Arc<Catalogue>,
     pub(crate) purges: Arc<Purges>,
+    lookups: Lookups,
+    reads: Arc<Reads>,
     pub(crate) gate: Arc<Gate>,
     pub(crate) holds: Holds,
 }
@@ -96,6 +101,32 @@ impl Engine {
             clock.clone(),
             counters.clone(),
         );
+        let (purges, holds) = (Arc::new(purges), Holds::default());
+        let neighbours = Arc::new(Neighbours::new(
+            tables.clone(),
+            fleet.clone(),
+            purges.clone(),
+            budget.clone(),
+            clock.clone(),
+            counters.clone(),
+        ));
+        let lookups = Lookups::new(
+            tables.clone(),
+            fleet.clone(),
+            purges.clone(),
+            neighbours.clone(),
+            clock.clone(),
+            counters.clone(),
+        );
+        let reads = Reads::new(
+            (tables.clone(), catalogue.clone()),
+            fleet.clone(),
+            purges.clone(),
+            neighbours,
+            (budget.clone(), holds.clone()),
+            clock.clone(),
+            counters.clone(),
+        );
         Arc::new(Self {
             keys: Keys::new(KeySeed(config.key_seed)),
             tables,
@@ -105,9 +136,11 @@ impl Engine {
             memory,
             counters,
             catalogue,
-            purges: Arc::new(purges),
+            purges,
+            lookups,
+            reads: Arc::new(reads),
             gate,
-            holds: Holds::default(),
+            holds,
             config,
             clock,
         })
@@ -190,6 +223,41 @@ impl Engine {
     #[must_use]
     pub const fn purges(&self) -> &Arc<Purges> {
         &self.purges
+    }
+
+    /// Looks up the object under a key. Memory only: a shared lock, no allocation.
+    pub fn lookup(&self, hash: KeyHash, key: &[u8]) -> Lookup {
+        debug_assert!(self.keys.is_hash_of(hash, key), "hashed with another seed");
+        self.lookups.lookup(hash, key)
+    }
+
+    /// Fragment `n` (from 0) of a large object.
+    pub fn fragment_lookup(&self, head: &Object, n: u32) -> Lookup {
+        self.lookups.fragment(head, n, false)
+    }
+
+    /// As [`fragment_lookup`](Self::fragment_lookup), but of a slow disk too: for who cannot have
+    /// these bytes from elsewhere, and would rather wait.
+    pub fn fragment_lookup_patient(&self, head: &Object, n: u32) -> Lookup {
+        self.lookups.fragment(head, n, true)
+    }
+
+    /// Returns whether every fragment of a large object is probably stored (memory only).
+    #[must_use]
+    pub fn has_all_fragments(&self, head: &Object) -> bool {
+        (0..head.fragment_count()).all(|n| self.has_fragment(head, n))
+    }
+
+    /// Reads that lookups ask for.
+    #[must_use]
+    pub fn reads(&self) -> &Reads {
+        &self.reads
+    }
+
+    /// Begins a scrub, a pass over everything on disk; `None` while something is still being loaded.
+    #[must_use]
+    pub fn scrub(&self) -> Option<Scrub> {
+        Scrub::begin(&self.tables, &self.fleet, &self.reads, &self.clock)
     }
 
     /// A walk over everything that is stored now, or on disk alone.

@@ -7,19 +7,18 @@
 //! handed over when they come back. Nobody ever waits while the disk is idle, so there is no
 //! timeout, and no thread for it.
 
+mod finish;
 mod queue;
 
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
-use foxy_disk::{AlignedBuf, Completion, Nudge, Queue};
+use foxy_disk::{AlignedBuf, Completion, Nudge};
 use foxy_policy::{Device, ReadOrder, ReadOrderConfig, ReadQueue};
 use parking_lot::{Condvar, Mutex};
 
-use crate::{Engine, StoreId};
-use queue::OrderedQueue;
+pub use self::finish::Reads;
 
 /// How the reads of a store are ordered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -124,19 +123,5 @@ impl std::fmt::Debug for StoreReads {
             .field("mode", &self.mode)
             .field("device", &self.device())
             .finish_non_exhaustive()
-    }
-}
-
-impl Engine {
-    /// A queue for the reads of one thread on a store's disk, which orders them as suits the
-    /// device. Tokens are below 2^63. See [`foxy_disk::Disk::open_queue`].
-    ///
-    /// # Errors
-    /// There is no such store, or neither a ring nor threads are to be had.
-    pub fn open_reads(&self, store: StoreId, depth: u32) -> io::Result<Box<dyn Queue>> {
-        let store = self.fleet.store(store).ok_or(io::ErrorKind::NotFound)?;
-        let inner = store.disk.open_queue(depth)?;
-        let queue = OrderedQueue::new(inner, store, Arc::clone(&self.clock));
-        Ok(Box::new(queue))
     }
 }

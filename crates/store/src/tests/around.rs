@@ -40,12 +40,18 @@ fn get(rig: &Rig, key: &str, widen: bool) -> Option<Arc<Object>> {
         let plan = match rig.engine.lookup(hash(key), key.as_bytes()) {
             Lookup::Memory(object) => return Some(object),
             Lookup::Miss => return None,
-            Lookup::Disk(plan) if widen => rig.engine.widen(&plan),
+            Lookup::Disk(plan) if widen => rig.engine.reads().widen(&plan),
             Lookup::Disk(plan) => plan,
         };
         match rig.read(&plan) {
-            Ok(buf) => return rig.engine.finish_read(&plan, key.as_bytes(), buf).ok(),
-            Err(error) => match rig.engine.fail_read(&plan, &error) {
+            Ok(buf) => {
+                return rig
+                    .engine
+                    .reads()
+                    .finish_read(&plan, key.as_bytes(), buf)
+                    .ok();
+            }
+            Err(error) => match rig.engine.reads().fail_read(&plan, &error) {
                 ReadMiss::Moved => {}
                 _ => return None,
             },
@@ -142,7 +148,7 @@ fn longer_reads_under_way_have_a_bound() {
     for _ in 0..200 {
         insist(&rig);
         if let Some(plan) = rig.plan(&key(rng.below(PAGES), 1)) {
-            under_way.push(rig.engine.widen(&plan));
+            under_way.push(rig.engine.reads().widen(&plan));
         }
     }
     let bytes: u64 = under_way
@@ -152,7 +158,7 @@ fn longer_reads_under_way_have_a_bound() {
         .sum();
     assert!((1..=MEMORY / 128).contains(&bytes), "{bytes}");
     for plan in under_way {
-        rig.engine.late_read(&plan);
+        rig.engine.reads().late_read(&plan);
     }
     assert_eq!(rig.engine.budget.wide(), 0);
 }

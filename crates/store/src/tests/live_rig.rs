@@ -287,7 +287,10 @@ impl Live {
                 buf.set_len(plan.len as usize);
                 let disk = self.engine.fleet().disk(plan.store).unwrap();
                 disk.read_at(plan.at, &mut buf).unwrap();
-                self.engine.finish_read(&plan, name.as_bytes(), buf).ok()
+                self.engine
+                    .reads()
+                    .finish_read(&plan, name.as_bytes(), buf)
+                    .ok()
             }
         };
         if let Some(object) = &found {

@@ -205,7 +205,11 @@ impl Model {
             self.rig.engine.memory.clear();
         }
         let name = Self::name(key);
-        if let Ok(object) = self.rig.engine.finish_read(&plan, name.as_bytes(), buf)
+        if let Ok(object) = self
+            .rig
+            .engine
+            .reads()
+            .finish_read(&plan, name.as_bytes(), buf)
             && let Some(version) = self.version_in(key, &object)
         {
             self.saw(key, version);

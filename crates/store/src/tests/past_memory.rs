@@ -30,6 +30,7 @@ fn an_object_put_past_memory_is_read_from_the_disk_and_leaves_no_trace_there() {
         let buf = rig.read(&plan).unwrap();
         let found = rig
             .engine
+            .reads()
             .finish_read_if(&plan, SMALL.as_bytes(), buf, |_| false);
         assert_eq!(&found.unwrap().body()[..], b"contents");
         assert_eq!(ram(&rig), 0);
@@ -61,6 +62,7 @@ fn a_long_object_put_past_memory_keeps_its_head_there_alone() {
         let buf = rig.read(&plan).unwrap();
         let part = rig
             .engine
+            .reads()
             .finish_fragment_if(&plan, &head, n, buf, |_| false);
         found.extend_from_slice(part.unwrap().body());
     }

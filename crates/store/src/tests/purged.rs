@@ -9,7 +9,7 @@ use foxy_disk::{Fault, FaultPlan, FaultRule, Keep, OpClass};
 use super::gaps::until_held;
 use super::purges::{purge, tagged};
 use super::rig::{Rig, hash};
-use crate::get::is_fragment_of;
+use crate::lookups::is_fragment_of;
 use crate::*;
 
 const MEMORY: u64 = 8 << 20;
@@ -41,7 +41,7 @@ fn neighbours() -> (Rig, ReadPlan) {
 fn comes_along(rig: &Rig, plan: &ReadPlan, meanwhile: impl FnOnce(&Rig)) -> bool {
     let buf = rig.read(plan).unwrap();
     meanwhile(rig);
-    let _ = rig.engine.finish_read(plan, b"x first", buf);
+    let _ = rig.engine.reads().finish_read(plan, b"x first", buf);
     let shard = rig.engine.tables.shard(hash("x second")).read();
     shard.in_memory(hash("x second")).is_some()
 }

@@ -56,7 +56,7 @@ struct Run<'a> {
 
 impl<'a> Run<'a> {
     fn new(rig: &'a Rig, threads: usize) -> Self {
-        let open = |_| rig.engine.open_reads(StoreId(0), 32).unwrap();
+        let open = |_| rig.engine.reads().open_reads(StoreId(0), 32).unwrap();
         Self {
             rig,
             queues: (0..threads).map(open).collect(),
@@ -118,7 +118,10 @@ impl<'a> Run<'a> {
                 let buf = completion.buf.unwrap();
                 let engine = &self.rig.engine;
                 // Another read of the same key may have come first.
-                let object = engine.finish_read(&plan, key.as_bytes(), buf).unwrap();
+                let object = engine
+                    .reads()
+                    .finish_read(&plan, key.as_bytes(), buf)
+                    .unwrap();
                 assert_eq!(object.hash(), hash(&key));
                 assert_eq!(object.body()[..], vec![n as u8; 2_000][..]);
                 self.hits += 1;

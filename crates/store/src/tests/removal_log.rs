@@ -37,7 +37,9 @@ fn a_kill_right_after_a_removal_does_not_undo_it() {
         ("put", |rig| drop(rig.put("k", b"new"))),
         ("damage", |rig| {
             let plan = rig.plan("k").unwrap();
-            rig.engine.fail_read(&plan, &io::ErrorKind::Other.into());
+            rig.engine
+                .reads()
+                .fail_read(&plan, &io::ErrorKind::Other.into());
         }),
     ];
     for (name, remove) in removals {
@@ -206,7 +208,9 @@ fn a_removal_is_logged_before_anybody_can_see_it() {
             let Lookup::Disk(plan) = engine.lookup(hash("k"), b"k") else {
                 panic!("not on disk");
             };
-            engine.fail_read(&plan, &io::ErrorKind::Other.into());
+            engine
+                .reads()
+                .fail_read(&plan, &io::ErrorKind::Other.into());
         },
     ];
     for remove in removals {

@@ -124,14 +124,14 @@ impl Rig {
     pub(super) fn get(&self, key: &str) -> Option<Arc<Object>> {
         let lookup = self.engine.lookup(hash(key), key.as_bytes());
         self.resolve(lookup, |plan, buf| {
-            self.engine.finish_read(plan, key.as_bytes(), buf)
+            self.engine.reads().finish_read(plan, key.as_bytes(), buf)
         })
     }
 
     pub(super) fn fragment(&self, head: &Object, n: u32) -> Option<Arc<Object>> {
         let lookup = self.engine.fragment_lookup(head, n);
         self.resolve(lookup, |plan, buf| {
-            self.engine.finish_fragment(plan, head, n, buf)
+            self.engine.reads().finish_fragment(plan, head, n, buf)
         })
     }
 
@@ -146,7 +146,7 @@ impl Rig {
             Lookup::Disk(plan) => match self.read(&plan) {
                 Ok(buf) => finish(&plan, buf).ok(),
                 Err(error) => {
-                    self.engine.fail_read(&plan, &error);
+                    self.engine.reads().fail_read(&plan, &error);
                     None
                 }
             },
@@ -166,7 +166,7 @@ impl Rig {
         while !store.around.rule().is_on() {
             store.around.rule().read(7);
         }
-        self.engine.widen(plan)
+        self.engine.reads().widen(plan)
     }
 
     pub(super) fn read(&self, plan: &ReadPlan) -> std::io::Result<AlignedBuf> {

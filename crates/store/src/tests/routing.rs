@@ -70,7 +70,12 @@ impl Site {
                     let disk = self.engine.fleet().disk(plan.store).unwrap();
                     let mut buf = foxy_disk::AlignedBuf::new(plan.len as usize);
                     disk.read_at(plan.at, &mut buf).unwrap();
-                    hits += u64::from(self.engine.finish_read(&plan, &new.key, buf).is_ok());
+                    hits += u64::from(
+                        self.engine
+                            .reads()
+                            .finish_read(&plan, &new.key, buf)
+                            .is_ok(),
+                    );
                 }
             }
             if n % 4 == 0 {

@@ -204,7 +204,11 @@ fn a_read_from_a_reused_segment_is_a_miss() {
     assert!(rig.counts().reused > 3);
     let late = rig.read(&plan).unwrap();
     for buf in [early, late] {
-        let miss = rig.engine.finish_read(&plan, b"k", buf).unwrap_err();
+        let miss = rig
+            .engine
+            .reads()
+            .finish_read(&plan, b"k", buf)
+            .unwrap_err();
         assert_eq!(miss, ReadMiss::Superseded);
     }
 }
@@ -219,11 +223,11 @@ fn a_read_that_was_overtaken_does_not_return_or_keep_the_old_version() {
     let [a, b] = [rig.read(&plan).unwrap(), rig.read(&plan).unwrap()];
     rig.supersede("k");
     assert_eq!(
-        rig.engine.finish_read(&plan, b"k", a).unwrap_err(),
+        rig.engine.reads().finish_read(&plan, b"k", a).unwrap_err(),
         ReadMiss::Superseded
     );
     rig.put("k", b"new");
-    let got = rig.engine.finish_read(&plan, b"k", b).unwrap();
+    let got = rig.engine.reads().finish_read(&plan, b"k", b).unwrap();
     assert_eq!(got.body(), &b"new"[..]);
     assert_eq!(rig.text("k").as_deref(), Some("new"));
 }
@@ -372,7 +376,10 @@ fn a_record_of_another_key_is_refused_and_left_to_its_owner() {
     let plan = rig.plan("k").unwrap();
     let buf = rig.read(&plan).unwrap();
     assert_eq!(
-        rig.engine.finish_read(&plan, b"another", buf).unwrap_err(),
+        rig.engine
+            .reads()
+            .finish_read(&plan, b"another", buf)
+            .unwrap_err(),
         ReadMiss::Twin
     );
     assert_eq!(rig.text("k").as_deref(), Some("body"));

@@ -118,6 +118,6 @@ fn requests_that_read_are_noticed_and_a_store_in_trouble_is_left_alone() {
     assert!(!busy(scrub.step()));
     rig.engine.memory.clear();
     let plan = rig.plan(&key(7)).unwrap();
-    rig.engine.give_up_read(&plan);
+    rig.engine.reads().give_up_read(&plan);
     assert_eq!(scrub.step(), ScrubStep::Done);
 }

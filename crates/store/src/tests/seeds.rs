@@ -108,13 +108,13 @@ impl Fleet {
         let key = key.as_bytes();
         let hash = self.engine.key_hash(key);
         self.resolve(self.engine.lookup(hash, key), |plan, buf| {
-            self.engine.finish_read(plan, key, buf).ok()
+            self.engine.reads().finish_read(plan, key, buf).ok()
         })
     }
 
     fn fragment(&self, head: &Object, n: u32) -> Option<Arc<Object>> {
         self.resolve(self.engine.fragment_lookup(head, n), |plan, buf| {
-            self.engine.finish_fragment(plan, head, n, buf).ok()
+            self.engine.reads().finish_fragment(plan, head, n, buf).ok()
         })
     }
 

@@ -110,7 +110,7 @@ fn a_slow_store_is_left_alone_for_a_while_and_keeps_its_objects() {
         }
     });
     let plan = plan.unwrap();
-    several.engine.give_up_read(&plan);
+    several.engine.reads().give_up_read(&plan);
     assert_eq!(several.store(0).health, Health::Slow);
     let hits = several.hits();
     assert!(hits > 0 && hits < KEYS, "the other store's: {hits}");
@@ -125,7 +125,7 @@ fn a_slow_store_is_left_alone_for_a_while_and_keeps_its_objects() {
         Health::Slow,
         "the read is still out"
     );
-    several.engine.late_read(&plan);
+    several.engine.reads().late_read(&plan);
     several.clock.advance(Duration::from_secs(2));
     assert_eq!(several.store(0).health, Health::Good);
     several.forget_memory();

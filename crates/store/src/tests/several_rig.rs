@@ -181,9 +181,13 @@ impl Several {
                     .unwrap()
                     .read_at(plan.at, &mut buf);
                 match read {
-                    Ok(()) => self.engine.finish_read(&plan, name.as_bytes(), buf).ok(),
+                    Ok(()) => self
+                        .engine
+                        .reads()
+                        .finish_read(&plan, name.as_bytes(), buf)
+                        .ok(),
                     Err(error) => {
-                        self.engine.fail_read(&plan, &error);
+                        self.engine.reads().fail_read(&plan, &error);
                         None
                     }
                 }

@@ -196,7 +196,11 @@ fn a_fragment_stays_in_the_buffer_it_was_read_into() {
         let mut buf = pool.take(plan.len as usize);
         buf.copy_from_slice(&again.read(&plan).unwrap());
         let within = buf.as_ptr_range();
-        let found = again.engine.finish_fragment(&plan, &head, n, buf).unwrap();
+        let found = again
+            .engine
+            .reads()
+            .finish_fragment(&plan, &head, n, buf)
+            .unwrap();
         assert_eq!(found.body()[..], vec![n as u8; unit][..]);
         assert!(within.contains(&found.body().as_ptr()), "{n} was copied");
     }

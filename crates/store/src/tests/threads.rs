@@ -126,7 +126,10 @@ impl World {
         let mut buf = AlignedBuf::new(plan.len as usize);
         buf.set_len(plan.len as usize);
         disk.read_at(plan.at, &mut buf).unwrap();
-        self.engine.finish_read(plan, name.as_bytes(), buf).ok()
+        self.engine
+            .reads()
+            .finish_read(plan, name.as_bytes(), buf)
+            .ok()
     }
 
     /// Returns whether a removal made now finds room in the removal logs, which of stores this

@@ -96,11 +96,11 @@ impl Store {
                 let mut buf = AlignedBuf::new(plan.len as usize);
                 match self.disk.read_now(plan.at, &mut buf) {
                     Ok(()) => {
-                        let read = self.engine.finish_read(&plan, key, buf);
+                        let read = self.engine.reads().finish_read(&plan, key, buf);
                         read.ok().map(|object| (object, false))
                     }
                     Err(error) => {
-                        self.engine.fail_read(&plan, &error);
+                        self.engine.reads().fail_read(&plan, &error);
                         None
                     }
                 }

@@ -128,9 +128,13 @@ impl Bench {
             Lookup::Memory(object) => Some(object),
             Lookup::Miss => None,
             Lookup::Disk(plan) => match self.read(&plan) {
-                Ok(buf) => self.engine.finish_read(&plan, key.as_bytes(), buf).ok(),
+                Ok(buf) => self
+                    .engine
+                    .reads()
+                    .finish_read(&plan, key.as_bytes(), buf)
+                    .ok(),
                 Err(error) => {
-                    self.engine.fail_read(&plan, &error);
+                    self.engine.reads().fail_read(&plan, &error);
                     None
                 }
             },
@@ -142,9 +146,13 @@ impl Bench {
             Lookup::Memory(object) => Some(object),
             Lookup::Miss => None,
             Lookup::Disk(plan) => match self.read(&plan) {
-                Ok(buf) => self.engine.finish_fragment(&plan, head, n, buf).ok(),
+                Ok(buf) => self
+                    .engine
+                    .reads()
+                    .finish_fragment(&plan, head, n, buf)
+                    .ok(),
                 Err(error) => {
-                    self.engine.fail_read(&plan, &error);
+                    self.engine.reads().fail_read(&plan, &error);
                     None
                 }
             },

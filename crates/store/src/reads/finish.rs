@@ -1,111 +1,86 @@
-//! Lookups, and what follows a disk read.
+//! Reads that lookups ask for: what is made of their bytes, and of those that fail.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use foxy_base::{KeyHash, rule};
-use foxy_disk::AlignedBuf;
-use foxy_format::{RecordKind, fragment_hash, parse_record};
+use foxy_base::{Clock, KeyHash, rule};
+use foxy_disk::{AlignedBuf, Queue};
+use foxy_format::{RecordKind, parse_record};
 
+use super::queue::OrderedQueue;
+use crate::around::Neighbours;
+use crate::catalogue::Catalogue;
+use crate::engine::Tables;
+use crate::fleet::Fleet;
+use crate::hold::Holds;
+use crate::lookups::is_fragment_of;
+use crate::memory::MemoryBudget;
 use crate::object::{aligned_size, good_size};
+use crate::purge::Purges;
 use crate::shared::StoreShared;
 use crate::spot::Spot;
-use crate::stats::add;
-use crate::{Engine, Lookup, Object, ReadMiss, ReadPlan};
+use crate::stats::{EngineCounters, add};
+use crate::{Object, ReadMiss, ReadPlan, StoreId};
 
-impl Engine {
-    /// Looks up the object under a key. Memory only: a shared lock, no allocation.
-    pub fn lookup(&self, hash: KeyHash, key: &[u8]) -> Lookup {
-        debug_assert!(self.keys.is_hash_of(hash, key), "hashed with another seed");
-        match self.lookup_memory(hash) {
-            Some(object)
-                if rule!(
-                    "lookup: the key of an object in memory is compared",
-                    object.key() == key,
-                    true
-                ) && !object.is_fragment() =>
-            {
-                let object = rule!(
-                    "lookup: what is in memory is compared with the purges",
-                    self.purges.unless_purged(object),
-                    Some(object)
-                );
-                object.map_or_else(|| self.miss(), Lookup::Memory)
-            }
-            Some(_) => self.miss(),
-            None => self.lookup_disk(hash, false),
+/// Reads of all threads: their queues, and what follows when one is done. Each plan of a lookup ends
+/// in one of the functions here.
+#[derive(Debug)]
+pub struct Reads {
+    tables: Tables,
+    fleet: Arc<Fleet>,
+    catalogue: Arc<Catalogue>,
+    purges: Arc<Purges>,
+    neighbours: Arc<Neighbours>,
+    budget: Arc<MemoryBudget>,
+    holds: Holds,
+    clock: Arc<dyn Clock>,
+    counters: Arc<EngineCounters>,
+}
+
+impl Reads {
+    pub(crate) fn new(
+        (tables, catalogue): (Tables, Arc<Catalogue>),
+        fleet: Arc<Fleet>,
+        purges: Arc<Purges>,
+        neighbours: Arc<Neighbours>,
+        (budget, holds): (Arc<MemoryBudget>, Holds),
+        clock: Arc<dyn Clock>,
+        counters: Arc<EngineCounters>,
+    ) -> Self {
+        Self {
+            tables,
+            fleet,
+            catalogue,
+            purges,
+            neighbours,
+            budget,
+            holds,
+            clock,
+            counters,
         }
     }
 
-    /// Fragment `n` (from 0) of a large object.
-    pub fn fragment_lookup(&self, head: &Object, n: u32) -> Lookup {
-        self.fragment_plan(head, n, false)
+    /// A queue for the reads of one thread on a store's disk, which orders them as suits the
+    /// device. Tokens are below 2^63. See [`foxy_disk::Disk::open_queue`].
+    ///
+    /// # Errors
+    /// There is no such store, or neither a ring nor threads are to be had.
+    pub fn open_reads(&self, store: StoreId, depth: u32) -> io::Result<Box<dyn Queue>> {
+        let store = self.fleet.store(store).ok_or(io::ErrorKind::NotFound)?;
+        let inner = store.disk.open_queue(depth)?;
+        let queue = OrderedQueue::new(inner, store, Arc::clone(&self.clock));
+        Ok(Box::new(queue))
     }
 
-    /// As [`fragment_lookup`](Self::fragment_lookup), but of a slow disk too: for who cannot have
-    /// these bytes from elsewhere, and would rather wait.
-    pub fn fragment_lookup_patient(&self, head: &Object, n: u32) -> Lookup {
-        self.fragment_plan(head, n, true)
-    }
-
-    fn fragment_plan(&self, head: &Object, n: u32, patient: bool) -> Lookup {
-        let hash = fragment_hash(head.hash(), head.meta().version, n);
-        match self.lookup_memory(hash) {
-            Some(object) if is_fragment_of(&object, head, n) => Lookup::Memory(object),
-            Some(_) => self.miss(),
-            None => self.lookup_disk(hash, patient),
-        }
-    }
-
-    /// Returns whether every fragment of a large object is probably stored (memory only).
+    /// The read to carry out for `plan`: the same one, or a longer one that takes in what lies
+    /// around it, where that pays. Every plan that this gives has to end in `finish_read`,
+    /// `finish_fragment`, `fail_read` or `late_read`: longer reads under way have a share of the
+    /// memory.
     #[must_use]
-    pub fn has_all_fragments(&self, head: &Object) -> bool {
-        (0..head.fragment_count()).all(|n| {
-            let hash = fragment_hash(head.hash(), head.meta().version, n);
-            self.tables.is_known(hash)
-        })
-    }
-
-    fn lookup_memory(&self, hash: KeyHash) -> Option<Arc<Object>> {
-        let shard = self.tables.shard(hash).read();
-        if let Some(object) = shard.ram.get_shared(&hash) {
-            shard.ram_hits.fetch_add(1, Ordering::Relaxed);
-            if object.brought.is_set() {
-                self.brought_hit(object);
-            }
-            return Some(object.clone());
-        }
-        let pending = shard.pending.get(&hash)?;
-        shard.pending_hits.fetch_add(1, Ordering::Relaxed);
-        Some(pending.object.clone())
-    }
-
-    fn lookup_disk(&self, hash: KeyHash, patient: bool) -> Lookup {
-        let found = self.tables.index().lookup(hash).first();
-        let plan = found.and_then(|entry| {
-            let stores = self.stores();
-            let store = stores.at(entry.address)?;
-            let spot = Spot::of(&entry);
-            if store.is_readable(spot, patient, || self.clock.mono()) {
-                return store.plan(hash, &entry);
-            }
-            add(&self.counters.miss_unavailable, 1);
-            None
-        });
-        match plan {
-            Some(plan) => {
-                add(&self.counters.disk_plans, 1);
-                Lookup::Disk(plan)
-            }
-            None => self.miss(),
-        }
-    }
-
-    fn miss(&self) -> Lookup {
-        add(&self.counters.misses, 1);
-        Lookup::Miss
+    pub fn widen(&self, plan: &ReadPlan) -> ReadPlan {
+        self.neighbours.widen(plan)
     }
 
     /// Checks what was read (place, life, checksums, key), makes sure that nothing newer was
@@ -123,7 +98,7 @@ impl Engine {
         self.finish_read_if(plan, key, buf, |_| true)
     }
 
-    /// As [`Engine::finish_read`]; the RAM tier takes the object only if `keep` says so.
+    /// As [`Reads::finish_read`]; the RAM tier takes the object only if `keep` says so.
     ///
     /// # Errors
     /// As there.
@@ -145,7 +120,7 @@ impl Engine {
         self.finish(plan, buf, wanted, keep)
     }
 
-    /// As [`Engine::finish_read`], for fragment `n` of `head`.
+    /// As [`Reads::finish_read`], for fragment `n` of `head`.
     ///
     /// # Errors
     /// As there.
@@ -159,7 +134,7 @@ impl Engine {
         self.finish_fragment_if(plan, head, n, buf, |_| true)
     }
 
-    /// As [`Engine::finish_fragment`]; the RAM tier takes the fragment only if `keep` says so.
+    /// As [`Reads::finish_fragment`]; the RAM tier takes the fragment only if `keep` says so.
     ///
     /// # Errors
     /// As there.
@@ -206,18 +181,14 @@ impl Engine {
         });
         self.count_read(plan, &result);
         if plan.wide {
-            self.take_around(plan, &bytes);
-            self.budget.end_wide(plan);
+            self.neighbours.take_around(plan, &bytes);
+            self.neighbours.end(plan);
         }
         result
     }
 
     /// The object in what was read, if it is whole and where it should be.
-    pub(crate) fn check_record(
-        &self,
-        plan: &ReadPlan,
-        buf: AlignedBuf,
-    ) -> Result<Object, ReadMiss> {
+    fn check_record(&self, plan: &ReadPlan, buf: AlignedBuf) -> Result<Object, ReadMiss> {
         let capacity = buf.capacity();
         self.check_bytes(plan, &buf.into_bytes(), capacity)
     }
@@ -228,7 +199,7 @@ impl Engine {
         bytes: &Bytes,
         capacity: usize,
     ) -> Result<Object, ReadMiss> {
-        let stores = self.stores();
+        let stores = self.fleet.stores();
         let store = stores.by_id(plan.store).ok_or(ReadMiss::Superseded)?;
         let record = bytes.get(plan.skip as usize..).unwrap_or(&[]);
         let place = store.space.place(plan.spot);
@@ -259,7 +230,7 @@ impl Engine {
 
     /// Refuses an object whose store missed purges: its journal was damaged, or it was away.
     fn refuse_void(&self, plan: &ReadPlan, object: &Object) -> Result<(), ReadMiss> {
-        let stores = self.stores();
+        let stores = self.fleet.stores();
         let store = stores.by_id(plan.store).ok_or(ReadMiss::Superseded)?;
         if object.meta().purge_sequence >= store.marks.purge_floor() {
             return Ok(());
@@ -325,7 +296,7 @@ impl Engine {
         };
         add(counter, 1);
         if result.is_ok()
-            && let Some(store) = self.stores().by_id(plan.store)
+            && let Some(store) = self.fleet.stores().by_id(plan.store)
         {
             store.condition.read_well();
         }
@@ -335,8 +306,8 @@ impl Engine {
     /// again is not used any more. The request goes on as the answer says.
     pub fn fail_read(&self, plan: &ReadPlan, error: &io::Error) -> ReadMiss {
         if plan.wide {
-            self.budget.end_wide(plan);
-            return self.wide_failed(plan);
+            self.neighbours.end(plan);
+            return self.neighbours.failed(plan);
         }
         add(&self.counters.miss_device, 1);
         let Some(store) = self.fleet.store(plan.store) else {
@@ -350,7 +321,7 @@ impl Engine {
 
     /// Tells that nobody waits for this read any longer, though the device still has it: the
     /// store counts as slow and is left alone for a while. The request goes on as a miss. Has to
-    /// be followed by [`Engine::late_read`] when the read ends.
+    /// be followed by [`Reads::late_read`] when the read ends.
     pub fn give_up_read(&self, plan: &ReadPlan) {
         add(&self.counters.miss_device, 1);
         if let Some(store) = self.fleet.store(plan.store) {
@@ -364,11 +335,38 @@ impl Engine {
 
     /// Tells that a read which was given up has ended.
     pub fn late_read(&self, plan: &ReadPlan) {
-        self.budget.end_wide(plan);
+        self.neighbours.end(plan);
         if let Some(store) = self.fleet.store(plan.store) {
             store.condition.arrived(self.clock.mono());
         }
     }
+
+    /// Reads that lookups asked for so far.
+    pub(crate) fn planned(&self) -> u64 {
+        self.counters.disk_plans.load(Ordering::Relaxed)
+    }
+
+    /// Checks a record by itself; true if it was dropped.
+    pub(crate) fn recheck(&self, store: &StoreShared, hash: KeyHash, spot: Spot) -> bool {
+        let entry = self.tables.entry_at(hash, spot);
+        let Some(plan) = entry.and_then(|entry| store.plan(hash, &entry)) else {
+            return false;
+        };
+        match read(store, &plan) {
+            Ok(buf) => self.check_record(&plan, buf).is_err(),
+            Err(error) => {
+                self.fail_read(&plan, &error);
+                true
+            }
+        }
+    }
+}
+
+fn read(store: &StoreShared, plan: &ReadPlan) -> io::Result<AlignedBuf> {
+    let mut buf = AlignedBuf::new(plan.len as usize);
+    buf.set_len(plan.len as usize);
+    store.disk.read_at(plan.at, &mut buf)?;
+    Ok(buf)
 }
 
 /// The record alone, if it would keep much more memory alive than it needs.
@@ -379,15 +377,4 @@ fn compact(record: &Bytes, len: usize, capacity: usize) -> (Bytes, usize) {
     } else {
         (record.clone(), kept)
     }
-}
-
-pub(crate) fn is_fragment_of(object: &Object, head: &Object, n: u32) -> bool {
-    object.is_fragment()
-        && object.fragment == n
-        && rule!(
-            "fragments: they are of the version of their head",
-            object.meta().version == head.meta().version,
-            true
-        )
-        && object.key() == head.key()
 }
