@@ -13,7 +13,7 @@ use foxy_format::{RecordKind, UNIT, may_be_record, parse_record};
 use foxy_policy::{Device, ReadAround};
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::engine::Tables;
+use crate::engine::{Ground, Tables};
 use crate::fleet::Fleet;
 use crate::memory::MemoryBudget;
 use crate::object::good_size;
@@ -101,21 +101,14 @@ pub(crate) struct Neighbours {
 }
 
 impl Neighbours {
-    pub(crate) const fn new(
-        tables: Tables,
-        fleet: Arc<Fleet>,
-        purges: Arc<Purges>,
-        budget: Arc<MemoryBudget>,
-        clock: Arc<dyn Clock>,
-        counters: Arc<EngineCounters>,
-    ) -> Self {
+    pub(crate) fn new(ground: &Ground, purges: &Arc<Purges>) -> Self {
         Self {
-            tables,
-            fleet,
-            purges,
-            budget,
-            clock,
-            counters,
+            tables: ground.tables.clone(),
+            fleet: Arc::clone(&ground.fleet),
+            purges: Arc::clone(purges),
+            budget: Arc::clone(&ground.budget),
+            clock: Arc::clone(&ground.clock),
+            counters: Arc::clone(&ground.counters),
         }
     }
 

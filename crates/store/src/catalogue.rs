@@ -7,7 +7,7 @@ use foxy_index::{Candidates, Entry};
 use foxy_policy::CachePolicy;
 
 use crate::ReadPlan;
-use crate::engine::Tables;
+use crate::engine::{Ground, Tables};
 use crate::fleet::Fleet;
 use crate::gate::Gate;
 use crate::memory::MemoryBudget;
@@ -30,19 +30,13 @@ pub(crate) struct Catalogue {
 }
 
 impl Catalogue {
-    pub(crate) const fn new(
-        tables: Tables,
-        fleet: Arc<Fleet>,
-        budget: Arc<MemoryBudget>,
-        gate: Arc<Gate>,
-        counters: Arc<EngineCounters>,
-    ) -> Self {
+    pub(crate) fn new(ground: &Ground) -> Self {
         Self {
-            tables,
-            fleet,
-            budget,
-            gate,
-            counters,
+            tables: ground.tables.clone(),
+            fleet: Arc::clone(&ground.fleet),
+            budget: Arc::clone(&ground.budget),
+            gate: Arc::clone(&ground.gate),
+            counters: Arc::clone(&ground.counters),
         }
     }
 

@@ -7,7 +7,7 @@ use foxy_base::{Clock, KeyHash, rule};
 use foxy_format::fragment_hash;
 
 use crate::around::Neighbours;
-use crate::engine::Tables;
+use crate::engine::{Ground, Tables};
 use crate::fleet::Fleet;
 use crate::purge::Purges;
 use crate::spot::Spot;
@@ -26,21 +26,14 @@ pub(crate) struct Lookups {
 }
 
 impl Lookups {
-    pub(crate) const fn new(
-        tables: Tables,
-        fleet: Arc<Fleet>,
-        purges: Arc<Purges>,
-        neighbours: Arc<Neighbours>,
-        clock: Arc<dyn Clock>,
-        counters: Arc<EngineCounters>,
-    ) -> Self {
+    pub(crate) fn new(ground: &Ground, purges: &Arc<Purges>, neighbours: &Arc<Neighbours>) -> Self {
         Self {
-            tables,
-            fleet,
-            purges,
-            neighbours,
-            clock,
-            counters,
+            tables: ground.tables.clone(),
+            fleet: Arc::clone(&ground.fleet),
+            purges: Arc::clone(purges),
+            neighbours: Arc::clone(neighbours),
+            clock: Arc::clone(&ground.clock),
+            counters: Arc::clone(&ground.counters),
         }
     }
 

@@ -1,6 +1,7 @@
 //! The engine: what all threads share, and the operations on keys that need no disk.
 
 mod figures;
+mod ground;
 mod keys;
 mod numbers;
 mod shards;
@@ -11,9 +12,9 @@ use std::sync::atomic::Ordering;
 
 use foxy_base::{Clock, KeyHash, KeySeed, hash64};
 use foxy_disk::Disk;
-use foxy_index::Index;
 use foxy_policy::CachePolicy;
 
+pub(crate) use self::ground::Ground;
 pub(crate) use self::keys::Keys;
 use self::numbers::Numbers;
 pub(crate) use self::shards::Shards;
@@ -49,7 +50,7 @@ pub struct Engine {
     pub(crate) tables: Tables,
     pub(crate) keys: Keys,
     pub(crate) fleet: Arc<Fleet>,
-    pub(crate) numbers: Numbers,
+    pub(crate) numbers: Arc<Numbers>,
     pub(crate) budget: Arc<MemoryBudget>,
     pub(crate) memory: Memory,
     pub(crate) counters: Arc<EngineCounters>,
@@ -72,77 +73,29 @@ impl Engine {
             .clamp(1, 1024)
             .min(roomy.next_power_of_two())
             .next_power_of_two();
-        let budget = Arc::new(MemoryBudget::new(&config));
-        let shards = Shards::new(config.shards, budget.ram());
-        let index = Index::with_pages(config.memory_bytes / 2, Some(INDEX_PAGES))
-            .with_secret(config.index_secret);
-        let (tables, fleet) = (Tables::new(shards, index), Arc::<Fleet>::default());
-        let gate = Gate::new(&config.admission, config.memory_bytes, clock.mono());
-        let (gate, counters) = (Arc::new(gate), Arc::<EngineCounters>::default());
-        let memory = Memory::new(
-            budget.clone(),
-            tables.clone(),
-            fleet.clone(),
-            gate.clone(),
-            counters.clone(),
-        );
-        let catalogue = Catalogue::new(
-            tables.clone(),
-            fleet.clone(),
-            budget.clone(),
-            gate.clone(),
-            counters.clone(),
-        );
-        let catalogue = Arc::new(catalogue);
-        let purges = Purges::new(
-            tables.clone(),
-            catalogue.clone(),
-            fleet.clone(),
-            clock.clone(),
-            counters.clone(),
-        );
-        let (purges, holds) = (Arc::new(purges), Holds::default());
-        let neighbours = Arc::new(Neighbours::new(
-            tables.clone(),
-            fleet.clone(),
-            purges.clone(),
-            budget.clone(),
-            clock.clone(),
-            counters.clone(),
-        ));
-        let lookups = Lookups::new(
-            tables.clone(),
-            fleet.clone(),
-            purges.clone(),
-            neighbours.clone(),
-            clock.clone(),
-            counters.clone(),
-        );
-        let reads = Reads::new(
-            (tables.clone(), catalogue.clone()),
-            fleet.clone(),
-            purges.clone(),
-            neighbours,
-            (budget.clone(), holds.clone()),
-            clock.clone(),
-            counters.clone(),
-        );
+        let ground = Ground::new(&config, config.shards, clock);
+        let memory = Memory::new(&ground);
+        let catalogue = Arc::new(Catalogue::new(&ground));
+        let purges = Arc::new(Purges::new(&ground, &catalogue));
+        let neighbours = Arc::new(Neighbours::new(&ground, &purges));
+        let lookups = Lookups::new(&ground, &purges, &neighbours);
+        let reads = Reads::new(&ground, &catalogue, &purges, &neighbours);
         Arc::new(Self {
             keys: Keys::new(KeySeed(config.key_seed)),
-            tables,
-            fleet,
-            numbers: Numbers::new(config.seed),
-            budget,
+            tables: ground.tables,
+            fleet: ground.fleet,
+            numbers: ground.numbers,
+            budget: ground.budget,
             memory,
-            counters,
+            counters: ground.counters,
             catalogue,
             purges,
             lookups,
             reads: Arc::new(reads),
-            gate,
-            holds,
+            gate: ground.gate,
+            holds: ground.holds,
             config,
-            clock,
+            clock: ground.clock,
         })
     }
 

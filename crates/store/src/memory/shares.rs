@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::{MemoryBudget, READS_MAX};
-use crate::engine::Tables;
+use crate::engine::{Ground, Tables};
 use crate::fleet::Fleet;
 use crate::gate::Gate;
 use crate::stats::{EngineCounters, MemoryShares, add};
@@ -24,19 +24,13 @@ pub(crate) struct Memory {
 
 impl Memory {
     /// Divides the budget among these; the RAM tier of the tables gets the rest at once.
-    pub(crate) fn new(
-        budget: Arc<MemoryBudget>,
-        tables: Tables,
-        fleet: Arc<Fleet>,
-        gate: Arc<Gate>,
-        counters: Arc<EngineCounters>,
-    ) -> Self {
+    pub(crate) fn new(ground: &Ground) -> Self {
         let memory = Self {
-            budget,
-            tables,
-            fleet,
-            gate,
-            counters,
+            budget: Arc::clone(&ground.budget),
+            tables: ground.tables.clone(),
+            fleet: Arc::clone(&ground.fleet),
+            gate: Arc::clone(&ground.gate),
+            counters: Arc::clone(&ground.counters),
         };
         memory.rebalance();
         memory

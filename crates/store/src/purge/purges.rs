@@ -7,7 +7,7 @@ use foxy_base::{Clock, rule};
 use super::set::{PurgeSet, Verdict};
 use super::{Places, Purge, PurgeError, PurgeStatus, Sweep, Walk};
 use crate::catalogue::Catalogue;
-use crate::engine::Tables;
+use crate::engine::{Ground, Tables};
 use crate::fleet::{Fleet, ticket_of};
 use crate::shared::StoreShared;
 use crate::stats::{EngineCounters, add};
@@ -27,20 +27,14 @@ pub struct Purges {
 }
 
 impl Purges {
-    pub(crate) fn new(
-        tables: Tables,
-        catalogue: Arc<Catalogue>,
-        fleet: Arc<Fleet>,
-        clock: Arc<dyn Clock>,
-        counters: Arc<EngineCounters>,
-    ) -> Self {
+    pub(crate) fn new(ground: &Ground, catalogue: &Arc<Catalogue>) -> Self {
         Self {
             set: PurgeSet::default(),
-            tables,
-            catalogue,
-            fleet,
-            clock,
-            counters,
+            tables: ground.tables.clone(),
+            catalogue: Arc::clone(catalogue),
+            fleet: Arc::clone(&ground.fleet),
+            clock: Arc::clone(&ground.clock),
+            counters: Arc::clone(&ground.counters),
         }
     }
 

@@ -12,7 +12,7 @@ use foxy_format::{RecordKind, parse_record};
 use super::queue::OrderedQueue;
 use crate::around::Neighbours;
 use crate::catalogue::Catalogue;
-use crate::engine::Tables;
+use crate::engine::{Ground, Tables};
 use crate::fleet::Fleet;
 use crate::hold::Holds;
 use crate::lookups::is_fragment_of;
@@ -41,24 +41,21 @@ pub struct Reads {
 
 impl Reads {
     pub(crate) fn new(
-        (tables, catalogue): (Tables, Arc<Catalogue>),
-        fleet: Arc<Fleet>,
-        purges: Arc<Purges>,
-        neighbours: Arc<Neighbours>,
-        (budget, holds): (Arc<MemoryBudget>, Holds),
-        clock: Arc<dyn Clock>,
-        counters: Arc<EngineCounters>,
+        ground: &Ground,
+        catalogue: &Arc<Catalogue>,
+        purges: &Arc<Purges>,
+        neighbours: &Arc<Neighbours>,
     ) -> Self {
         Self {
-            tables,
-            fleet,
-            catalogue,
-            purges,
-            neighbours,
-            budget,
-            holds,
-            clock,
-            counters,
+            tables: ground.tables.clone(),
+            fleet: Arc::clone(&ground.fleet),
+            catalogue: Arc::clone(catalogue),
+            purges: Arc::clone(purges),
+            neighbours: Arc::clone(neighbours),
+            budget: Arc::clone(&ground.budget),
+            holds: ground.holds.clone(),
+            clock: Arc::clone(&ground.clock),
+            counters: Arc::clone(&ground.counters),
         }
     }
 
