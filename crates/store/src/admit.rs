@@ -1,104 +1,53 @@
-//! Storing: replacing what was there, becoming visible, getting on the way to disk.
+//! Admission: an object becomes visible and gets on the way to disk, as far as there is room.
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-use foxy_base::{FieldBlock, rule};
+use foxy_base::{Clock, KeyHash, rule};
 
+use crate::catalogue::Catalogue;
+use crate::engine::{Ground, Numbers, Tables};
+use crate::gate::Gate;
 use crate::inbox::Item;
-use crate::large::{LargePut, NewLarge};
-use crate::object::place_mark;
-use crate::purge::PurgeMark;
+use crate::memory::MemoryBudget;
+use crate::purge::Purges;
+use crate::routes::Routes;
 use crate::shard::{Pending, Stage};
 use crate::shared::StoreShared;
-use crate::spot::Spot;
-use crate::stats::add;
-use crate::{Admission, DropReason, Engine, MAX_KEY_BYTES, NewObject, Object, ObjectMeta, Put};
+use crate::stats::{EngineCounters, add};
+use crate::{Admission, DropReason, Object};
 
-impl Engine {
-    /// Stores an object in place of whatever its key held: visible to lookups at once if it was
-    /// admitted, on disk soon. The old one is gone even if the new one is refused. Bodies longer
-    /// than [`Engine::fragment_bytes`] are stored as large objects. Never blocks on a disk.
-    pub fn put(self: &Arc<Self>, new: NewObject) -> Put {
-        debug_assert!(
-            self.keys.is_hash_of(new.hash, &new.key),
-            "hashed with another seed"
-        );
-        if new.body.len() > self.fragment_bytes() as usize {
-            return self.put_in_fragments(new);
+/// Lets objects in: past the purges, the gate and the room that there is.
+#[derive(Debug)]
+pub(crate) struct Admitter {
+    tables: Tables,
+    catalogue: Arc<Catalogue>,
+    purges: Arc<Purges>,
+    gate: Arc<Gate>,
+    routes: Arc<Routes>,
+    budget: Arc<MemoryBudget>,
+    numbers: Arc<Numbers>,
+    counters: Arc<EngineCounters>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Admitter {
+    pub(crate) fn new(
+        ground: &Ground,
+        catalogue: &Arc<Catalogue>,
+        purges: &Arc<Purges>,
+        routes: &Arc<Routes>,
+    ) -> Self {
+        Self {
+            tables: ground.tables.clone(),
+            catalogue: Arc::clone(catalogue),
+            purges: Arc::clone(purges),
+            gate: Arc::clone(&ground.gate),
+            routes: Arc::clone(routes),
+            budget: Arc::clone(&ground.budget),
+            numbers: Arc::clone(&ground.numbers),
+            counters: Arc::clone(&ground.counters),
+            clock: Arc::clone(&ground.clock),
         }
-        let object = Arc::new(Object::from_new(new, self.numbers.next_version()));
-        let admitted = self.store_object(&object);
-        Put { object, admitted }
-    }
-
-    /// As [`Engine::put`], past the RAM tier: the object waits for its cluster in memory and takes no
-    /// place there afterwards. What does not go to a disk is not stored at all. The caller keeps it
-    /// out when it is read, too: [`crate::Reads::finish_read_if`].
-    pub fn put_past_memory(self: &Arc<Self>, new: NewObject) -> Put {
-        if new.body.len() > self.fragment_bytes() as usize {
-            return self.fragmented(new, |put| put.past_memory());
-        }
-        let object = Arc::new(Object::from_new(new, self.numbers.next_version()));
-        let admitted = self.store_in(&object, false, false);
-        Put { object, admitted }
-    }
-
-    fn put_in_fragments(self: &Arc<Self>, new: NewObject) -> Put {
-        self.fragmented(new, |put| put)
-    }
-
-    fn fragmented(self: &Arc<Self>, new: NewObject, how: impl FnOnce(LargePut) -> LargePut) -> Put {
-        let body = new.body.clone();
-        let mut large = how(self.put_large(NewLarge {
-            key: new.key,
-            hash: new.hash,
-            group: new.group,
-            meta: new.meta,
-            vary: new.vary,
-            tags: new.tags,
-            fields: new.fields,
-            length: Some(body.len() as u64),
-        }));
-        large.append(&body);
-        large.finish()
-    }
-
-    /// Stores a head or whole object, counting it.
-    pub(crate) fn store_object(&self, object: &Arc<Object>) -> Admission {
-        self.store_object_as(object, false)
-    }
-
-    /// As [`Engine::store_object`]; the gate was asked before if it is `paid`.
-    pub(crate) fn store_object_as(&self, object: &Arc<Object>, paid: bool) -> Admission {
-        self.store_in(object, true, paid)
-    }
-
-    fn store_in(&self, object: &Arc<Object>, ram: bool, paid: bool) -> Admission {
-        add(&self.counters.puts, 1);
-        let length = if object.is_large() {
-            0
-        } else {
-            object.body().len()
-        };
-        let text = object.key().len() + object.fields().as_bytes().len();
-        add(&self.counters.put_bytes, (length + text) as u64);
-        if object
-            .key()
-            .len()
-            .max(object.vary().len())
-            .max(object.tags().len())
-            > MAX_KEY_BYTES
-        {
-            rule!(
-                "put: one with too long a key takes the old version away",
-                self.supersede(object.hash(), object.key()),
-                false
-            );
-            add(&self.counters.drop_too_large, 1);
-            return Admission::Refused(DropReason::TooLarge);
-        }
-        self.admit(object, ram, paid)
     }
 
     /// Replaces what the key held; the RAM tier takes it if `ram`, a store if one can.
@@ -167,7 +116,7 @@ impl Engine {
         self.pays(object.hash(), all)
     }
 
-    pub(crate) fn pays(&self, hash: foxy_base::KeyHash, bytes: u64) -> bool {
+    pub(crate) fn pays(&self, hash: KeyHash, bytes: u64) -> bool {
         let admitted = self.gate.admits(hash, bytes, || self.clock.mono());
         if !admitted {
             add(&self.counters.drop_budget, 1);
@@ -182,7 +131,7 @@ impl Engine {
         bytes: usize,
     ) -> Result<(Arc<StoreShared>, u32), DropReason> {
         let counters = &self.counters;
-        let Some(store) = self.route(object.route()) else {
+        let Some(store) = self.routes.route(object.route()) else {
             add(&counters.drop_no_store, 1);
             return Err(DropReason::NoStore);
         };
@@ -197,75 +146,41 @@ impl Engine {
         }
         Ok((store, bytes as u32))
     }
-
-    /// Stores a new head (facts, Vary and fields) for a stored response whose body stays, as a
-    /// 304 brings it. Does nothing and returns `None` if `old` is not what the key holds now.
-    pub fn refresh(
-        &self,
-        old: &Arc<Object>,
-        meta: ObjectMeta,
-        vary: Bytes,
-        tags: Bytes,
-        fields: FieldBlock,
-    ) -> Option<Put> {
-        let gone = self.purges.has_removed(old);
-        if old.is_fragment()
-            || rule!(
-                "refresh: a 304 does not bring back what is purged",
-                gone,
-                false
-            )
-            || rule!(
-                "refresh: a late 304 does not put an old version over a newer one",
-                !self.is_current(old),
-                false
-            )
-        {
-            return None;
-        }
-        let mut object = Object {
-            // Fragments are found under the version, so it stays.
-            meta: ObjectMeta {
-                version: old.meta().version,
-                ..meta
-            },
-            vary,
-            tags,
-            fields,
-            mark: PurgeMark::new(meta.purge_sequence),
-            read_from: 0,
-            ..(**old).clone()
-        };
-        object.own_small_parts();
-        let object = Arc::new(object);
-        let admitted = self.store_object(&object);
-        Some(Put { object, admitted })
-    }
-
-    /// Returns whether a lookup would give this very object, as far as memory tells.
-    fn is_current(&self, object: &Object) -> bool {
-        let shard = self.tables.shard(object.hash()).read();
-        match shard.in_memory(object.hash()) {
-            Some(present) => present.meta() == object.meta(),
-            // The index may lead to a newer version, unless it names the place that this one was
-            // read from.
-            None => (self.tables.index().lookup(object.hash()).into_iter())
-                .filter_map(|entry| {
-                    let spot = Spot::of(&entry);
-                    self.stores().at(spot.address)?.space.place(spot)
-                })
-                .any(|place| {
-                    rule!(
-                        "refresh: an entry of the key is not taken for the one it was read from",
-                        place_mark(&place) == object.read_from,
-                        true
-                    )
-                }),
-        }
-    }
 }
 
 /// Longest record that fits into a cluster beside the table.
 pub(crate) const fn largest_record(cluster_bytes: u32) -> usize {
     cluster_bytes as usize - foxy_format::cluster_table_bytes(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::rig::{bare_store, ground, hash, object};
+
+    #[test]
+    fn an_object_gets_as_far_as_there_is_room() {
+        let ground = ground(64 << 20);
+        let catalogue = Arc::new(Catalogue::new(&ground));
+        let purges = Arc::new(Purges::new(&ground, &catalogue));
+        let routes = Arc::new(Routes::new(&ground));
+        let admitter = Admitter::new(&ground, &catalogue, &purges, &routes);
+        let of = |key, version| Arc::new(Object::from_new(object(key, b"body"), version));
+        let memory = Admission::Memory(DropReason::NoStore);
+        assert_eq!(admitter.admit(&of("k", 1), true, false), memory);
+        let store = bare_store(0);
+        ground.fleet.registry().add(&store, None);
+        assert_eq!(admitter.admit(&of("k", 2), true, false), Admission::Disk);
+        assert_eq!(store.inbox.lock().items.len(), 1);
+        let waiting = ground.budget.pending();
+        assert!(waiting > 0 && ground.budget.reserve(&store, (16 << 20) - waiting as usize));
+        let full = Admission::Refused(DropReason::NoStore);
+        assert_eq!(admitter.admit(&of("other", 3), false, false), full);
+        assert!(!ground.tables.is_known(hash("other")));
+        assert_eq!(admitter.admit(&of("k", 4), false, false), full);
+        assert!(
+            !ground.tables.is_known(hash("k")),
+            "the old version goes all the same"
+        );
+    }
 }

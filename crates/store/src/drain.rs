@@ -7,23 +7,28 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use foxy_base::{WallTime, rule};
+use foxy_base::{Clock, WallTime, rule};
 use foxy_policy::CachePolicy;
 
 use crate::admit::largest_record;
+use crate::engine::{Ground, Numbers, Tables};
+use crate::fleet::Fleet;
 use crate::inbox::Item;
-use crate::purge::{Place, Walk};
+use crate::memory::MemoryBudget;
+use crate::purge::{Place, Purges, Walk};
 use crate::removals::Removal;
+use crate::routes::Routes;
 use crate::shard::{Pending, Stage};
 use crate::shared::StoreShared;
 use crate::spot::Spot;
 use crate::stats::{Duty, add};
-use crate::{Engine, Object, StoreId};
+use crate::{Object, StoreId};
 
 /// A drain under way.
 #[derive(Debug)]
 pub struct Drain {
-    engine: Arc<Engine>,
+    fleet: Arc<Fleet>,
+    mover: Arc<Mover>,
     walk: Walk,
     /// Stores that it drains.
     stores: Vec<StoreId>,
@@ -58,31 +63,33 @@ fn is_wanted(expires: WallTime, now: WallTime, uses: u8, free_room: bool) -> boo
     expires >= now && (uses > 0 || free_room)
 }
 
-impl Engine {
-    /// Begins to drain, if a store waits for it and everything is loaded.
-    #[must_use]
-    pub fn begin_drain(self: &Arc<Self>) -> Option<Drain> {
-        let stores = self.stores();
-        let draining = |s: &&Arc<StoreShared>| s.role.duty() == Duty::Draining;
-        let ids: Vec<_> = stores.iter().filter(draining).map(|s| s.id).collect();
-        let loading = stores.iter().any(|s| s.loading.is_on());
-        if ids.is_empty() || loading {
-            return None;
+/// Sends records from one store to another.
+#[derive(Debug)]
+pub(crate) struct Mover {
+    tables: Tables,
+    purges: Arc<Purges>,
+    routes: Arc<Routes>,
+    budget: Arc<MemoryBudget>,
+    numbers: Arc<Numbers>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Mover {
+    pub(crate) fn new(ground: &Ground, purges: &Arc<Purges>, routes: &Arc<Routes>) -> Self {
+        Self {
+            tables: ground.tables.clone(),
+            purges: Arc::clone(purges),
+            routes: Arc::clone(routes),
+            budget: Arc::clone(&ground.budget),
+            numbers: Arc::clone(&ground.numbers),
+            clock: Arc::clone(&ground.clock),
         }
-        // Objects that were on their way when the drain began arrive before the store is searched.
-        self.tables.shards().barrier();
-        let waits = |s: &&Arc<StoreShared>| s.load.has_pending();
-        if stores.iter().filter(draining).any(|s| waits(&s)) {
-            return None;
-        }
-        let mut walk = self.walk(false).thorough().copying();
-        walk.drop_segments(|store| !ids.contains(&store.id));
-        Some(Drain {
-            engine: Arc::clone(self),
-            walk,
-            stores: ids,
-            found: VecDeque::new(),
-        })
+    }
+
+    /// The choice of stores.
+    #[cfg(test)]
+    pub(crate) fn routes(&self) -> &Routes {
+        &self.routes
     }
 
     /// Sends a record of `from` to another store.
@@ -105,7 +112,7 @@ impl Engine {
             return Moved::No;
         }
         let uses = entry.freq.max(u8::from(shard.ram.peek(&hash).is_some()));
-        let Some(to) = self.route(object.route()) else {
+        let Some(to) = self.routes.route(object.route()) else {
             return Moved::NotYet;
         };
         let fits = object.record_bytes() <= largest_record(to.space.geometry().cluster_bytes);
@@ -146,6 +153,32 @@ impl Engine {
 }
 
 impl Drain {
+    /// Of the stores that wait for it, if everything is loaded.
+    pub(crate) fn begin(tables: &Tables, fleet: &Arc<Fleet>, mover: &Arc<Mover>) -> Option<Self> {
+        let stores = fleet.stores();
+        let draining = |s: &&Arc<StoreShared>| s.role.duty() == Duty::Draining;
+        let ids: Vec<_> = stores.iter().filter(draining).map(|s| s.id).collect();
+        let loading = stores.iter().any(|s| s.loading.is_on());
+        if ids.is_empty() || loading {
+            return None;
+        }
+        // Objects that were on their way when the drain began arrive before the store is searched.
+        tables.shards().barrier();
+        let waits = |s: &&Arc<StoreShared>| s.load.has_pending();
+        if stores.iter().filter(draining).any(|s| waits(&s)) {
+            return None;
+        }
+        let mut walk = Walk::new(tables, fleet, false).thorough().copying();
+        walk.drop_segments(|store| !ids.contains(&store.id));
+        Some(Self {
+            fleet: Arc::clone(fleet),
+            mover: Arc::clone(mover),
+            walk,
+            stores: ids,
+            found: VecDeque::new(),
+        })
+    }
+
     /// Goes on. Blocks for at most one read.
     pub fn step(&mut self) -> DrainStep {
         self.leave_out();
@@ -170,7 +203,7 @@ impl Drain {
 
     /// Stores that left, or serve again.
     fn leave_out(&mut self) {
-        let stores = self.engine.stores();
+        let stores = self.fleet.stores();
         let drains = |id: &StoreId| {
             stores
                 .by_id(*id)
@@ -198,17 +231,17 @@ impl Drain {
             return Moved::No;
         };
         let units = u32::try_from(offset / foxy_format::UNIT).unwrap_or(u32::MAX);
-        let stores = self.engine.stores();
+        let stores = self.fleet.stores();
         let from = stores.by_id(store);
         match from.and_then(|from| Some((from, from.space.spot(segment, units)?))) {
-            Some((from, spot)) => self.engine.move_out(from, object, spot),
+            Some((from, spot)) => self.mover.move_out(from, object, spot),
             None => Moved::No,
         }
     }
 
     /// How much is left, for the curious.
     fn tell(&self) {
-        for store in self.engine.stores().iter() {
+        for store in self.fleet.stores().iter() {
             if self.stores.contains(&store.id) {
                 let left = self.walk.segments_left_of(store.id);
                 store.role.set_left(left);
@@ -217,7 +250,7 @@ impl Drain {
     }
 
     fn end(&self) {
-        for store in self.engine.stores().iter() {
+        for store in self.fleet.stores().iter() {
             if self.stores.contains(&store.id) && store.role.duty() == Duty::Draining {
                 store.role.set_duty(Duty::Drained);
             }

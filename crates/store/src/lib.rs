@@ -22,7 +22,6 @@ mod gate;
 mod gone;
 mod hold;
 mod inbox;
-mod large;
 mod lookup;
 mod lookups;
 mod membership;
@@ -33,14 +32,15 @@ mod options;
 mod peek;
 mod pressure;
 mod purge;
+mod puts;
 mod reads;
 mod recovery;
 mod registry;
 mod removals;
+mod routes;
 mod scrub;
 mod shard;
 mod shared;
-mod sparse;
 mod spot;
 mod stats;
 mod ticket;
@@ -57,7 +57,6 @@ pub use fleet::{DutyError, Fleet};
 pub use foxy_policy::AdmissionRule;
 pub use foxy_policy::{Backlog, Device};
 pub use gate::{AdmissionConfig, GATE_MEMORY_PART};
-pub use large::{LargePut, NewLarge, Stored};
 pub use lookup::{Admission, DropReason, Lookup, Put, ReadMiss, ReadPlan, StoreId};
 pub use object::{MAX_KEY_BYTES, NewObject, Object, ObjectMeta};
 pub use offline::{
@@ -71,10 +70,10 @@ pub use purge::{
     KeyParts, Place, Places, Purge, PurgeError, PurgeKind, PurgeStatus, Purges, Sweep, SweepStep,
     Walk, WalkStep, Walked, for_each_tag,
 };
+pub use puts::{FragmentPut, LargePut, NewLarge, Stored};
 pub use reads::{ReadMode, Reads};
 pub use recovery::identity;
 pub use scrub::{Scrub, ScrubStep};
-pub use sparse::FragmentPut;
 pub use stats::{Duty, EngineCounts, Health, MemoryShares, OneStoreStats, StoreCounts, StoreStats};
 pub use ticket::{Durable, SyncTicket};
 pub use writer::{GrowError, Grown, Turn, WakeHandle, Writer};

@@ -30,7 +30,7 @@ pub(crate) struct Ground {
 
 impl Ground {
     /// Of this configuration, with this number of shards.
-    pub(super) fn new(config: &EngineConfig, shards: usize, clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn new(config: &EngineConfig, shards: usize, clock: Arc<dyn Clock>) -> Self {
         let budget = MemoryBudget::new(config);
         let shards = Shards::new(shards, budget.ram());
         let index = Index::with_pages(config.memory_bytes / 2, Some(INDEX_PAGES))

@@ -10,29 +10,35 @@ mod tables;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use foxy_base::{Clock, KeyHash, KeySeed, hash64};
+use bytes::Bytes;
+use foxy_base::{Clock, FieldBlock, KeyHash, KeySeed};
 use foxy_disk::Disk;
+use foxy_format::fragment_hash;
 use foxy_policy::CachePolicy;
 
 pub(crate) use self::ground::Ground;
 pub(crate) use self::keys::Keys;
-use self::numbers::Numbers;
+pub(crate) use self::numbers::Numbers;
 pub(crate) use self::shards::Shards;
 pub(crate) use self::tables::Tables;
 use crate::around::Neighbours;
 use crate::catalogue::Catalogue;
+use crate::drain::{Drain, Mover};
 use crate::fleet::Fleet;
-use crate::gate::Gate;
 use crate::hold::Holds;
 use crate::lookups::Lookups;
-use crate::memory::{Memory, MemoryBudget};
+use crate::memory::Memory;
 use crate::purge::{Purges, Walk};
+use crate::puts::Puts;
 use crate::reads::Reads;
 use crate::registry::Stores;
-use crate::shared::StoreShared;
+use crate::routes::Routes;
 use crate::stats::{EngineCounters, StoreStats};
 use crate::ticket::SyncTicket;
-use crate::{EngineConfig, Lookup, Object, OpenError, Scrub, StoreOptions, Writer};
+use crate::{
+    EngineConfig, FragmentPut, LargePut, Lookup, NewLarge, NewObject, Object, ObjectMeta,
+    OpenError, Put, Scrub, StoreOptions, Writer,
+};
 
 /// Where the index has its memory from.
 pub const INDEX_PAGES: foxy_index::Pages = foxy_index::Pages {
@@ -51,14 +57,14 @@ pub struct Engine {
     pub(crate) keys: Keys,
     pub(crate) fleet: Arc<Fleet>,
     pub(crate) numbers: Arc<Numbers>,
-    pub(crate) budget: Arc<MemoryBudget>,
     pub(crate) memory: Memory,
     pub(crate) counters: Arc<EngineCounters>,
     pub(crate) catalogue: Arc<Catalogue>,
     pub(crate) purges: Arc<Purges>,
     lookups: Lookups,
     reads: Arc<Reads>,
-    pub(crate) gate: Arc<Gate>,
+    puts: Arc<Puts>,
+    pub(crate) mover: Arc<Mover>,
     pub(crate) holds: Holds,
 }
 
@@ -80,19 +86,22 @@ impl Engine {
         let neighbours = Arc::new(Neighbours::new(&ground, &purges));
         let lookups = Lookups::new(&ground, &purges, &neighbours);
         let reads = Reads::new(&ground, &catalogue, &purges, &neighbours);
+        let routes = Arc::new(Routes::new(&ground));
+        let puts = Puts::new(&ground, &catalogue, &purges, &routes, config.fragment_bytes);
+        let mover = Mover::new(&ground, &purges, &routes);
         Arc::new(Self {
             keys: Keys::new(KeySeed(config.key_seed)),
             tables: ground.tables,
             fleet: ground.fleet,
             numbers: ground.numbers,
-            budget: ground.budget,
             memory,
             counters: ground.counters,
             catalogue,
             purges,
             lookups,
             reads: Arc::new(reads),
-            gate: ground.gate,
+            puts: Arc::new(puts),
+            mover: Arc::new(mover),
             holds: ground.holds,
             config,
             clock: ground.clock,
@@ -127,29 +136,88 @@ impl Engine {
         self.fleet.stores()
     }
 
-    /// The store that takes objects with this [`Object::route`]: weighted rendezvous over those that
-    /// take writes and have room. Lookups do not depend on it.
-    pub(crate) fn route(&self, key: u64) -> Option<Arc<StoreShared>> {
-        let stores = self.stores();
-        let takes = |s: &&Arc<StoreShared>| s.takes_new(|| self.clock.mono());
-        let able: Vec<_> = stores.iter().filter(takes).collect();
-        if let [only] = able[..] {
-            return Some(only.clone());
-        }
-        let has_room = |all: u64| {
-            let stores = able.iter().copied();
-            stores.filter(move |s| self.budget.has_room(s, all))
-        };
-        // Where no store has room by its speed, any of them takes the room that is left.
-        let best = best_of(key, has_room(sum_of_speeds(&able)));
-        best.or_else(|| best_of(key, has_room(0))).cloned()
-    }
-
     /// Largest body stored whole, and payload of a fragment, in bytes.
     #[must_use]
     pub fn fragment_bytes(&self) -> u32 {
-        let of_stores = self.fleet.fragment_bytes();
-        of_stores.unwrap_or(self.config.fragment_bytes)
+        self.puts.fragment_bytes()
+    }
+
+    /// The longest object that may be stored: a quarter of the smallest store, or without one
+    /// what the RAM tier keeps of large objects.
+    #[must_use]
+    pub fn object_bytes_max(&self) -> u64 {
+        self.puts.object_bytes_max()
+    }
+
+    /// Stores an object in place of whatever its key held: visible to lookups at once if it was
+    /// admitted, on disk soon. The old one is gone even if the new one is refused. Bodies longer
+    /// than [`Engine::fragment_bytes`] are stored as large objects. Never blocks on a disk.
+    pub fn put(&self, new: NewObject) -> Put {
+        debug_assert!(
+            self.keys.is_hash_of(new.hash, &new.key),
+            "hashed with another seed"
+        );
+        self.puts.put(new)
+    }
+
+    /// As [`Engine::put`], past the RAM tier: the object waits for its cluster in memory and takes no
+    /// place there afterwards. What does not go to a disk is not stored at all. The caller keeps it
+    /// out when it is read, too: [`Reads::finish_read_if`].
+    pub fn put_past_memory(&self, new: NewObject) -> Put {
+        self.puts.put_past_memory(new)
+    }
+
+    /// Begins to store a large object. The key's present entry stays as it is until `finish`;
+    /// call [`Engine::supersede`] at header time.
+    pub fn put_large(&self, new: NewLarge) -> LargePut {
+        debug_assert!(
+            self.keys.is_hash_of(new.hash, &new.key),
+            "hashed with another seed"
+        );
+        self.puts.put_large(new)
+    }
+
+    /// Stores the head of a large object of which no byte is there yet, in place of what its key
+    /// held: lookups give it from now on. `length` is that of the whole body.
+    pub fn put_sparse(&self, new: &NewLarge, length: u64) -> Put {
+        debug_assert!(
+            self.keys.is_hash_of(new.hash, &new.key),
+            "hashed with another seed"
+        );
+        self.puts.put_sparse(new, length)
+    }
+
+    /// Begins to put bytes of a large object whose head is stored, from byte `start` on. When the
+    /// object is superseded meanwhile it goes on: who has the head reads them to the end, and
+    /// nobody else finds them.
+    pub fn put_fragments(&self, head: &Arc<Object>, start: u64) -> FragmentPut {
+        self.puts.put_fragments(head, start)
+    }
+
+    /// Returns whether fragment `n` is probably stored (memory only, counts no use).
+    #[must_use]
+    pub fn has_fragment(&self, head: &Object, n: u32) -> bool {
+        let hash = fragment_hash(head.hash(), head.meta().version, n);
+        self.tables.is_known(hash)
+    }
+
+    /// Returns whether `head` is still the version that its key holds, as far as memory tells.
+    #[must_use]
+    pub fn is_current_version(&self, head: &Object) -> bool {
+        self.tables.is_current_version(head)
+    }
+
+    /// Stores a new head (facts, Vary and fields) for a stored response whose body stays, as a
+    /// 304 brings it. Does nothing and returns `None` if `old` is not what the key holds now.
+    pub fn refresh(
+        &self,
+        old: &Arc<Object>,
+        meta: ObjectMeta,
+        vary: Bytes,
+        tags: Bytes,
+        fields: FieldBlock,
+    ) -> Option<Put> {
+        self.puts.refresh(old, meta, vary, tags, fields)
     }
 
     /// Removes the live entry of a key: from RAM, from what waits and from disk. When it returns
@@ -213,6 +281,12 @@ impl Engine {
         Scrub::begin(&self.tables, &self.fleet, &self.reads, &self.clock)
     }
 
+    /// Begins to drain, if a store waits for it and everything is loaded.
+    #[must_use]
+    pub fn begin_drain(&self) -> Option<Drain> {
+        Drain::begin(&self.tables, &self.fleet, &self.mover)
+    }
+
     /// A walk over everything that is stored now, or on disk alone.
     #[must_use]
     pub fn walk(&self, memory: bool) -> Walk {
@@ -244,7 +318,7 @@ impl Engine {
     /// between this and the limit.
     #[must_use]
     pub fn is_congested(&self) -> bool {
-        self.budget.is_congested()
+        self.memory.budget().is_congested()
     }
 
     /// Figures of this moment.
@@ -257,8 +331,8 @@ impl Engine {
             counts: self.counters.read(),
             ram_objects: 0,
             ram_bytes: 0,
-            ram_capacity: self.budget.ram(),
-            pending_bytes: self.budget.pending(),
+            ram_capacity: self.memory.budget().ram(),
+            pending_bytes: self.memory.budget().pending(),
             disk_objects: self.tables.index().len(),
             index_bytes: self.tables.index().memory_bytes(),
             memory: self.memory.shares(),
@@ -276,25 +350,4 @@ impl Engine {
         }
         stats
     }
-}
-
-/// The store with the highest score for a key.
-fn best_of<'a>(
-    key: u64,
-    stores: impl Iterator<Item = &'a Arc<StoreShared>>,
-) -> Option<&'a Arc<StoreShared>> {
-    let score = |s: &StoreShared| {
-        let draw = hash64(key, &s.space.uuid().0) as f64 / u64::MAX as f64;
-        -s.load.share() / draw.clamp(1e-18, 1.0 - 1e-15).ln()
-    };
-    stores.max_by(|a, b| score(a).total_cmp(&score(b)))
-}
-
-/// Bytes per second that stores write together; 0: that of one is not known.
-fn sum_of_speeds(stores: &[&Arc<StoreShared>]) -> u64 {
-    let speeds = stores.iter().try_fold(0_u64, |all, s| {
-        let speed = s.load.write_speed();
-        (speed > 0).then(|| all.saturating_add(speed))
-    });
-    speeds.unwrap_or(0)
 }

@@ -36,6 +36,11 @@ impl Memory {
         memory
     }
 
+    /// The budget itself.
+    pub(crate) fn budget(&self) -> &MemoryBudget {
+        &self.budget
+    }
+
     /// Sets the budget to `bytes` bytes.
     pub(crate) fn set(&self, bytes: u64) {
         self.budget.set(bytes);
@@ -97,7 +102,7 @@ mod tests {
     fn the_ram_tier_has_what_the_others_leave() {
         let parts = parts(64 << 20);
         let memory = &parts.memory;
-        let (before, ram) = (memory.shares(), || parts.budget.ram());
+        let (before, ram) = (memory.shares(), || memory.budget().ram());
         assert_eq!(ram(), before.ram);
         memory.withhold(8 << 20);
         assert_eq!(ram(), before.ram - (8 << 20));

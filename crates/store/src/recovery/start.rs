@@ -87,7 +87,7 @@ pub(crate) fn open(
     let weight = options
         .weight
         .unwrap_or(u32::try_from(needed >> 20).unwrap_or(u32::MAX).max(1));
-    let memory = engine.budget.bytes();
+    let memory = engine.memory.budget().bytes();
     let mut store = StoreShared::new(id, base, &superblock, disk, weight, options, memory);
     store.space.set_seed(seed);
     store.condition.recall(&superblock.quarantine);

@@ -95,7 +95,7 @@ fn a_page_is_read_at_once() {
     let counts = rig.engine.stats().counts;
     assert!(counts.prefetched >= counts.prefetch_hits);
     assert!(counts.prefetch_hits + around >= alone, "{counts:?}");
-    assert_eq!(rig.engine.budget.wide(), 0);
+    assert_eq!(rig.engine.memory.budget().wide(), 0);
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn longer_reads_under_way_have_a_bound() {
     for plan in under_way {
         rig.engine.reads().late_read(&plan);
     }
-    assert_eq!(rig.engine.budget.wide(), 0);
+    assert_eq!(rig.engine.memory.budget().wide(), 0);
 }
 
 /// A bad sector beside an object does not cost the object.

@@ -8,6 +8,7 @@ use foxy_base::{FieldBlock, KeyHash, KeySeed, ManualClock, Rng, WallTime, key_ha
 use foxy_disk::{AlignedBuf, Keep, MemDisk};
 use foxy_format::{Company, Geometry, LogPosition, StoreUuid, Superblock};
 
+use crate::engine::Ground;
 use crate::shared::StoreShared;
 use crate::*;
 
@@ -220,6 +221,12 @@ pub(crate) fn parts(memory: u64) -> Arc<Engine> {
         EngineConfig::new(memory, 1),
         Arc::new(ManualClock::new(WallTime::from_secs(1))),
     )
+}
+
+/// What an engine with so many bytes of memory begins with.
+pub(crate) fn ground(memory: u64) -> Ground {
+    let clock = Arc::new(ManualClock::new(WallTime::from_secs(1)));
+    Ground::new(&EngineConfig::new(memory, 1), 4, clock)
 }
 
 /// A store on a disk in memory, without an engine and without a writer. Stores of different numbers

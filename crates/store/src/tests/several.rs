@@ -74,7 +74,7 @@ fn new_objects_go_to_the_store_that_has_room_for_its_speed() {
     };
     let routed = || {
         let mut to: Vec<_> = (0..200)
-            .filter_map(|key| engine.route(key))
+            .filter_map(|key| engine.mover.routes().route(key))
             .map(|s| s.id)
             .collect();
         to.sort_unstable_by_key(|id| id.0);

@@ -88,7 +88,7 @@ impl Writer {
             engine
                 .fleet
                 .away()
-                .begin(store.space.uuid(), engine.budget.away_keys_max()),
+                .begin(store.space.uuid(), engine.memory.budget().away_keys_max()),
             ()
         );
         engine.tables.shards().barrier();
@@ -146,10 +146,10 @@ impl Writer {
         self.store.role.set_duty(Duty::Leaving);
         engine.tables.shards().barrier();
         let drained = self.drain(at_most);
-        engine
-            .fleet
-            .away()
-            .begin(self.store.space.uuid(), engine.budget.away_keys_max());
+        engine.fleet.away().begin(
+            self.store.space.uuid(),
+            engine.memory.budget().away_keys_max(),
+        );
         engine.tables.shards().barrier();
         // Records that were removed before that, and after the drain, must be void in the log as well:
         // a process that loads it knows of nothing else.

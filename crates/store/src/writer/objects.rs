@@ -157,7 +157,10 @@ impl Objects {
     /// Gives the room of an object back that waited for the store of this number.
     fn release(&self, store: StoreId, bytes: usize) {
         let stores = self.engine.stores();
-        self.engine.budget.release_for(&stores, store, bytes);
+        self.engine
+            .memory
+            .budget()
+            .release_for(&stores, store, bytes);
     }
 
     /// Gives up an object on its way to disk.
@@ -211,7 +214,7 @@ impl Objects {
 
     /// Returns whether reinsertion leaves room for new objects.
     pub(super) fn has_room_for_reinsertion(&self) -> bool {
-        self.engine.budget.has_room_for_reinsertion()
+        self.engine.memory.budget().has_room_for_reinsertion()
     }
 
     /// Lets the record at `spot` wait to be written again, if it is still what its key holds. One that
@@ -247,8 +250,8 @@ impl Objects {
         // Fragments that are in use do not wait for room; `held_fragments` bounds them.
         let bytes = object.memory_bytes();
         if held {
-            self.engine.budget.take(&self.store, bytes);
-        } else if !self.engine.budget.reserve(&self.store, bytes) {
+            self.engine.memory.budget().take(&self.store, bytes);
+        } else if !self.engine.memory.budget().reserve(&self.store, bytes) {
             return None;
         }
         if !spend(object.record_bytes() as u64) && !held {

@@ -6,68 +6,15 @@
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use foxy_format::fragment_hash;
 
-use crate::large::{exact, head_of};
-use crate::{Engine, NewLarge, Object, Put};
-
-impl Engine {
-    /// Stores the head of a large object of which no byte is there yet, in place of what its key
-    /// held: lookups give it from now on. `length` is that of the whole body.
-    pub fn put_sparse(self: &Arc<Self>, new: &NewLarge, length: u64) -> Put {
-        debug_assert!(
-            self.keys.is_hash_of(new.hash, &new.key),
-            "hashed with another seed"
-        );
-        let head = head_of(
-            new,
-            self.numbers.next_version(),
-            self.fragment_bytes(),
-            length,
-        );
-        let head = Arc::new(self.holds.hold(head));
-        let admitted = self.store_object(&head);
-        Put {
-            object: head,
-            admitted,
-        }
-    }
-
-    /// Returns whether fragment `n` is probably stored (memory only, counts no use).
-    #[must_use]
-    pub fn has_fragment(&self, head: &Object, n: u32) -> bool {
-        let hash = fragment_hash(head.hash(), head.meta().version, n);
-        self.tables.is_known(hash)
-    }
-
-    /// Returns whether `head` is still the version that its key holds, as far as memory tells.
-    #[must_use]
-    pub fn is_current_version(&self, head: &Object) -> bool {
-        self.tables.is_current_version(head)
-    }
-
-    /// Begins to put bytes of a large object whose head is stored, from byte `start` on. When the
-    /// object is superseded meanwhile it goes on: who has the head reads them to the end, and
-    /// nobody else finds them.
-    pub fn put_fragments(self: &Arc<Self>, head: &Arc<Object>, start: u64) -> FragmentPut {
-        let size = u64::from(head.fragment_size().max(1));
-        FragmentPut {
-            engine: Arc::clone(self),
-            head: Arc::clone(head),
-            at: start,
-            // Bytes before the first whole fragment belong to no record.
-            skip: start.next_multiple_of(size) - start,
-            filling: BytesMut::new(),
-            reliable: Some(start.next_multiple_of(size)),
-            started: start,
-        }
-    }
-}
+use super::Puts;
+use super::large::exact;
+use crate::Object;
 
 /// A run of a large object's bytes that streams into the store, fragment after fragment.
 #[derive(Debug)]
 pub struct FragmentPut {
-    engine: Arc<Engine>,
+    puts: Arc<Puts>,
     head: Arc<Object>,
     /// Offset in the object of the next byte.
     at: u64,
@@ -79,6 +26,21 @@ pub struct FragmentPut {
 }
 
 impl FragmentPut {
+    /// Begins at byte `start` of an object whose head is stored.
+    pub(super) fn begin(puts: &Arc<Puts>, head: &Arc<Object>, start: u64) -> Self {
+        let size = u64::from(head.fragment_size().max(1));
+        Self {
+            puts: Arc::clone(puts),
+            head: Arc::clone(head),
+            at: start,
+            // Bytes before the first whole fragment belong to no record.
+            skip: start.next_multiple_of(size) - start,
+            filling: BytesMut::new(),
+            reliable: Some(start.next_multiple_of(size)),
+            started: start,
+        }
+    }
+
     /// The object's head.
     #[must_use]
     pub const fn head(&self) -> &Arc<Object> {
@@ -140,8 +102,8 @@ impl FragmentPut {
         let body: Bytes = exact(std::mem::take(&mut self.filling));
         let length = self.head.total_length();
         // A purged fragment is not written, so nothing may rely on it.
-        let purged = self.engine.purges.has_removed(&self.head);
-        let put = |body| self.engine.put_piece(&self.head, n, length, body, true);
+        let purged = self.puts.purges.has_removed(&self.head);
+        let put = |body| self.puts.put_piece(&self.head, n, length, body, true);
         if !purged && put(body).is_ok() {
             self.reliable = self.reliable.map(|_| self.at);
         } else {

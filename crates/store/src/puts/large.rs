@@ -8,15 +8,17 @@ use bytes::{Bytes, BytesMut};
 use foxy_base::{FieldBlock, KeyHash};
 use foxy_format::{RecordKind, fragment_hash};
 
+use super::Puts;
+use crate::catalogue::Catalogue;
 use crate::stats::add;
-use crate::{Admission, DropReason, Engine, NewObject, Object, ObjectMeta, Put};
+use crate::{Admission, DropReason, NewObject, Object, ObjectMeta, Put};
 
 /// A response to be stored while its body streams in.
 #[derive(Clone, Debug)]
 pub struct NewLarge {
     /// Full key.
     pub key: Bytes,
-    /// [`Engine::key_hash`] of the key.
+    /// [`crate::Engine::key_hash`] of the key.
     pub hash: KeyHash,
     /// Hash of what it is placed together with.
     pub group: u64,
@@ -36,7 +38,7 @@ pub struct NewLarge {
 /// way to disk. When disks do not keep up it is dropped, never slowed. Dropping it aborts.
 #[derive(Debug)]
 pub struct LargePut {
-    engine: Arc<Engine>,
+    puts: Arc<Puts>,
     new: NewLarge,
     version: u64,
     fragment_size: u32,
@@ -52,7 +54,7 @@ pub struct LargePut {
 /// this, unless the head was stored: until then they can be read.
 #[derive(Debug)]
 pub struct Stored {
-    engine: Arc<Engine>,
+    catalogue: Arc<Catalogue>,
     head: Arc<Object>,
     fragments: AtomicU32,
     keep: AtomicBool,
@@ -80,29 +82,23 @@ impl Drop for Stored {
         }
         for n in 0..self.fragments.load(Ordering::Acquire) {
             let hash = fragment_hash(self.head.hash(), self.head.meta().version, n);
-            self.engine.supersede(hash, self.head.key());
+            self.catalogue.supersede(hash);
         }
     }
 }
 
-impl Engine {
-    /// Begins to store a large object. The key's present entry stays as it is until `finish`;
-    /// call [`Engine::supersede`] at header time.
-    pub fn put_large(self: &Arc<Self>, new: NewLarge) -> LargePut {
-        debug_assert!(
-            self.keys.is_hash_of(new.hash, &new.key),
-            "hashed with another seed"
-        );
-        let (version, fragment_size) = (self.numbers.next_version(), self.fragment_bytes());
+impl LargePut {
+    /// Begins: version and length of fragments are settled, and the key is left as it is.
+    pub(super) fn begin(puts: &Arc<Puts>, new: NewLarge, version: u64, fragment_size: u32) -> Self {
         let head = Arc::new(head_of(&new, version, fragment_size, u64::MAX));
         let stored = Stored {
-            engine: self.clone(),
+            catalogue: Arc::clone(&puts.catalogue),
             head,
             fragments: AtomicU32::new(0),
             keep: AtomicBool::new(false),
         };
-        let mut put = LargePut {
-            engine: self.clone(),
+        let mut put = Self {
+            puts: Arc::clone(puts),
             version,
             fragment_size,
             filling: BytesMut::new(),
@@ -118,21 +114,6 @@ impl Engine {
         put
     }
 
-    /// The longest object that may be stored: a quarter of the smallest store, or without one
-    /// what the RAM tier keeps of large objects.
-    #[must_use]
-    pub fn object_bytes_max(&self) -> u64 {
-        let room = |s: &crate::shared::StoreShared| {
-            u64::from(s.space.geometry().segments) * u64::from(s.space.geometry().segment_bytes) / 4
-        };
-        let stores = self.stores();
-        let able = stores.iter().filter(|s| s.takes_writes());
-        let smallest = able.map(|s| room(s)).min();
-        smallest.unwrap_or_else(|| self.budget.large_in_ram())
-    }
-}
-
-impl LargePut {
     /// The same past the RAM tier: no fragment takes a place there, however short the object is.
     #[must_use]
     pub const fn past_memory(mut self) -> Self {
@@ -185,16 +166,16 @@ impl LargePut {
             self.put_fragment();
         }
         let head = head_of(&self.new, self.version, self.fragment_size, self.length);
-        let head = Arc::new(self.engine.holds.hold(head));
+        let head = Arc::new(self.puts.holds.hold(head));
         if let Some(reason) = self.dropped {
             // The object that it would have replaced is out of date all the same.
-            self.engine.supersede(head.hash(), head.key());
+            self.puts.catalogue.supersede(head.hash());
             return Put {
                 object: head,
                 admitted: Admission::Refused(reason),
             };
         }
-        let admitted = self.engine.store_object_as(&head, true);
+        let admitted = self.puts.store(&head, true);
         self.stored
             .keep
             .store(admitted.is_visible(), Ordering::Release);
@@ -219,22 +200,22 @@ impl LargePut {
             body: exact(self.filling),
         };
         match self.ram {
-            true => self.engine.put(new),
-            false => self.engine.put_past_memory(new),
+            true => self.puts.put(new),
+            false => self.puts.put_past_memory(new),
         }
     }
 
     fn check_length(&mut self, length: u64) {
-        if length > self.engine.object_bytes_max() {
+        if length > self.puts.object_bytes_max() {
             self.drop_it(DropReason::TooLarge);
-            add(&self.engine.counters.drop_too_large, 1);
+            add(&self.puts.counters.drop_too_large, 1);
         }
     }
 
     fn put_fragment(&mut self) {
         let first = self.stored.fragments.load(Ordering::Relaxed) == 0;
         let bytes = self.new.length.unwrap_or(u64::from(self.fragment_size));
-        if first && !self.engine.pays(self.new.hash, bytes) {
+        if first && !self.puts.admitter.pays(self.new.hash, bytes) {
             self.drop_it(DropReason::NotAdmitted);
             return;
         }
@@ -242,7 +223,7 @@ impl LargePut {
         let n = self.stored.fragments.load(Ordering::Relaxed);
         let length = self.new.length.unwrap_or(self.length);
         match self
-            .engine
+            .puts
             .put_piece(&self.stored.head, n, length, body, self.ram)
         {
             Ok(()) => self.stored.fragments.store(n + 1, Ordering::Release),
@@ -256,52 +237,8 @@ impl LargePut {
     }
 }
 
-impl Engine {
-    /// Puts fragment `n` of an object that is `length` bytes long as far as is known; into the RAM
-    /// tier too if `ram` and it is short enough.
-    ///
-    /// # Errors
-    /// Why it is not stored for long enough to rely on it.
-    pub(crate) fn put_piece(
-        &self,
-        head: &Arc<Object>,
-        n: u32,
-        length: u64,
-        body: Bytes,
-        ram: bool,
-    ) -> Result<(), DropReason> {
-        let new = NewObject {
-            key: head.key.clone(),
-            hash: fragment_hash(head.hash(), head.meta().version, n),
-            group: head.group,
-            meta: head.meta,
-            vary: Bytes::new(),
-            tags: Bytes::new(),
-            fields: FieldBlock::empty(),
-            body,
-        };
-        let object = Object {
-            kind: RecordKind::Fragment,
-            total_length: length,
-            fragment_size: head.fragment_size,
-            fragment: n,
-            ..Object::from_new(new, head.meta().version)
-        };
-        add(&self.counters.fragments, 1);
-        add(&self.counters.put_bytes, object.body.len() as u64);
-        let no_store = self.route(object.route()).is_none();
-        let in_ram = ram && (length <= self.budget.large_in_ram() || no_store);
-        match self.admit(&Arc::new(object), in_ram, true) {
-            Admission::Refused(reason) => Err(reason),
-            // In RAM only it would soon have holes, unless RAM is all there is.
-            Admission::Memory(reason) if reason != DropReason::NoStore => Err(reason),
-            _ => Ok(()),
-        }
-    }
-}
-
 /// The head of a large object of `length` bytes.
-pub(crate) fn head_of(new: &NewLarge, version: u64, fragment_size: u32, length: u64) -> Object {
+pub(super) fn head_of(new: &NewLarge, version: u64, fragment_size: u32, length: u64) -> Object {
     let small = NewObject {
         key: new.key.clone(),
         hash: new.hash,
@@ -321,7 +258,7 @@ pub(crate) fn head_of(new: &NewLarge, version: u64, fragment_size: u32, length: 
 }
 
 /// The bytes in memory of their own length.
-pub(crate) fn exact(filling: BytesMut) -> Bytes {
+pub(super) fn exact(filling: BytesMut) -> Bytes {
     if filling.capacity() > filling.len() + filling.len() / 8 + 64 {
         Bytes::copy_from_slice(&filling)
     } else {

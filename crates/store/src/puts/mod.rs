@@ -1,0 +1,288 @@
+//! Storing: objects whole, in fragments, and heads of which the bytes follow.
+
+mod large;
+mod sparse;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use foxy_base::{FieldBlock, rule};
+use foxy_format::{RecordKind, fragment_hash};
+
+use self::large::head_of;
+pub use self::large::{LargePut, NewLarge, Stored};
+pub use self::sparse::FragmentPut;
+use crate::admit::Admitter;
+use crate::catalogue::Catalogue;
+use crate::engine::{Ground, Numbers, Tables};
+use crate::fleet::Fleet;
+use crate::hold::Holds;
+use crate::memory::MemoryBudget;
+use crate::object::place_mark;
+use crate::purge::{PurgeMark, Purges};
+use crate::routes::Routes;
+use crate::shared::StoreShared;
+use crate::spot::Spot;
+use crate::stats::{EngineCounters, add};
+use crate::{Admission, DropReason, MAX_KEY_BYTES, NewObject, Object, ObjectMeta, Put};
+
+/// Makes objects of what is given to be stored, and hands them on to be admitted.
+#[derive(Debug)]
+pub(crate) struct Puts {
+    admitter: Admitter,
+    tables: Tables,
+    fleet: Arc<Fleet>,
+    catalogue: Arc<Catalogue>,
+    purges: Arc<Purges>,
+    routes: Arc<Routes>,
+    budget: Arc<MemoryBudget>,
+    holds: Holds,
+    numbers: Arc<Numbers>,
+    counters: Arc<EngineCounters>,
+    /// Payload of a fragment while there is no store, in bytes.
+    fragment_bytes: u32,
+}
+
+impl Puts {
+    pub(crate) fn new(
+        ground: &Ground,
+        catalogue: &Arc<Catalogue>,
+        purges: &Arc<Purges>,
+        routes: &Arc<Routes>,
+        fragment_bytes: u32,
+    ) -> Self {
+        Self {
+            admitter: Admitter::new(ground, catalogue, purges, routes),
+            tables: ground.tables.clone(),
+            fleet: Arc::clone(&ground.fleet),
+            catalogue: Arc::clone(catalogue),
+            purges: Arc::clone(purges),
+            routes: Arc::clone(routes),
+            budget: Arc::clone(&ground.budget),
+            holds: ground.holds.clone(),
+            numbers: Arc::clone(&ground.numbers),
+            counters: Arc::clone(&ground.counters),
+            fragment_bytes,
+        }
+    }
+
+    /// Largest body stored whole, and payload of a fragment, in bytes.
+    pub(crate) fn fragment_bytes(&self) -> u32 {
+        self.fleet.fragment_bytes().unwrap_or(self.fragment_bytes)
+    }
+
+    /// The longest object that may be stored: a quarter of the smallest store, or without one
+    /// what the RAM tier keeps of large objects.
+    pub(crate) fn object_bytes_max(&self) -> u64 {
+        let room = |s: &StoreShared| {
+            u64::from(s.space.geometry().segments) * u64::from(s.space.geometry().segment_bytes) / 4
+        };
+        let stores = self.fleet.stores();
+        let able = stores.iter().filter(|s| s.takes_writes());
+        let smallest = able.map(|s| room(s)).min();
+        smallest.unwrap_or_else(|| self.budget.large_in_ram())
+    }
+
+    /// Stores an object in place of whatever its key held, in fragments if it is long.
+    pub(crate) fn put(self: &Arc<Self>, new: NewObject) -> Put {
+        if new.body.len() > self.fragment_bytes() as usize {
+            return self.fragmented(new, |put| put);
+        }
+        let object = Arc::new(Object::from_new(new, self.numbers.next_version()));
+        let admitted = self.store(&object, false);
+        Put { object, admitted }
+    }
+
+    /// As [`Self::put`], past the RAM tier.
+    pub(crate) fn put_past_memory(self: &Arc<Self>, new: NewObject) -> Put {
+        if new.body.len() > self.fragment_bytes() as usize {
+            return self.fragmented(new, |put| put.past_memory());
+        }
+        let object = Arc::new(Object::from_new(new, self.numbers.next_version()));
+        let admitted = self.store_in(&object, false, false);
+        Put { object, admitted }
+    }
+
+    fn fragmented(self: &Arc<Self>, new: NewObject, how: impl FnOnce(LargePut) -> LargePut) -> Put {
+        let body = new.body.clone();
+        let mut large = how(self.put_large(NewLarge {
+            key: new.key,
+            hash: new.hash,
+            group: new.group,
+            meta: new.meta,
+            vary: new.vary,
+            tags: new.tags,
+            fields: new.fields,
+            length: Some(body.len() as u64),
+        }));
+        large.append(&body);
+        large.finish()
+    }
+
+    /// Stores a head or whole object, counting it; the gate was asked before if it is `paid`.
+    fn store(&self, object: &Arc<Object>, paid: bool) -> Admission {
+        self.store_in(object, true, paid)
+    }
+
+    fn store_in(&self, object: &Arc<Object>, ram: bool, paid: bool) -> Admission {
+        add(&self.counters.puts, 1);
+        let length = if object.is_large() {
+            0
+        } else {
+            object.body().len()
+        };
+        let text = object.key().len() + object.fields().as_bytes().len();
+        add(&self.counters.put_bytes, (length + text) as u64);
+        if object
+            .key()
+            .len()
+            .max(object.vary().len())
+            .max(object.tags().len())
+            > MAX_KEY_BYTES
+        {
+            rule!(
+                "put: one with too long a key takes the old version away",
+                self.catalogue.supersede(object.hash()),
+                false
+            );
+            add(&self.counters.drop_too_large, 1);
+            return Admission::Refused(DropReason::TooLarge);
+        }
+        self.admitter.admit(object, ram, paid)
+    }
+
+    /// Begins to store a large object.
+    pub(crate) fn put_large(self: &Arc<Self>, new: NewLarge) -> LargePut {
+        LargePut::begin(
+            self,
+            new,
+            self.numbers.next_version(),
+            self.fragment_bytes(),
+        )
+    }
+
+    /// Stores the head of a large object of `length` bytes of which none is there yet.
+    pub(crate) fn put_sparse(&self, new: &NewLarge, length: u64) -> Put {
+        let version = self.numbers.next_version();
+        let head = head_of(new, version, self.fragment_bytes(), length);
+        let head = Arc::new(self.holds.hold(head));
+        let admitted = self.store(&head, false);
+        Put {
+            object: head,
+            admitted,
+        }
+    }
+
+    /// Begins to put bytes of a large object whose head is stored.
+    pub(crate) fn put_fragments(self: &Arc<Self>, head: &Arc<Object>, start: u64) -> FragmentPut {
+        FragmentPut::begin(self, head, start)
+    }
+
+    /// Puts fragment `n` of an object that is `length` bytes long as far as is known; into the RAM
+    /// tier too if `ram` and it is short enough.
+    ///
+    /// # Errors
+    /// Why it is not stored for long enough to rely on it.
+    fn put_piece(
+        &self,
+        head: &Arc<Object>,
+        n: u32,
+        length: u64,
+        body: Bytes,
+        ram: bool,
+    ) -> Result<(), DropReason> {
+        let new = NewObject {
+            key: head.key.clone(),
+            hash: fragment_hash(head.hash(), head.meta().version, n),
+            group: head.group,
+            meta: head.meta,
+            vary: Bytes::new(),
+            tags: Bytes::new(),
+            fields: FieldBlock::empty(),
+            body,
+        };
+        let object = Object {
+            kind: RecordKind::Fragment,
+            total_length: length,
+            fragment_size: head.fragment_size,
+            fragment: n,
+            ..Object::from_new(new, head.meta().version)
+        };
+        add(&self.counters.fragments, 1);
+        add(&self.counters.put_bytes, object.body.len() as u64);
+        let no_store = self.routes.route(object.route()).is_none();
+        let in_ram = ram && (length <= self.budget.large_in_ram() || no_store);
+        match self.admitter.admit(&Arc::new(object), in_ram, true) {
+            Admission::Refused(reason) => Err(reason),
+            // In RAM only it would soon have holes, unless RAM is all there is.
+            Admission::Memory(reason) if reason != DropReason::NoStore => Err(reason),
+            _ => Ok(()),
+        }
+    }
+
+    /// Stores a new head for a stored response whose body stays; `None` if `old` is not what the key
+    /// holds now.
+    pub(crate) fn refresh(
+        &self,
+        old: &Arc<Object>,
+        meta: ObjectMeta,
+        vary: Bytes,
+        tags: Bytes,
+        fields: FieldBlock,
+    ) -> Option<Put> {
+        let gone = self.purges.has_removed(old);
+        if old.is_fragment()
+            || rule!(
+                "refresh: a 304 does not bring back what is purged",
+                gone,
+                false
+            )
+            || rule!(
+                "refresh: a late 304 does not put an old version over a newer one",
+                !self.is_current(old),
+                false
+            )
+        {
+            return None;
+        }
+        let mut object = Object {
+            // Fragments are found under the version, so it stays.
+            meta: ObjectMeta {
+                version: old.meta().version,
+                ..meta
+            },
+            vary,
+            tags,
+            fields,
+            mark: PurgeMark::new(meta.purge_sequence),
+            read_from: 0,
+            ..(**old).clone()
+        };
+        object.own_small_parts();
+        let object = Arc::new(object);
+        let admitted = self.store(&object, false);
+        Some(Put { object, admitted })
+    }
+
+    /// Returns whether a lookup would give this very object, as far as memory tells.
+    fn is_current(&self, object: &Object) -> bool {
+        let shard = self.tables.shard(object.hash()).read();
+        match shard.in_memory(object.hash()) {
+            Some(present) => present.meta() == object.meta(),
+            // The index may lead to a newer version, unless it names the place that this one was
+            // read from.
+            None => (self.tables.index().lookup(object.hash()).into_iter())
+                .filter_map(|entry| {
+                    let spot = Spot::of(&entry);
+                    self.fleet.stores().at(spot.address)?.space.place(spot)
+                })
+                .any(|place| {
+                    rule!(
+                        "refresh: an entry of the key is not taken for the one it was read from",
+                        place_mark(&place) == object.read_from,
+                        true
+                    )
+                }),
+        }
+    }
+}
