@@ -29,7 +29,6 @@ mod memory;
 mod object;
 mod offline;
 mod options;
-mod peek;
 mod pressure;
 mod purge;
 mod puts;
@@ -58,12 +57,12 @@ pub use foxy_policy::AdmissionRule;
 pub use foxy_policy::{Backlog, Device};
 pub use gate::{AdmissionConfig, GATE_MEMORY_PART};
 pub use lookup::{Admission, DropReason, Lookup, Put, ReadMiss, ReadPlan, StoreId};
+pub use lookups::{DiskPlace, Peek};
 pub use object::{MAX_KEY_BYTES, NewObject, Object, ObjectMeta};
 pub use offline::{
     Inspection, OfflineError, SegmentReport, SegmentWord, Verification, inspect, verify,
 };
 pub use options::{EngineConfig, OpenError, StoreOptions};
-pub use peek::{DiskPlace, Peek};
 #[cfg(any(test, feature = "fuzz"))]
 pub use purge::fuzzing;
 pub use purge::{

@@ -17,9 +17,10 @@ use foxy_disk::Disk;
 use foxy_format::{Company, LogPosition, Superblock};
 
 use crate::company::Circle;
+use crate::fleet::Fleet;
 use crate::recovery::{Loader, find_superblock, write_both, write_superblock};
 use crate::shared::StoreShared;
-use crate::{Durable, Engine, OpenError, StoreOptions};
+use crate::{Engine, OpenError, StoreOptions};
 
 /// The trust in a store's contents when it is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,83 +99,32 @@ impl Engine {
         self.fleet.meet(circle);
         Ok(())
     }
+}
 
-    /// Returns the trust in the contents of a store that is found with this superblock.
-    pub(crate) fn standing(&self, superblock: &Superblock) -> Standing {
-        if let Some(floor) = self
-            .fleet
-            .away()
-            .floor_of(superblock.uuid, superblock.generation)
-        {
+impl Fleet {
+    /// Returns the trust in the contents of a store that is found with this superblock, by an engine in
+    /// which something `has_changed` since it was made.
+    pub(crate) fn standing(&self, superblock: &Superblock, has_changed: bool) -> Standing {
+        if let Some(floor) = self.away().floor_of(superblock.uuid, superblock.generation) {
             return Standing::Back(floor);
         }
-        self.fleet.away().take(superblock.uuid);
+        self.away().take(superblock.uuid);
         if rule!(
             "start: a store that is not in the list of the last run begins empty",
-            self.fleet.trust().take(superblock.uuid),
+            self.trust().take(superblock.uuid),
             false
         ) {
             return Standing::Stranger;
         }
-        let believed = self.fleet.believes(&superblock.company);
+        let believed = self.believes(&superblock.company);
         let changed = rule!(
             "add: a store with contents that comes while something was missed begins empty",
-            self.counters.has_changed(),
+            has_changed,
             false
         );
         match believed && !changed {
             true => Standing::Known,
             false => Standing::Stranger,
         }
-    }
-
-    /// Takes a store into the list, and from then on nothing is missed that concerns it.
-    pub(crate) fn take_in(
-        &self,
-        store: &Arc<StoreShared>,
-        standing: Standing,
-        grows: Option<&Arc<StoreShared>>,
-    ) {
-        self.fleet.registry().add(store, grows.map(|old| old.id));
-        if let Standing::Back(_) | Standing::Grows = standing {
-            // Whoever still works with the former list has noted what it removes.
-            rule!(
-                "return: whoever works with the former list of stores is waited for",
-                self.tables.shards().barrier(),
-                ()
-            );
-            let missed = self.fleet.away().take(store.space.uuid());
-            if let (Some(missed), Some(gone)) = (missed, store.loading.gone_mut().as_mut()) {
-                rule!(
-                    "return: what was removed meanwhile is left out",
-                    gone.absorb(missed.gone),
-                    drop(missed)
-                );
-                gone.untold = standing != Standing::Grows;
-            }
-        }
-        if let Some(old) = grows {
-            old.inbox.lock().hand_over(&mut store.inbox.lock());
-            let mut journal = store.journal.lock();
-            journal.want_snapshot();
-            old.journal
-                .lock()
-                .close(Durable::Failed, Some(&mut journal));
-            drop(journal);
-            self.catalogue.forget(old);
-            old.role.depart();
-            self.fleet.registry().count_departure();
-        }
-    }
-
-    /// Takes a store out: from the list, what waits for it, from the index.
-    pub(crate) fn detach(&self, store: &StoreShared) {
-        self.fleet.registry().remove(store.id);
-        self.catalogue.forget(store);
-        store.inbox.lock().close(Durable::Yes);
-        store.journal.lock().close(Durable::Yes, None);
-        store.role.depart();
-        self.fleet.registry().count_departure();
-        self.memory.rebalance();
     }
 }

@@ -20,7 +20,6 @@ const LARGE: &[(&str, &str, usize, usize)] = &[
     ("http1", "Facts", 11, 17),
     ("proxy", "Conn", 123, 21),
     ("proxy", "Proxy", 47, 7),
-    ("store", "Engine", 41, 15),
     ("store", "Object", 23, 17),
 ];
 

@@ -8,7 +8,7 @@ use crate::shared::StoreShared;
 use crate::stats::OneStoreStats;
 
 /// The figures of a store at this moment.
-pub(super) fn of_store(store: &StoreShared, clock: &dyn Clock) -> OneStoreStats {
+pub(crate) fn of_store(store: &StoreShared, clock: &dyn Clock) -> OneStoreStats {
     let geometry = store.space.geometry();
     let counts = store.counters.read();
     let used = store.space.used_segments() as u64;

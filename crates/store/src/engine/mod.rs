@@ -16,6 +16,7 @@ use foxy_disk::Disk;
 use foxy_format::fragment_hash;
 use foxy_policy::CachePolicy;
 
+pub(crate) use self::figures::of_store;
 pub(crate) use self::ground::Ground;
 pub(crate) use self::keys::Keys;
 pub(crate) use self::numbers::Numbers;
@@ -31,13 +32,12 @@ use crate::memory::Memory;
 use crate::purge::{Purges, Walk};
 use crate::puts::Puts;
 use crate::reads::Reads;
-use crate::registry::Stores;
 use crate::routes::Routes;
 use crate::stats::{EngineCounters, StoreStats};
 use crate::ticket::SyncTicket;
 use crate::{
     EngineConfig, FragmentPut, LargePut, Lookup, NewLarge, NewObject, Object, ObjectMeta,
-    OpenError, Put, Scrub, StoreOptions, Writer,
+    OpenError, Peek, Put, Scrub, StoreOptions, Writer,
 };
 
 /// Where the index has its memory from.
@@ -129,11 +129,6 @@ impl Engine {
     #[must_use]
     pub fn key_hash(&self, key: &[u8]) -> KeyHash {
         self.keys.hash(key)
-    }
-
-    /// All stores, in order of opening.
-    pub(crate) fn stores(&self) -> Stores {
-        self.fleet.stores()
     }
 
     /// Largest body stored whole, and payload of a fragment, in bytes.
@@ -252,6 +247,27 @@ impl Engine {
         self.lookups.lookup(hash, key)
     }
 
+    /// Returns the object stored under a key. May read the disk and wait: not for network threads.
+    /// An object that cannot be read gives `None`, like one that is not stored.
+    #[must_use]
+    pub fn peek(&self, hash: KeyHash, key: &[u8]) -> Option<Peek> {
+        debug_assert!(self.keys.is_hash_of(hash, key), "hashed with another seed");
+        self.lookups.peek(hash, key)
+    }
+
+    /// Returns the object of a key that memory has, and whether it still waits for its cluster: until
+    /// then another object of the key takes its place without a trace on any disk.
+    #[must_use]
+    pub fn in_memory(&self, hash: KeyHash, key: &[u8]) -> Option<(Arc<Object>, bool)> {
+        self.lookups.in_memory(hash, key)
+    }
+
+    /// Returns whether a key is probably stored (memory only, counts no use).
+    #[must_use]
+    pub fn is_stored(&self, hash: KeyHash) -> bool {
+        self.tables.is_known(hash)
+    }
+
     /// Fragment `n` (from 0) of a large object.
     pub fn fragment_lookup(&self, head: &Object, n: u32) -> Lookup {
         self.lookups.fragment(head, n, false)
@@ -324,7 +340,7 @@ impl Engine {
     /// Figures of this moment.
     #[must_use]
     pub fn stats(&self) -> StoreStats {
-        let stores = self.stores();
+        let stores = self.fleet.stores();
         let mut stats = StoreStats {
             ram_hits: 0,
             pending_hits: 0,
@@ -336,10 +352,7 @@ impl Engine {
             disk_objects: self.tables.index().len(),
             index_bytes: self.tables.index().memory_bytes(),
             memory: self.memory.shares(),
-            stores: stores
-                .iter()
-                .map(|s| figures::of_store(s, &*self.clock))
-                .collect(),
+            stores: stores.iter().map(|s| of_store(s, &*self.clock)).collect(),
         };
         for shard in self.tables.shards().iter() {
             let shard = shard.read();

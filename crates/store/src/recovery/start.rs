@@ -55,7 +55,7 @@ pub(crate) fn open(
     let found = find_superblock(&*disk, options)?;
     let standing = match (&found, grows) {
         (_, Some(_)) => Standing::Grows,
-        (Some(found), None) => engine.standing(found),
+        (Some(found), None) => engine.fleet.standing(found, engine.counters.has_changed()),
         (None, None) => Standing::Known,
     };
     let mut superblock = match found {
@@ -73,6 +73,7 @@ pub(crate) fn open(
     };
     let needed = superblock.geometry.total_bytes();
     let open_already = engine
+        .fleet
         .stores()
         .iter()
         .any(|s| s.space.uuid() == superblock.uuid);
@@ -204,7 +205,7 @@ fn take_stock(
     let journal = purges.adopt(engine, &store, superblock.generation);
     let uuid = store.space.uuid();
     engine.numbers.mix_versions(uuid, superblock.generation);
-    engine.take_in(&store, standing, grows);
+    engine.catalogue.take_in(&store, standing, grows);
     loader.load_scanned(engine);
     Ok(Opened {
         journal,

@@ -264,7 +264,7 @@ fn what_is_removed_by_someone_who_knows_the_stores_of_before_a_return_stays_remo
         // stores that are in the list ...
         let part = engine.tables.shard(hash).write();
         let back = scope.spawn(|| live.add(1));
-        while engine.stores().len() < 2 {
+        while engine.fleet.stores().len() < 2 {
             thread::yield_now();
         }
         // ... and, after one has come back (time enough for it to go on, if it does not wait),
@@ -336,7 +336,7 @@ fn what_a_store_missed_purges_of_does_not_move_to_another() {
         entries
             .iter()
             .next()
-            .map(|entry| live.engine.stores().at(entry.address).unwrap().id)
+            .map(|entry| live.engine.fleet.stores().at(entry.address).unwrap().id)
     };
     let there: Vec<_> = (0..40)
         .filter(|key| found(&live, *key) == Some(from.id))

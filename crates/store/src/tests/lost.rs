@@ -94,7 +94,7 @@ fn hits(rig: &Rig, when: &str) -> u64 {
 #[test]
 fn what_a_lost_segment_removed_stays_removed_and_what_is_removed_of_it_too() {
     let rig = written();
-    let store = rig.engine.stores().iter().next().unwrap().clone();
+    let store = rig.engine.fleet.stores().iter().next().unwrap().clone();
     let (geometry, slots) = (*store.space.geometry(), read_slots(&store));
     let is_sealed =
         |slot: &Found| matches!(slot, Found::Slot(h) if h.state == SegmentState::Sealed);
@@ -139,7 +139,15 @@ fn what_a_lost_segment_removed_stays_removed_and_what_is_removed_of_it_too() {
 #[test]
 fn while_the_disk_does_not_take_that_a_segment_is_lost_every_removal_leaves_a_trace() {
     let rig = written();
-    let geometry = *rig.engine.stores().iter().next().unwrap().space.geometry();
+    let geometry = *rig
+        .engine
+        .fleet
+        .stores()
+        .iter()
+        .next()
+        .unwrap()
+        .space
+        .geometry();
     let disk = rig.disk.kill();
     Damage::EntriesAndAll.strike(&geometry, 0, &disk);
     let mut run = Rig::open(disk.clone(), MEMORY, 4, options());

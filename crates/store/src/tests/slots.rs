@@ -24,7 +24,7 @@ fn one_by_one(store: &StoreShared) -> Vec<Found> {
 }
 
 fn store_of(rig: &Rig) -> std::sync::Arc<StoreShared> {
-    rig.engine.stores().iter().next().unwrap().clone()
+    rig.engine.fleet.stores().iter().next().unwrap().clone()
 }
 
 #[test]

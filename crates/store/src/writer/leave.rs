@@ -118,7 +118,8 @@ impl Writer {
                 ()
             );
         }
-        engine.detach(&store);
+        engine.catalogue.detach(&store);
+        engine.memory.rebalance();
         written
     }
 
@@ -200,7 +201,8 @@ impl Writer {
         if opened.is_err() {
             engine.fleet.away().take(old.space.uuid());
             engine.purges.leave_behind(old.id);
-            engine.detach(&old);
+            engine.catalogue.detach(&old);
+            engine.memory.rebalance();
         }
         opened
     }

@@ -156,7 +156,7 @@ impl Objects {
 
     /// Gives the room of an object back that waited for the store of this number.
     fn release(&self, store: StoreId, bytes: usize) {
-        let stores = self.engine.stores();
+        let stores = self.engine.fleet.stores();
         self.engine
             .memory
             .budget()

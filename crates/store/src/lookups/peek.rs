@@ -9,9 +9,11 @@ use foxy_base::{KeyHash, rule};
 use foxy_format::parse_record;
 use foxy_index::Entry;
 
+use super::Lookups;
+use crate::Object;
+use crate::engine::of_store;
 use crate::shard::Stage;
 use crate::spot::Spot;
-use crate::{Engine, Object};
 
 /// The object stored under a key, and its place.
 #[derive(Clone, Debug)]
@@ -38,12 +40,9 @@ pub struct DiskPlace {
     pub expected: Option<Duration>,
 }
 
-impl Engine {
-    /// Returns the object stored under a key. May read the disk and wait: not for network threads.
-    /// An object that cannot be read gives `None`, like one that is not stored.
-    #[must_use]
-    pub fn peek(&self, hash: KeyHash, key: &[u8]) -> Option<Peek> {
-        debug_assert!(self.keys.is_hash_of(hash, key), "hashed with another seed");
+impl Lookups {
+    /// The object stored under a key, read from its disk if it is not in memory.
+    pub(crate) fn peek(&self, hash: KeyHash, key: &[u8]) -> Option<Peek> {
         let in_memory = {
             let shard = self.tables.shard(hash).read();
             shard.in_memory(hash).cloned()
@@ -59,7 +58,7 @@ impl Engine {
             });
         }
         let entry = found?;
-        let stores = self.stores();
+        let stores = self.fleet.stores();
         let store = stores.at(entry.address)?;
         let plan = store.plan(hash, &entry)?;
         let mut record = vec![0; plan.len as usize];
@@ -79,10 +78,8 @@ impl Engine {
         })
     }
 
-    /// Returns the object of a key that memory has, and whether it still waits for its cluster: until
-    /// then another object of the key takes its place without a trace on any disk.
-    #[must_use]
-    pub fn in_memory(&self, hash: KeyHash, key: &[u8]) -> Option<(Arc<Object>, bool)> {
+    /// The object of a key that memory has, and whether it still waits for its cluster.
+    pub(crate) fn in_memory(&self, hash: KeyHash, key: &[u8]) -> Option<(Arc<Object>, bool)> {
         let shard = self.tables.shard(hash).read();
         let object = shard.in_memory(hash)?.clone();
         let pending = shard.pending.get(&hash);
@@ -92,30 +89,19 @@ impl Engine {
         same.then_some((object, waits))
     }
 
-    /// Returns whether a key is probably stored (memory only, counts no use).
-    #[must_use]
-    pub fn is_stored(&self, hash: KeyHash) -> bool {
-        self.tables.is_known(hash)
-    }
-
     fn may_be_given(&self, object: &Object) -> bool {
         !object.is_fragment() && !self.purges.has_removed(object)
     }
 
     fn disk_place(&self, entry: &Entry) -> Option<DiskPlace> {
-        let stores = self.stores();
+        let stores = self.fleet.stores();
         let store = stores.at(entry.address)?;
         let (index, _) = store.space.locate(Spot::of(entry))?;
         let own = store.space.life(index);
         let before = store.space.lives().filter(|life| *life < own).count();
         let segments = store.space.geometry().segments;
         let before = u32::try_from(before).unwrap_or(u32::MAX);
-        let stats = self.stats();
-        let residency = stats
-            .stores
-            .iter()
-            .find(|one| one.store == store.id)
-            .and_then(|one| one.residency);
+        let residency = of_store(store, &*self.clock).residency;
         Some(DiskPlace {
             disk: store.disk.describe(),
             segments_before: before,

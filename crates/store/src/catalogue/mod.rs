@@ -1,5 +1,7 @@
 //! The contents of keys: what is taken away of them, and the trace that keeps it away.
 
+mod stores;
+
 use std::sync::Arc;
 
 use foxy_base::{KeyHash, rule};

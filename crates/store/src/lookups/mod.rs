@@ -1,11 +1,14 @@
 //! Lookups: what memory says of a key, and where to read it if it is on a disk.
 
+mod peek;
+
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use foxy_base::{Clock, KeyHash, rule};
 use foxy_format::fragment_hash;
 
+pub use self::peek::{DiskPlace, Peek};
 use crate::around::Neighbours;
 use crate::engine::{Ground, Tables};
 use crate::fleet::Fleet;
