@@ -174,13 +174,14 @@ mod tests {
         assert_eq!(store.inbox.lock().items.len(), 1);
         let waiting = ground.budget.pending();
         assert!(waiting > 0 && ground.budget.reserve(&store, (16 << 20) - waiting as usize));
-        let full = Admission::Refused(DropReason::NoStore);
+        let full = Admission::Refused(DropReason::PendingFull);
         assert_eq!(admitter.admit(&of("other", 3), false, false), full);
         assert!(!ground.tables.is_known(hash("other")));
-        assert_eq!(admitter.admit(&of("k", 4), false, false), full);
-        assert!(
-            !ground.tables.is_known(hash("k")),
-            "the old version goes all the same"
+        let replaced = admitter.admit(&of("k", 4), false, false);
+        assert_eq!(
+            replaced,
+            Admission::Disk,
+            "the old version gives its room back"
         );
     }
 }

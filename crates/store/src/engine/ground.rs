@@ -15,7 +15,7 @@ use crate::hold::Holds;
 use crate::memory::MemoryBudget;
 use crate::stats::EngineCounters;
 
-/// What a new engine begins with. A part takes what it needs of it, and nothing else.
+/// The beginning of a new engine. A part takes what it needs of it, and nothing else.
 #[derive(Debug)]
 pub(crate) struct Ground {
     pub(crate) tables: Tables,

@@ -1,4 +1,20 @@
 //! The engine: what all threads share, and the operations on keys that need no disk.
+//!
+//! [`Engine`] is a facade over parts that own their state:
+//!
+//! | part | owns |
+//! |---|---|
+//! | [`Tables`] | the contents of memory, and the index of records on disks |
+//! | [`Fleet`] | the open stores, those that are away, what they say about each other |
+//! | [`Memory`] | the division of the budget |
+//! | [`Catalogue`] | how contents of keys are taken away, and those of a store that goes |
+//! | [`Purges`] | purges of many objects, and soft ones |
+//! | [`Lookups`] | lookups, and looks that touch nothing |
+//! | [`Reads`] | reads that lookups ask for; longer ones with [`Neighbours`] |
+//! | [`Puts`] | storing, whole and in fragments; an admitter lets objects in |
+//! | [`Mover`] | records that a drain sends to other stores |
+//!
+//! They are made of the parts of a [`Ground`], and none of them has the engine.
 
 mod figures;
 mod ground;

@@ -94,7 +94,7 @@ mod tests {
         tables.shards().clear();
         let spot = Spot::from_units(1234).unwrap();
         let entry = spot.entry(512).unwrap();
-        let _ = tables.clone().index().insert(hash, entry);
+        let _ = tables.index().insert(hash, entry);
         assert!(tables.is_known(hash) && tables.is_current_version(&old));
         assert!(tables.leads_to(hash, spot));
         assert_eq!(tables.entry_at(hash, Spot::from_units(1235).unwrap()), None);

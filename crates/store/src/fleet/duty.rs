@@ -1,4 +1,4 @@
-//! What stores are there for, as people set it: drained, in service again, tried again.
+//! Duties of stores, as people set them: drained, in service again, tried again.
 
 use std::future::{Future, poll_fn};
 use std::sync::{Arc, Weak};

@@ -286,3 +286,69 @@ impl Puts {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::rig::{ground, object};
+
+    fn puts(ground: &Ground) -> Arc<Puts> {
+        let catalogue = Arc::new(Catalogue::new(ground));
+        let purges = Arc::new(Purges::new(ground, &catalogue));
+        let routes = Arc::new(Routes::new(ground));
+        Arc::new(Puts::new(ground, &catalogue, &purges, &routes, 1000))
+    }
+
+    #[test]
+    fn a_long_object_is_stored_in_fragments_and_a_short_one_whole() {
+        let ground = ground(64 << 20);
+        let puts = puts(&ground);
+        assert!(!puts.put(object("short", &[1; 1000])).object.is_large());
+        let long = puts.put(object("long", &[1; 2001]));
+        assert!(long.admitted.is_visible() && long.object.is_large());
+        assert_eq!(long.object.fragment_count(), 3);
+        let version = long.object.meta().version;
+        let known = |n| {
+            ground
+                .tables
+                .is_known(fragment_hash(long.object.hash(), version, n))
+        };
+        assert_eq!([0, 1, 2, 3].map(known), [true, true, true, false]);
+    }
+
+    #[test]
+    fn fragments_without_a_head_are_forgotten() {
+        let ground = ground(64 << 20);
+        let new = object("k", b"");
+        let mut put = puts(&ground).put_large(NewLarge {
+            key: new.key,
+            hash: new.hash,
+            group: new.group,
+            meta: new.meta,
+            vary: new.vary,
+            tags: new.tags,
+            fields: new.fields,
+            length: None,
+        });
+        assert!(put.append(&[1; 1001]));
+        let head = put.stored().head();
+        let first = fragment_hash(head.hash(), head.meta().version, 0);
+        assert!(ground.tables.is_known(first));
+        put.abort();
+        assert!(!ground.tables.is_known(first));
+    }
+
+    #[test]
+    fn only_the_present_object_is_refreshed() {
+        let ground = ground(64 << 20);
+        let puts = puts(&ground);
+        let refresh = |old: &Arc<Object>| {
+            let (none, fields) = (Bytes::new(), FieldBlock::empty());
+            puts.refresh(old, *old.meta(), none.clone(), none, fields)
+        };
+        let old = puts.put(object("k", b"one")).object;
+        assert!(refresh(&old).is_some());
+        let new = puts.put(object("k", b"two")).object;
+        assert!(refresh(&old).is_none() && refresh(&new).is_some());
+    }
+}

@@ -215,7 +215,7 @@ pub(crate) fn hash(key: &str) -> KeyHash {
     key_hash(key.as_bytes())
 }
 
-/// An engine with so many bytes of memory and no store, for tests of its parts.
+/// An engine with `memory` bytes of memory and no store, for tests of its parts.
 pub(crate) fn parts(memory: u64) -> Arc<Engine> {
     Engine::new(
         EngineConfig::new(memory, 1),
@@ -223,7 +223,7 @@ pub(crate) fn parts(memory: u64) -> Arc<Engine> {
     )
 }
 
-/// What an engine with so many bytes of memory begins with.
+/// The beginning of an engine with `memory` bytes of memory.
 pub(crate) fn ground(memory: u64) -> Ground {
     let clock = Arc::new(ManualClock::new(WallTime::from_secs(1)));
     Ground::new(&EngineConfig::new(memory, 1), 4, clock)

@@ -209,7 +209,7 @@ impl Objects {
         let room = self.engine.object_bytes_max();
         self.engine
             .holds
-            .fragments(&self.engine.tables.shards(), room)
+            .fragments(self.engine.tables.shards(), room)
     }
 
     /// Returns whether reinsertion leaves room for new objects.
