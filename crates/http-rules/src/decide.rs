@@ -237,12 +237,16 @@ fn never_stale(request: &RequestDigest, stored: &Digest) -> bool {
 }
 
 /// True if the response was never fresh (as with `max-age=0`), so that it belonged to its first
-/// requester only, and this request names its user. Then only stale-while-revalidate or
-/// stale-if-error permits sending it without validation.
+/// requester only, and this request names its user, or that one did. Then only stale-while-revalidate
+/// or stale-if-error permits sending it without validation.
 fn never_shared(request: &RequestDigest, stored: &Digest) -> bool {
     rule!(
         "stale: what was never fresh is not given to a request that names its user",
         stored.lifetime_s == 0 && request.names_user(),
+        false
+    ) || rule!(
+        "stale: what was never fresh and is of a user is given to nobody else",
+        stored.flags.has(Flags::OF_USER),
         false
     )
 }

@@ -62,13 +62,16 @@ impl Flags {
     /// Has a cookie that only a rule of the operator (`store_set_cookie`) shares: it is not used once
     /// that rule is gone.
     pub const COOKIE_BY_RULE: Self = Self(1 << 13);
+    /// Never fresh, and given to a request that names its user: not used stale for anybody else either,
+    /// unless it permits that itself.
+    pub const OF_USER: Self = Self(1 << 14);
     /// Stored under the rules of an older Foxy. Encoded as a generation, not as a flag.
     pub const OLD_RULES: Self = Self(1 << 15);
     /// Any of these forbids every stale use.
     pub const FORBID_STALE: Self = Self(
         Self::MUST_REVALIDATE.0 | Self::PROXY_REVALIDATE.0 | Self::NO_CACHE.0 | Self::INVALIDATED.0,
     );
-    const KNOWN: u16 = (1 << 14) - 1;
+    const KNOWN: u16 = (1 << 15) - 1;
 
     /// True if all of `other` are set.
     #[must_use]

@@ -166,6 +166,9 @@ where
             let mut digest = plan.digest;
             digest.status = old.status;
             digest.flags.set(Flags::PARTIAL, partial);
+            // What the origin confirms to somebody else as well is not one user's.
+            let of_user = old.flags.has(Flags::OF_USER) && digest.flags.has(Flags::OF_USER);
+            digest.flags.set(Flags::OF_USER, of_user);
             let same_vary = vary::of(stored) == vary::of(&updated);
             (digest, compare(old, &digest, same_vary))
         }

@@ -91,6 +91,30 @@ fn refreshed_under(config: &Config, request: &str, old: &str, new: &str) -> Refr
     .unwrap()
 }
 
+#[test]
+fn what_is_confirmed_to_somebody_else_is_not_one_users() {
+    let page = "Cache-Control: max-age=0 | ETag: \"a\"";
+    let mut old = stored(page);
+    old.flags.set(Flags::OF_USER, true);
+    for (request, of_user) in [("Cookie: sid=2", true), ("", false)] {
+        let request = fields(request);
+        let digest = RequestDigest::new(b"GET", &request);
+        let request = Request {
+            digest: &digest,
+            target: TARGET,
+            fields: &request,
+        };
+        let response = Response {
+            status: 304,
+            fields: &fields("ETag: \"a\""),
+            request_time: after(10),
+            response_time: after(10),
+        };
+        let got = refresh(&request, &fields(page), &old, &response, &Config::default());
+        assert_eq!(got.unwrap().digest.flags.has(Flags::OF_USER), of_user);
+    }
+}
+
 fn check_effect(old: &str, new: &str, expected: RefreshEffect) {
     assert_eq!(refreshed("", old, new).effect, expected, "{old} / {new}");
 }

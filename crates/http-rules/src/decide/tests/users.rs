@@ -100,6 +100,31 @@ fn users_get_a_never_fresh_answer_stale_only_by_permission() {
 }
 
 #[test]
+fn what_a_user_got_and_was_never_fresh_is_stale_for_nobody() {
+    let config = Config::default();
+    let failed = |request: &RequestDigest, stored: &Digest| {
+        stale_on_failure(request, stored, after(1), Failure::Unreachable, &config).is_some()
+    };
+    let plain = RequestDigest::new(b"GET", &fields(""));
+    let patient = RequestDigest::new(b"GET", &fields("Cache-Control: max-stale"));
+    for page in [
+        "Cache-Control: max-age=0 | ETag: \"a\"",
+        "Last-Modified: @-10000 | Content-Type: text/html",
+    ] {
+        let store = |request| crate::testing::store_with("GET", request, 200, page, &config);
+        let of_user = store(USERS[0]).unwrap().digest;
+        assert_eq!(Digest::decode(&of_user.encode()), Some(of_user));
+        assert!(!failed(&plain, &of_user), "{page}");
+        let decision = decide(&patient, &of_user, after(1), &config);
+        assert!(matches!(decision, Decision::Revalidate { .. }), "{page}");
+        assert!(failed(&plain, &store("").unwrap().digest), "{page}");
+    }
+    let leave = "Cache-Control: max-age=0, stale-if-error=60";
+    let leave = crate::testing::store_with("GET", USERS[0], 200, leave, &config);
+    assert!(failed(&plain, &leave.unwrap().digest));
+}
+
+#[test]
 fn request_directives_are_ignored_if_requests_are_not_obeyed() {
     let deaf = Config {
         obey_request: false,
