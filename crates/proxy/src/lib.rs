@@ -53,6 +53,8 @@ mod route;
 mod sent;
 mod serve;
 mod shared;
+#[cfg(test)]
+mod simulation;
 mod sites;
 #[cfg(feature = "stand-in")]
 mod stand_in;

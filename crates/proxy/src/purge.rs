@@ -98,13 +98,12 @@ impl Proxy {
         may_count: bool,
     ) -> (u64, Option<u64>) {
         let (engine, own) = (Arc::clone(&self.engine), key.to_vec());
-        // Reads a disk, so on another thread; it goes on though nobody waits for it.
-        let removed = tokio::task::spawn_blocking(move || {
+        let removed = aside(move || {
             let peek = engine.peek(hash, &own);
             let varies = peek.is_some_and(|peek| !peek.object.vary().is_empty());
             (engine.supersede(hash, &own), varies)
         });
-        let (existed, varies) = removed.await.unwrap_or_default();
+        let (existed, varies) = removed.await;
         let counting = (varies && may_count).then(|| self.count_variants(key));
         let counting = counting.flatten();
         (u64::from(existed), counting)
@@ -203,6 +202,16 @@ impl Proxy {
             ),
         })
     }
+}
+
+/// Work that reads a disk, so on another thread; it goes on though nobody waits for it.
+async fn aside<T: Default + Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    // A simulated history has one thread, so that it can be repeated.
+    #[cfg(test)]
+    if crate::simulation::is_running() {
+        return work();
+    }
+    tokio::task::spawn_blocking(work).await.unwrap_or_default()
 }
 
 async fn durable(ticket: SyncTicket) -> bool {

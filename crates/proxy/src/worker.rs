@@ -152,7 +152,8 @@ async fn idle(local: &Local) {
     }
 }
 
-async fn sweep(local: Rc<Local>) {
+/// Deadlines, unused connections and the log, several times a second.
+pub(crate) async fn sweep(local: Rc<Local>) {
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {

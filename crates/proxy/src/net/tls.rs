@@ -175,6 +175,9 @@ pub(crate) enum OriginStream {
     Tls(Box<TlsStream>),
     /// To the destination through a tunnel of a parent that TLS is spoken to as well.
     Nested(Box<TlsStream<TlsStream>>),
+    /// In memory, to the origin of a simulation.
+    #[cfg(test)]
+    Simulated(crate::simulation::Wire),
 }
 
 /// Calls a method of the stream inside.
@@ -190,6 +193,8 @@ macro_rules! either {
                 let $stream = &**boxed;
                 $call
             }
+            #[cfg(test)]
+            OriginStream::Simulated($stream) => $call,
         }
     };
 }

@@ -77,6 +77,11 @@ pub(crate) async fn connect(
             Some(through) => of_parent(proxy, to, through, &addresses)?,
             None => permitted(proxy, to, &addresses)?,
         };
+        #[cfg(test)]
+        if let Some(dialled) = crate::simulation::dial(&good).await {
+            let (wire, peer) = dialled.map_err(|_| UpstreamError::Connect)?;
+            return Ok((OriginStream::Simulated(wire), peer));
+        }
         let (stream, peer) = race(&good).await.map_err(|_| UpstreamError::Connect)?;
         prepare(proxy, &stream);
         let own = (to.tls.as_ref(), &to.host[..]);

@@ -1,0 +1,187 @@
+//! Clients: each has a connection, asks one thing after the other, and shows the answers to the oracle.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use foxy_base::Rng;
+use tokio::time::{sleep, timeout};
+
+use super::content::Made;
+use super::message::{Head, read_body, read_head};
+use super::network::Network;
+use super::oracle::{self, Ending};
+use super::origin;
+use super::request::Asked;
+use super::wire::{Wire, pair};
+use super::world::World;
+use crate::net::Transport as _;
+
+/// After which a request that still waits has been forgotten.
+const PATIENCE: Duration = Duration::from_secs(150);
+/// A connection that has rested for so many milliseconds is not used again.
+const RESTS: u64 = 15_000;
+/// Longest body that is read, in bytes.
+const MOST: usize = 1 << 20;
+
+/// An answer, as far as it came.
+#[derive(Debug)]
+pub(super) struct Got {
+    pub(super) head: Head,
+    pub(super) body: Vec<u8>,
+    pub(super) whole: bool,
+}
+
+struct Connection {
+    wire: Wire,
+    /// Bytes that were read and belong to no answer yet.
+    buf: Vec<u8>,
+    life: u32,
+    /// When it was last used.
+    used: u64,
+}
+
+pub(super) struct Client {
+    world: Rc<World>,
+    rng: Rng,
+    number: u8,
+    connection: Option<Connection>,
+    /// The tag of the last answer, and its page.
+    known: Option<(usize, String)>,
+}
+
+impl Client {
+    pub(super) fn new(world: &Rc<World>, number: u8) -> Self {
+        Self {
+            rng: world.fork(),
+            world: Rc::clone(world),
+            number,
+            connection: None,
+            known: None,
+        }
+    }
+
+    /// Sends so many requests.
+    pub(super) async fn run(mut self, requests: u32) {
+        for _ in 0..requests {
+            let pause = match self.rng.below(10) {
+                0..4 => self.rng.below(30),
+                4..8 => self.rng.below(1500),
+                8 => self.rng.below(6000),
+                _ => self.rng.below(25_000),
+            };
+            sleep(Duration::from_millis(pause)).await;
+            if self.world.trace.is_wrong() {
+                break;
+            }
+            let asked = Asked::draw(&self.world, &mut self.rng, self.known.clone());
+            self.ask(asked).await;
+        }
+    }
+
+    /// Carries a request out and has its answer judged.
+    async fn ask(&mut self, asked: Asked) {
+        if !self.connect() {
+            return;
+        }
+        let line = format!(
+            "client {} asks #{} {}",
+            self.number,
+            asked.number,
+            asked.text()
+        );
+        self.world.trace.note(&line.replace("\r\n", " "));
+        let got = timeout(PATIENCE, self.exchange(&asked)).await;
+        let ending = match got {
+            Err(_) => Ending::Forgotten,
+            Ok(None) => Ending::Nothing,
+            Ok(Some(got)) => Ending::Got(got),
+        };
+        self.end(&asked, ending);
+    }
+
+    fn end(&mut self, asked: &Asked, ending: Ending) {
+        oracle::judge(&self.world, asked, &ending);
+        let Ending::Got(got) = ending else {
+            self.connection = None;
+            return;
+        };
+        let last = asked.rude || !got.whole || got.head.field("connection") == Some("close");
+        match &mut self.connection {
+            Some(connection) if !last => connection.used = self.world.trace.now(),
+            connection => *connection = None,
+        }
+        let made = got.head.field("x-made").and_then(Made::parse);
+        if let Some(made) = made.filter(|_| got.head.status == 200 && got.whole) {
+            if asked.method == "POST" {
+                self.world.bar(origin::changed(&self.world, &made));
+            } else if asked.method == "GET" {
+                self.known = made.etag().map(|tag| (made.page, tag));
+                self.world.bar(oracle::seen(&self.world, &made));
+            }
+        }
+    }
+
+    /// True if there is a connection.
+    fn connect(&mut self) -> bool {
+        let (now, life) = (self.world.trace.now(), self.world.life.get());
+        // Foxy may close one that rests at any moment; the requests of this one are to be answered.
+        let good = |one: &Connection| one.life == life && now - one.used < RESTS;
+        if self.connection.as_ref().is_some_and(good) {
+            return true;
+        }
+        let cuts = if self.world.profile.network {
+            0.06
+        } else {
+            0.0
+        };
+        let manners = [0.0, cuts].map(|cuts| Network::manner(&mut self.rng, cuts));
+        let own = SocketAddr::from(([127, 0, 0, self.number + 10], 5000));
+        let foxy = SocketAddr::from(([127, 0, 0, 1], 3128));
+        let [mine, other] = pair(&mut self.rng, manners, [own, foxy]);
+        let door = self.world.door.borrow();
+        let sent = door.as_ref().map(|door| door.send((other, own)));
+        if !matches!(sent, Some(Ok(()))) {
+            return false;
+        }
+        self.connection = Some(Connection {
+            wire: mine,
+            buf: Vec::new(),
+            life,
+            used: now,
+        });
+        true
+    }
+
+    /// Sends a request and reads its answer; `None`: there is not even a head.
+    async fn exchange(&mut self, asked: &Asked) -> Option<Got> {
+        let Connection { wire, buf, .. } = self.connection.as_mut()?;
+        let text = asked.text();
+        // A cut answer may have arrived in spite of a request that could not be sent.
+        let _ = wire.write(text.as_bytes()).await;
+        if asked.rude {
+            match self.rng.below(3) {
+                0 => wire.shutdown_write(),
+                _ => {
+                    sleep(Duration::from_millis(self.rng.below(400))).await;
+                    self.connection = None;
+                    return None;
+                }
+            }
+        }
+        let head = loop {
+            let head = read_head(wire, buf).await?;
+            if head.status >= 200 {
+                break head;
+            }
+        };
+        if self.rng.chance(0.05) {
+            // A slow reader, whose answer fills the connection.
+            sleep(Duration::from_millis(self.rng.below(4000))).await;
+        }
+        let mut body = Vec::new();
+        let bodiless = asked.method == "HEAD" || matches!(head.status, 204 | 304);
+        let whole = bodiless || read_body(wire, buf, &head, (MOST, &mut body)).await;
+        Some(Got { head, body, whole })
+    }
+}

@@ -1,0 +1,254 @@
+//! Pages of the origin: their caching directives, and bodies that say for whom they were made.
+
+use foxy_base::hash64;
+
+/// Whose credentials a page looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Personal {
+    /// Everybody gets the same body.
+    No,
+    /// The body names the user in `Cookie`.
+    Cookie,
+    /// The body names the user in `Authorization`.
+    Login,
+    /// Either of them.
+    Both,
+}
+
+/// Use of a page beyond its lifetime.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stale {
+    /// Never.
+    Never,
+    /// While the origin fails.
+    OnFailure(u64),
+    /// Also while it is asked in the background.
+    Meanwhile(u64),
+}
+
+/// A page.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Page {
+    pub(super) name: &'static str,
+    pub(super) control: &'static str,
+    /// Further fields; `{user}` is the one who asks.
+    pub(super) fields: &'static str,
+    pub(super) personal: Personal,
+    /// Milliseconds; `None`: each use needs the origin.
+    pub(super) lifetime: Option<u64>,
+    pub(super) stale: Stale,
+    /// No other request may have the answer, whoever sends it.
+    pub(super) alone: bool,
+    /// Others may have the answer to a request with Authorization.
+    pub(super) open: bool,
+    /// Selected by `X-Variant`.
+    pub(super) varies: bool,
+    pub(super) tag: Tag,
+    /// The longest body.
+    pub(super) size: u64,
+}
+
+/// Validators of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tag {
+    No,
+    Strong,
+    Weak,
+    /// Last-Modified alone, and no lifetime: it is guessed.
+    Modified,
+}
+
+/// A page that all may have for some time.
+const fn shared(name: &'static str, control: &'static str, lifetime: u64) -> Page {
+    Page {
+        name,
+        control,
+        fields: "",
+        personal: Personal::No,
+        lifetime: Some(lifetime),
+        stale: Stale::OnFailure(super::ON_FAILURE),
+        alone: false,
+        open: false,
+        varies: false,
+        tag: Tag::Strong,
+        size: 3000,
+    }
+}
+
+/// A page of which each use needs the origin.
+const fn checked(name: &'static str, control: &'static str, personal: Personal) -> Page {
+    Page {
+        personal,
+        lifetime: None,
+        stale: Stale::Never,
+        ..shared(name, control, 0)
+    }
+}
+
+/// Every page.
+pub(super) const PAGES: &[Page] = &[
+    Page {
+        fields: "Surrogate-Key: news\r\n",
+        ..shared("fresh", "max-age=20", 20_000)
+    },
+    shared("short", "max-age=2", 2000),
+    Page {
+        stale: Stale::Never,
+        open: true,
+        ..shared("strict", "max-age=3, must-revalidate", 3000)
+    },
+    checked("checked", "no-cache", Personal::No),
+    Page {
+        alone: true,
+        ..checked("private", "private, max-age=30", Personal::Both)
+    },
+    Page {
+        alone: true,
+        ..checked("secret", "no-store, max-age=30", Personal::Both)
+    },
+    Page {
+        personal: Personal::Both,
+        tag: Tag::Modified,
+        // A tenth of the time since the last change; see `Version`.
+        ..shared("guess", "", 0)
+    },
+    Page {
+        personal: Personal::Login,
+        ..shared("login", "max-age=30", 30_000)
+    },
+    Page {
+        open: true,
+        ..shared("open", "public, max-age=15", 15_000)
+    },
+    Page {
+        fields: "Set-Cookie: session={user}\r\n",
+        alone: true,
+        ..shared("cookie", "max-age=30", 30_000)
+    },
+    Page {
+        fields: "X-User: {user}\r\n",
+        ..shared("listed", "max-age=20, private=\"x-user\"", 20_000)
+    },
+    Page {
+        varies: true,
+        fields: "Vary: X-Variant\r\nSurrogate-Key: news\r\n",
+        ..shared("variant", "max-age=20", 20_000)
+    },
+    Page {
+        personal: Personal::Cookie,
+        fields: "Vary: Cookie\r\n",
+        ..shared("by-cookie", "max-age=20", 20_000)
+    },
+    Page {
+        stale: Stale::Meanwhile(10_000),
+        ..shared("meanwhile", "max-age=2, stale-while-revalidate=10", 2000)
+    },
+    Page {
+        stale: Stale::OnFailure(20_000),
+        ..shared("if-error", "max-age=2, stale-if-error=20", 2000)
+    },
+    Page {
+        size: 150_000,
+        ..shared("large", "max-age=30", 30_000)
+    },
+    Page {
+        size: 60_000,
+        fields: "Surrogate-Key: news\r\n",
+        ..shared("larger", "max-age=6", 6000)
+    },
+    Page {
+        size: 20_000,
+        tag: Tag::Weak,
+        ..shared("weak", "max-age=10", 10_000)
+    },
+    Page {
+        size: 20_000,
+        tag: Tag::No,
+        ..shared("untagged", "max-age=10", 10_000)
+    },
+    Page {
+        stale: Stale::OnFailure(super::ON_FAILURE),
+        ..checked("mine", "max-age=0", Personal::Cookie)
+    },
+    Page {
+        stale: Stale::Never,
+        open: true,
+        ..shared("s-maxage", "s-maxage=5, max-age=60", 5000)
+    },
+];
+
+/// What an answer says of itself in the field `X-Made`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Made {
+    pub(super) page: usize,
+    pub(super) version: u64,
+    /// The user that it was made for; `-`: everybody.
+    pub(super) user: String,
+    pub(super) variant: String,
+    /// Number of the origin's answer.
+    pub(super) serial: u64,
+}
+
+impl Made {
+    pub(super) fn text(&self) -> String {
+        let Self {
+            page,
+            version,
+            user,
+            variant,
+            serial,
+        } = self;
+        format!("{page}|{version}|{user}|{variant}|{serial}")
+    }
+
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.trim().split('|');
+        let mut next = || parts.next();
+        Some(Self {
+            page: next()?.parse().ok()?,
+            version: next()?.parse().ok()?,
+            user: next()?.to_owned(),
+            variant: next()?.to_owned(),
+            serial: next()?.parse().ok()?,
+        })
+    }
+
+    /// Everything but the serial number: equal for equal bodies.
+    pub(super) fn identity(&self) -> String {
+        let Self {
+            page,
+            version,
+            user,
+            variant,
+            ..
+        } = self;
+        format!("{page}|{version}|{user}|{variant}|")
+    }
+
+    pub(super) fn etag(&self) -> Option<String> {
+        let weak = match PAGES[self.page].tag {
+            Tag::No | Tag::Modified => return None,
+            Tag::Strong => "",
+            Tag::Weak => "W/",
+        };
+        let Self {
+            version,
+            user,
+            variant,
+            ..
+        } = self;
+        Some(format!("{weak}\"{version}.{user}.{variant}\""))
+    }
+
+    /// The body, which begins with the identity.
+    pub(super) fn body(&self) -> Vec<u8> {
+        let mut body = self.identity().into_bytes();
+        let mixed = hash64(17, &body);
+        let most = PAGES[self.page].size;
+        // Mostly near the longest, so that long ones have several fragments.
+        let len = most / 2 + mixed % (most / 2);
+        let (step, first) = ((mixed >> 20) % 250 + 1, mixed >> 40);
+        body.extend((0..len).map(|i| ((first + i * step) % 251) as u8));
+        body
+    }
+}

@@ -1,0 +1,271 @@
+//! The judgement of every answer. See the parent module for the rules in words.
+
+use std::rc::Rc;
+
+use super::client::Got;
+use super::content::{Made, PAGES, Personal, Stale, Tag};
+use super::profile::DiskTrouble;
+use super::request::{Asked, Control};
+use super::world::{Barrier, Cause, Said, User, World};
+
+/// How a request ended for its client.
+#[derive(Debug)]
+pub(super) enum Ending {
+    Got(Got),
+    /// The connection ended before a head.
+    Nothing,
+    /// Its client has waited in vain.
+    Forgotten,
+}
+
+/// Rounding of lifetimes that are a tenth of a time, in milliseconds.
+const ROUNDING: u64 = 100;
+
+/// Judges an answer; what is wrong goes to the trace.
+pub(super) fn judge(world: &Rc<World>, asked: &Asked, ending: &Ending) {
+    let wrong = |oracle: &str, text: &str| {
+        world.trace.wrong(oracle, &format!("{text}\nof {asked:?}"));
+    };
+    let crashed = asked.life != world.life.get() || world.door.borrow().is_none();
+    let excused = asked.rude || crashed || world.profile.may_fail();
+    match ending {
+        Ending::Forgotten => wrong("liveness", "a request without end"),
+        Ending::Nothing if excused => world.counts.add("nothing"),
+        Ending::Nothing => wrong("liveness", "no answer, though nothing failed"),
+        Ending::Got(got) => {
+            let (status, made) = (got.head.status, got.head.field("x-made"));
+            world.trace.note(&format!(
+                "client got #{} {status} {made:?} {} bytes, whole {}, {:?} {:?}",
+                asked.number,
+                got.body.len(),
+                got.whole,
+                got.head.field("cache-status"),
+                got.head.field("connection")
+            ));
+            // What is missing of an old version can be had from nobody once there is a newer one.
+            let made = made.and_then(Made::parse);
+            // What a disk has lost of an answer without strong validator cannot be told from another's.
+            let unreadable = world.profile.disk != DiskTrouble::None;
+            let gone = made.is_some_and(|made| {
+                let tag = PAGES[made.page].tag;
+                made.version != world.version(made.page) || unreadable && tag != Tag::Strong
+            });
+            if !got.whole && !excused && !gone {
+                wrong("bytes", "a cut answer, though nothing failed");
+            }
+            if let Err((oracle, text)) = judge_answer(world, asked, got, excused) {
+                wrong(oracle, &format!("{text}; answer: {:?}", got.head));
+            }
+        }
+    }
+}
+
+type Judgement = Result<(), (&'static str, String)>;
+
+fn judge_answer(world: &World, asked: &Asked, got: &Got, excused: bool) -> Judgement {
+    let head = &got.head;
+    let made = head.field("x-made").and_then(Made::parse);
+    let Some(made) = made.filter(|_| head.status < 500) else {
+        return match head.status {
+            // Foxy's own 304 has no other fields than those of caching.
+            304 if asked.known.as_deref() == head.field("etag") => Ok(()),
+            504 if asked.control == Control::OnlyIfCached => Ok(()),
+            416 if asked.range.is_some() => Ok(()),
+            500.. if excused => Ok(()),
+            status => Err((
+                "liveness",
+                format!("status {status}, though nothing failed"),
+            )),
+        };
+    };
+    let Some(said) = world.said(made.serial) else {
+        return Err(("bytes", "an answer that the origin never gave".to_owned()));
+    };
+    if made.page != asked.page || said.made.page != asked.page {
+        return Err(("owner", "the answer for another URL".to_owned()));
+    }
+    if asked.method == "POST" {
+        return Ok(());
+    }
+    let own = said.asked_by == asked.number;
+    world.counts.add(if own { "own" } else { "shared" });
+    owner(asked, got, &said, &made, own)?;
+    // A 304 that is not the newest answer changes nothing that is stored, nor the fields.
+    let confirmed = world.confirmed(&made, asked.started);
+    if confirmed.is_none() {
+        freshness(world, asked, &said)?;
+    }
+    let since = Made {
+        serial: made.serial.max(confirmed.unwrap_or(0)),
+        ..made.clone()
+    };
+    barriers(world, asked, &since)?;
+    bytes(asked, got, &made)
+}
+
+/// Whose answer it is.
+fn owner(asked: &Asked, got: &Got, said: &Said, made: &Made, own: bool) -> Judgement {
+    let wrong = |text: &str| Err(("owner", text.to_owned()));
+    let page = &PAGES[asked.page];
+    let name = asked.user.name();
+    if made.user != "-" && made.user != name {
+        return wrong("the page of another user");
+    }
+    let personal = matches!(
+        (page.personal, asked.user),
+        (Personal::Both, User::Cookie(_) | User::Login(_))
+            | (Personal::Cookie, User::Cookie(_))
+            | (Personal::Login, User::Login(_))
+    );
+    // A page that only a guess shares, or that needs validation, or varies, is never everybody's.
+    let strict = page.tag == Tag::Modified || page.lifetime.is_none() || page.name == "by-cookie";
+    if personal && strict && made.user != name {
+        return wrong("the page of nobody for a user");
+    }
+    if !own && page.alone {
+        return wrong("an answer for one request alone went to another");
+    }
+    if !own && said.login && !page.open {
+        return wrong("an answer to Authorization went to another");
+    }
+    for field in ["x-user", "set-cookie"] {
+        let value = got.head.field(field);
+        let value = value.map(|value| value.trim_start_matches("session="));
+        if value.is_some_and(|value| value != name) {
+            return wrong("a field for another user");
+        }
+    }
+    let variant = if page.varies { asked.variant } else { "-" };
+    match made.variant == variant {
+        true => Ok(()),
+        false => wrong("another variant"),
+    }
+}
+
+/// How old it may be.
+fn freshness(world: &World, asked: &Asked, said: &Said) -> Judgement {
+    if said.at >= asked.started {
+        return Ok(());
+    }
+    let age = asked.started - said.at;
+    let page = &PAGES[asked.page];
+    let stale = match page.stale {
+        Stale::Meanwhile(time) if world.profile.network => time.max(super::ON_FAILURE),
+        Stale::Meanwhile(time) => time,
+        Stale::OnFailure(time) if world.profile.network => time,
+        _ => 0,
+    };
+    let forbidden = page.stale == Stale::Never;
+    let own = match asked.control {
+        Control::MaxStale if !forbidden => 5000,
+        _ => 0,
+    };
+    let rounding = if page.tag == Tag::Modified {
+        ROUNDING
+    } else {
+        0
+    };
+    let most = match (asked.control, said.lifetime) {
+        (Control::NoCache | Control::Fresh, _) if stale == 0 => 0,
+        (_, Some(lifetime)) => lifetime + rounding + stale.max(own),
+        (_, None) if page.control == "max-age=0" => stale.max(own),
+        (_, None) => return Err(("freshness", format!("unvalidated, {age} ms old"))),
+    };
+    match age <= most {
+        true => Ok(()),
+        false => Err(("freshness", format!("{age} ms old, {most} ms allowed"))),
+    }
+}
+
+/// Nothing that was removed.
+fn barriers(world: &World, asked: &Asked, made: &Made) -> Judgement {
+    let Some(barrier) = world.barred(made, asked.started) else {
+        return Ok(());
+    };
+    let page = &PAGES[asked.page];
+    let stale = match page.stale {
+        Stale::Never => false,
+        Stale::Meanwhile(_) => true,
+        Stale::OnFailure(_) => world.profile.network || asked.control == Control::MaxStale,
+    };
+    if barrier.cause == Cause::SoftPurge && stale {
+        return Ok(());
+    }
+    Err(("removed", format!("came back: {made:?} beyond {barrier:?}")))
+}
+
+/// Bit by bit.
+fn bytes(asked: &Asked, got: &Got, made: &Made) -> Judgement {
+    let wrong = |text: &str| Err(("bytes", text.to_owned()));
+    let whole = made.body();
+    let head = &got.head;
+    let etag = made.etag();
+    if head.field("etag") != etag.as_deref() {
+        return wrong("another entity tag");
+    }
+    if head.status == 304 {
+        return match &asked.known {
+            Some(known) if Some(known) == etag.as_ref() => Ok(()),
+            _ => wrong("304 for nothing that the client has"),
+        };
+    }
+    let expected = match head.status {
+        200 => &whole[..],
+        206 => {
+            let Some((from, to)) = asked.range else {
+                return wrong("a part that nobody asked for");
+            };
+            let to = to.min(whole.len() as u64 - 1);
+            let text = format!("bytes {from}-{to}/{}", whole.len());
+            if head.field("content-range") != Some(&text) {
+                return wrong("another range");
+            }
+            &whole[from as usize..=to as usize]
+        }
+        416 if asked
+            .range
+            .is_some_and(|(from, _)| from >= whole.len() as u64) =>
+        {
+            return Ok(());
+        }
+        _ => return wrong("an unexpected status"),
+    };
+    let length = head.number("content-length");
+    if length.is_some_and(|length| length != expected.len() as u64) {
+        return wrong("another length");
+    }
+    if asked.method == "HEAD" {
+        return Ok(());
+    }
+    if !expected.starts_with(&got.body) {
+        return wrong("other bytes");
+    }
+    match got.whole && got.body.len() < expected.len() {
+        true => wrong("a part that looks whole"),
+        false => Ok(()),
+    }
+}
+
+/// The barrier after a whole answer that a client has got.
+pub(super) fn seen(world: &World, made: &Made) -> Barrier {
+    Barrier {
+        page: made.page,
+        cause: Cause::Newer,
+        serial: made.version,
+        since: world.trace.now(),
+        durable: false,
+        body: Some((made.user.clone(), made.variant.clone())),
+    }
+}
+
+/// True if a barrier holds in the life after a kill, or after a power cut. Without `durable` a removal
+/// survives a kill if the disk has taken it, and a power cut some seconds later.
+pub(super) fn survives(world: &World, barrier: &Barrier, power: bool) -> bool {
+    let sound = world.profile.disk == DiskTrouble::None;
+    let purge = matches!(barrier.cause, Cause::Purge | Cause::SoftPurge);
+    match (purge, power) {
+        (true, _) => barrier.durable,
+        (false, false) => sound,
+        (false, true) => sound && world.trace.now() - barrier.since > super::SYNCED,
+    }
+}

@@ -1,0 +1,235 @@
+//! State that origin, clients, operator and oracle share: what the origin has said, and what counts no more.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use foxy_base::Rng;
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::clock;
+use super::content::{Made, PAGES, Page, Personal, Tag};
+use super::profile::Profile;
+use super::trace::Trace;
+use super::wire::Wire;
+
+/// An answer of the origin.
+#[derive(Clone, Debug)]
+pub(super) struct Said {
+    pub(super) made: Made,
+    /// In milliseconds of the history, as all times here.
+    pub(super) at: u64,
+    /// Number of the request that it was for.
+    pub(super) asked_by: u64,
+    /// That request had Authorization.
+    pub(super) login: bool,
+    /// Milliseconds; `None`: each use needs the origin.
+    pub(super) lifetime: Option<u64>,
+}
+
+/// Reason why older answers do not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cause {
+    Purge,
+    SoftPurge,
+    Change,
+    /// A client has got a newer version.
+    Newer,
+}
+
+/// From `since` on, requests for a page get no answer that the origin gave before number `serial`
+/// (causes `Purge`, `SoftPurge`, `Change`), or none of a version below `serial` (`Newer`).
+#[derive(Clone, Debug)]
+pub(super) struct Barrier {
+    pub(super) page: usize,
+    pub(super) cause: Cause,
+    pub(super) serial: u64,
+    pub(super) since: u64,
+    /// A power cut does not undo it.
+    pub(super) durable: bool,
+    /// The body's user and variant (`Newer`).
+    pub(super) body: Option<(String, String)>,
+}
+
+/// The user behind a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum User {
+    Nobody,
+    Cookie(&'static str),
+    Login(&'static str),
+}
+
+impl User {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Nobody => "-",
+            Self::Cookie(name) | Self::Login(name) => name,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct World {
+    pub(super) profile: Profile,
+    pub(super) trace: Trace,
+    pub(super) counts: Counts,
+    rng: RefCell<Rng>,
+    versions: RefCell<Vec<u64>>,
+    said: RefCell<Vec<Said>>,
+    barriers: RefCell<Vec<Barrier>>,
+    /// Where clients connect to; `None` between two lives.
+    pub(super) door: RefCell<Option<UnboundedSender<(Wire, SocketAddr)>>>,
+    /// Number of the process's life.
+    pub(super) life: Cell<u32>,
+    requests: Cell<u64>,
+    pub(super) is_over: Cell<bool>,
+}
+
+/// What a history was worth.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    names: RefCell<BTreeMap<&'static str, u64>>,
+}
+
+impl Counts {
+    pub(super) fn add(&self, name: &'static str) {
+        *self.names.borrow_mut().entry(name).or_default() += 1;
+    }
+
+    pub(super) fn all(&self) -> BTreeMap<&'static str, u64> {
+        self.names.borrow().clone()
+    }
+}
+
+impl World {
+    pub(super) fn new(profile: Profile, rng: Rng) -> Rc<Self> {
+        Rc::new(Self {
+            profile,
+            trace: Trace::new(),
+            counts: Counts::default(),
+            rng: RefCell::new(rng),
+            versions: RefCell::new(vec![1; PAGES.len()]),
+            said: RefCell::default(),
+            barriers: RefCell::default(),
+            door: RefCell::default(),
+            life: Cell::new(0),
+            requests: Cell::new(0),
+            is_over: Cell::new(false),
+        })
+    }
+
+    /// A generator of its own for one actor.
+    pub(super) fn fork(&self) -> Rng {
+        Rng::new(self.rng.borrow_mut().next_u64())
+    }
+
+    pub(super) fn next_request(&self) -> u64 {
+        self.requests.set(self.requests.get() + 1);
+        self.requests.get()
+    }
+
+    pub(super) fn version(&self, page: usize) -> u64 {
+        self.versions.borrow()[page]
+    }
+
+    /// The page has another content from now on.
+    pub(super) fn publish(&self, page: usize) {
+        let mut versions = self.versions.borrow_mut();
+        versions[page] += 1;
+        let (name, number) = (PAGES[page].name, versions[page]);
+        self.trace.note(&format!("publish {name} v{number}"));
+    }
+
+    /// Number that the next answer of the origin gets.
+    pub(super) fn next_serial(&self) -> u64 {
+        self.said.borrow().len() as u64
+    }
+
+    /// The origin makes an answer now.
+    pub(super) fn say(
+        &self,
+        page: usize,
+        user: User,
+        variant: &str,
+        (asked_by, version): (u64, u64),
+    ) -> Made {
+        let at: &Page = &PAGES[page];
+        let named = match (at.personal, user) {
+            (Personal::No, _) => "-",
+            (Personal::Cookie, User::Login(_)) => "-",
+            (Personal::Login, User::Cookie(_)) => "-",
+            (_, user) => user.name(),
+        };
+        let made = Made {
+            page,
+            version,
+            user: named.to_owned(),
+            variant: if at.varies { variant } else { "-" }.to_owned(),
+            serial: self.next_serial(),
+        };
+        let lifetime = match at.tag {
+            Tag::Modified if named != "-" => Some(0),
+            Tag::Modified => {
+                let old = clock::wall().0 - clock::modified(version).0;
+                Some(old as u64 / 10)
+            }
+            _ => at.lifetime,
+        };
+        self.said.borrow_mut().push(Said {
+            made: made.clone(),
+            at: self.trace.now(),
+            asked_by,
+            login: matches!(user, User::Login(_)),
+            lifetime,
+        });
+        made
+    }
+
+    pub(super) fn said(&self, serial: u64) -> Option<Said> {
+        self.said.borrow().get(serial as usize).cloned()
+    }
+
+    /// Number of the latest answer since `started` by which the origin has given or confirmed this very body.
+    pub(super) fn confirmed(&self, made: &Made, started: u64) -> Option<u64> {
+        let said = self.said.borrow();
+        let mut since = said.iter().rev().take_while(|said| said.at >= started);
+        let same = |said: &&Said| said.made.identity() == made.identity();
+        since.find(same).map(|said| said.made.serial)
+    }
+
+    pub(super) fn bar(&self, barrier: Barrier) {
+        self.trace.note(&format!(
+            "barrier {} {:?} {}",
+            PAGES[barrier.page].name, barrier.cause, barrier.serial
+        ));
+        let mut barriers = self.barriers.borrow_mut();
+        // Of versions that clients have got, the newest counts.
+        barriers.retain(|old| {
+            let same = old.page == barrier.page && old.cause == barrier.cause;
+            let newer = barrier.cause == Cause::Newer && old.serial <= barrier.serial;
+            !(same && newer && old.body == barrier.body)
+        });
+        barriers.push(barrier);
+    }
+
+    /// The barrier that this answer to a request from `started` would break.
+    pub(super) fn barred(&self, made: &Made, started: u64) -> Option<Barrier> {
+        let barriers = self.barriers.borrow();
+        let mut own = barriers
+            .iter()
+            .filter(|barrier| barrier.page == made.page && barrier.since < started);
+        own.find(|barrier| match (barrier.cause, &barrier.body) {
+            (Cause::Newer, Some((user, variant))) => {
+                *user == made.user && *variant == made.variant && made.version < barrier.serial
+            }
+            _ => made.serial < barrier.serial,
+        })
+        .cloned()
+    }
+
+    /// Keeps the barriers that hold for the next life.
+    pub(super) fn crash(&self, keeps: impl Fn(&Barrier) -> bool) {
+        self.barriers.borrow_mut().retain(keeps);
+    }
+}
