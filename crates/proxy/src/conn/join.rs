@@ -120,7 +120,7 @@ pub(super) fn fetch_behind(local: &Rc<Local>, ask: &Rc<Ask>) {
 impl<T: Transport> Conn<T> {
     /// Joins a fill, or starts one.
     pub(super) fn enter(&self, ask: &Rc<Ask>, want: &Want) -> Follower<FillHead> {
-        let place = self.enter_unless(ask, want, |_| false);
+        let place = place(&self.local, ask, want, |_| false);
         place.unwrap_or_else(|| self.alone(ask, want))
     }
 
@@ -131,80 +131,15 @@ impl<T: Transport> Conn<T> {
         ask: &Rc<Ask>,
         want: &Want,
     ) -> Option<Follower<FillHead>> {
-        self.enter_unless(ask, want, |object| {
+        place(&self.local, ask, want, |object| {
             let mut known = want.stored.iter().chain(&want.part);
             !known.any(|known| Arc::ptr_eq(known, object))
         })
     }
 
-    fn enter_unless(
-        &self,
-        ask: &Rc<Ask>,
-        want: &Want,
-        is_new: impl FnOnce(&Arc<Object>) -> bool,
-    ) -> Option<Follower<FillHead>> {
-        let local = &self.local;
-        let key = fill_key(&self.local, ask, want);
-        let hash = local.proxy.engine.key_hash(&key);
-        let range = ranged(local, ask, want, hash);
-        let digest = &ask.digest;
-        let if_range = || foxy_base::first(&ask.head(), "If-Range").is_some();
-        // These must not get an answer that was fetched for another request, or at an earlier time.
-        let alone = rule!(
-            "join: a request with credentials asks alone",
-            digest.authorization,
-            false
-        ) || digest.no_store
-            || rule!(
-                "join: a request for a range of its own asks alone",
-                range == Ranged::Own,
-                false
-            )
-            || rule!(
-                "join: a range under a condition asks alone",
-                range != Ranged::No && if_range(),
-                false
-            )
-            || rule!(
-                "join: a request that wants a new answer asks alone",
-                want.reason == Fwd::Request,
-                false
-            )
-            || sends_own_conditions(ask, want)
-            || local.proxy.unshared.has(ask.crowd(hash), local.wall());
-        if alone {
-            return Some(self.alone(ask, want));
-        }
-        let slot = match &range {
-            Ranged::Aligned(_) if !want.validate => local
-                .proxy
-                .engine
-                .key_hash(&[&key, &b" ranges"[..]].concat()),
-            _ => hash,
-        };
-        let (fills, engine) = (&local.proxy.fills, &local.proxy.engine);
-        let is_stored = || {
-            let found = engine.in_memory(hash, &key);
-            found.is_some_and(|(object, _)| is_new(&object))
-        };
-        match fills.join_unless_stored(slot, (hash, &key), ask.base_hash, is_stored)? {
-            Joined::Follows(follower) => {
-                local.count(Event::Followers);
-                Some(follower)
-            }
-            Joined::Starts(writer, follower) => {
-                fetch::spawn(local, job(ask, want, range), writer);
-                Some(follower)
-            }
-        }
-    }
-
     /// Starts a fill that no other request joins.
     pub(super) fn alone(&self, ask: &Rc<Ask>, want: &Want) -> Follower<FillHead> {
-        let key = fill_key(&self.local, ask, want);
-        let hash = self.local.proxy.engine.key_hash(&key);
-        let range = ranged(&self.local, ask, want, hash);
-        self.start(ask, &key, job(ask, want, range))
+        start_alone(&self.local, ask, want)
     }
 
     /// Asks the origin to validate a running or stored answer for this request.
@@ -225,7 +160,7 @@ impl<T: Transport> Conn<T> {
             offers: true,
             ..job(ask, want, Ranged::No)
         };
-        self.start(ask, &key, job)
+        start(&self.local, ask, &key, job)
     }
 
     /// Starts a further fetch beside that of `follower`, whose head is overdue.
@@ -241,14 +176,6 @@ impl<T: Transport> Conn<T> {
         let (writer, second) = self.local.proxy.fills.second(follower);
         fetch::spawn(&self.local, job(ask, want, range), writer);
         second
-    }
-
-    fn start(&self, ask: &Rc<Ask>, key: &[u8], job: Job) -> Follower<FillHead> {
-        let proxy = &self.local.proxy;
-        let hash = proxy.engine.key_hash(key);
-        let (writer, follower) = proxy.fills.alone(hash, key, ask.base_hash);
-        fetch::spawn(&self.local, job, writer);
-        follower
     }
 
     /// Waits for the head and judges it for this request.
@@ -404,6 +331,85 @@ impl<T: Transport> Conn<T> {
                 true
             )
     }
+}
+
+/// A place in a fill that runs, or in a new one; `None` if a fill has ended meanwhile and left an object
+/// that `is_new` accepts.
+fn place(
+    local: &Rc<Local>,
+    ask: &Rc<Ask>,
+    want: &Want,
+    is_new: impl FnOnce(&Arc<Object>) -> bool,
+) -> Option<Follower<FillHead>> {
+    let key = fill_key(local, ask, want);
+    let hash = local.proxy.engine.key_hash(&key);
+    let range = ranged(local, ask, want, hash);
+    let digest = &ask.digest;
+    let if_range = || foxy_base::first(&ask.head(), "If-Range").is_some();
+    // These must not get an answer that was fetched for another request, or at an earlier time.
+    let alone = rule!(
+        "join: a request with credentials asks alone",
+        digest.authorization,
+        false
+    ) || digest.no_store
+        || rule!(
+            "join: a request for a range of its own asks alone",
+            range == Ranged::Own,
+            false
+        )
+        || rule!(
+            "join: a range under a condition asks alone",
+            range != Ranged::No && if_range(),
+            false
+        )
+        || rule!(
+            "join: a request that wants a new answer asks alone",
+            want.reason == Fwd::Request,
+            false
+        )
+        || sends_own_conditions(ask, want)
+        || local.proxy.unshared.has(ask.crowd(hash), local.wall());
+    if alone {
+        return Some(start_alone(local, ask, want));
+    }
+    let slot = match &range {
+        Ranged::Aligned(_) if !want.validate => local
+            .proxy
+            .engine
+            .key_hash(&[&key, &b" ranges"[..]].concat()),
+        _ => hash,
+    };
+    let (fills, engine) = (&local.proxy.fills, &local.proxy.engine);
+    let is_stored = || {
+        let found = engine.in_memory(hash, &key);
+        found.is_some_and(|(object, _)| is_new(&object))
+    };
+    match fills.join_unless_stored(slot, (hash, &key), ask.base_hash, is_stored)? {
+        Joined::Follows(follower) => {
+            local.count(Event::Followers);
+            Some(follower)
+        }
+        Joined::Starts(writer, follower) => {
+            fetch::spawn(local, job(ask, want, range), writer);
+            Some(follower)
+        }
+    }
+}
+
+/// Starts a fill that no other request joins.
+fn start_alone(local: &Rc<Local>, ask: &Rc<Ask>, want: &Want) -> Follower<FillHead> {
+    let key = fill_key(local, ask, want);
+    let hash = local.proxy.engine.key_hash(&key);
+    let range = ranged(local, ask, want, hash);
+    start(local, ask, &key, job(ask, want, range))
+}
+
+fn start(local: &Rc<Local>, ask: &Rc<Ask>, key: &[u8], job: Job) -> Follower<FillHead> {
+    let proxy = &local.proxy;
+    let hash = proxy.engine.key_hash(key);
+    let (writer, follower) = proxy.fills.alone(hash, key, ask.base_hash);
+    fetch::spawn(local, job, writer);
+    follower
 }
 
 /// Sleeps until `time`; for ever if there is none.
