@@ -135,7 +135,8 @@ pub struct Validators<'a> {
 /// Validators to send with a revalidation (RFC 9111 section 4.3.1). The client's own conditions are
 /// removed ([`is_condition`]) and evaluated on the answer.
 pub fn validators<'a, S: Fields + ?Sized>(stored: &'a S, digest: &Digest) -> Validators<'a> {
-    let modified = first(stored, "Last-Modified").filter(|_| digest.last_modified.is_some());
+    let modified = first(stored, "Last-Modified")
+        .filter(|_| digest.last_modified.is_some() && digest.is_validated_by_date());
     Validators {
         if_none_match: etag::of(stored),
         if_modified_since: modified,

@@ -253,7 +253,7 @@ fn never_shared(request: &RequestDigest, stored: &Digest) -> bool {
 
 fn revalidate(request: &RequestDigest, stored: &Digest, reason: Fwd) -> Decision {
     let if_none_match = stored.flags.has(Flags::HAS_ETAG);
-    let if_modified_since = stored.flags.has(Flags::HAS_LAST_MODIFIED);
+    let if_modified_since = stored.is_validated_by_date();
     if request.only_if_cached {
         Decision::OnlyIfCached504
     } else if (if_none_match || if_modified_since) && !stored.flags.has(Flags::PARTIAL) {

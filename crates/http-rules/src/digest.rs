@@ -62,8 +62,8 @@ impl Flags {
     /// Has a cookie that only a rule of the operator (`store_set_cookie`) shares: it is not used once
     /// that rule is gone.
     pub const COOKIE_BY_RULE: Self = Self(1 << 13);
-    /// Never fresh, and given to a request that names its user: not used stale for anybody else either,
-    /// unless it permits that itself.
+    /// To be validated for each request, and given to one that names its user: not used stale for anybody
+    /// else either, unless it permits that itself, and not validated by its date.
     pub const OF_USER: Self = Self(1 << 14);
     /// Stored under the rules of an older Foxy. Encoded as a generation, not as a flag.
     pub const OLD_RULES: Self = Self(1 << 15);
@@ -127,6 +127,12 @@ pub struct Digest {
 }
 
 impl Digest {
+    /// True if its Last-Modified may be sent to validate it. Pages made for different users often have one
+    /// date, so a 304 would give one user the page of another; an entity tag tells them apart.
+    pub(crate) const fn is_validated_by_date(&self) -> bool {
+        self.flags.has(Flags::HAS_LAST_MODIFIED) && !self.flags.has(Flags::OF_USER)
+    }
+
     /// The fixed form.
     #[must_use]
     pub fn encode(&self) -> [u8; DIGEST_BYTES] {

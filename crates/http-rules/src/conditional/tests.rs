@@ -1,6 +1,7 @@
 //! Conditions answered from the cache, one table per field.
 
 use super::*;
+use crate::digest::Flags;
 use crate::testing::{after, fields, store};
 
 fn check_status(status: u16, request: &str, response: &str, expected: Condition) {
@@ -183,6 +184,14 @@ fn stored_validators_are_sent_as_they_came() {
     let sent = validators(&block, &digest);
     assert_eq!(sent.if_none_match, Some(&b"W/\"a\""[..]));
     assert_eq!(sent.if_modified_since, first(&block, "Last-Modified"));
+    let mut of_user = digest;
+    of_user.flags.set(Flags::OF_USER, true);
+    let sent = validators(&block, &of_user);
+    assert_eq!(sent.if_none_match, Some(&b"W/\"a\""[..]));
+    assert_eq!(
+        sent.if_modified_since, None,
+        "another user's page may have the date"
+    );
     let junk = "Cache-Control: max-age=60 | Last-Modified: junk";
     let (block, digest) = (fields(junk), store(200, junk).unwrap().digest);
     assert_eq!(validators(&block, &digest), Validators::default());

@@ -100,6 +100,44 @@ fn pages_that_need_validation_are_not_shared_unvalidated() {
     }
 }
 
+/// An origin that takes one date for one page answers 304 to whoever asks.
+#[test]
+fn the_page_of_a_user_is_not_validated_by_its_date_for_others() {
+    for control in [
+        "",
+        "Cache-Control: no-cache\r\n",
+        "Cache-Control: no-cache, max-age=60\r\n",
+        "Cache-Control: max-age=0\r\n",
+    ] {
+        let gate = Gate::default();
+        let held = gate.clone();
+        let origin = Origin::start(move |asked| {
+            held.wait();
+            let user = asked.field("Cookie").unwrap_or("nobody").to_owned();
+            let date =
+                "Last-Modified: Thu, 01 Jan 2015 00:00:00 GMT\r\nContent-Type: text/html\r\n";
+            match asked.field("If-Modified-Since") {
+                Some(_) => asked.reply("304 Not Modified", date, ""),
+                None => asked.reply(
+                    "200 OK",
+                    &format!("{date}{control}"),
+                    format!("page of {user}"),
+                ),
+            }
+            true
+        });
+        let foxy = Foxy::start(Role::Forward, Config::default(), 2);
+        for round in 0..2 {
+            for (n, got) in crowd(&foxy, &origin, "/me", 4, &gate).iter().enumerate() {
+                assert_eq!(got.text(), format!("page of u{n}"), "{control:?}, {round}");
+            }
+        }
+        gate.open();
+        let nobody = foxy.get(&origin, "/me");
+        assert_eq!(nobody.text(), "page of nobody", "{control:?}");
+    }
+}
+
 #[test]
 fn a_crowd_on_a_page_that_all_share_costs_one_body() {
     let bodies = Arc::new(AtomicUsize::new(0));

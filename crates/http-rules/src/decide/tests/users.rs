@@ -116,12 +116,45 @@ fn what_a_user_got_and_was_never_fresh_is_stale_for_nobody() {
         assert_eq!(Digest::decode(&of_user.encode()), Some(of_user));
         assert!(!failed(&plain, &of_user), "{page}");
         let decision = decide(&patient, &of_user, after(1), &config);
-        assert!(matches!(decision, Decision::Revalidate { .. }), "{page}");
+        let asks = matches!(
+            decision,
+            Decision::Revalidate { .. } | Decision::Forward { .. }
+        );
+        assert!(asks, "{page}: {decision:?}");
         assert!(failed(&plain, &store("").unwrap().digest), "{page}");
     }
     let leave = "Cache-Control: max-age=0, stale-if-error=60";
     let leave = crate::testing::store_with("GET", USERS[0], 200, leave, &config);
     assert!(failed(&plain, &leave.unwrap().digest));
+}
+
+#[test]
+fn the_page_of_a_user_is_validated_by_its_entity_tag_alone() {
+    let config = Config::default();
+    let validation = |page: &str, first: &str, next: &str| {
+        let stored = crate::testing::store_with("GET", first, 200, page, &config).unwrap();
+        let next = RequestDigest::new(b"GET", &fields(next));
+        match decide(&next, &stored.digest, after(1), &config) {
+            Decision::Revalidate {
+                if_none_match,
+                if_modified_since,
+                ..
+            } => Some((if_none_match, if_modified_since)),
+            Decision::Forward { .. } => None,
+            other => panic!("{page}: {other:?}"),
+        }
+    };
+    for control in ["max-age=0", "no-cache", "no-cache, max-age=60"] {
+        let dated = format!("Cache-Control: {control} | Last-Modified: @-10000");
+        let tagged = format!("{dated} | ETag: \"a\"");
+        for next in [USERS[0], USERS[1], ""] {
+            assert_eq!(validation(&dated, USERS[0], next), None, "{control}");
+            let by_tag = Some((true, false));
+            assert_eq!(validation(&tagged, USERS[0], next), by_tag, "{control}");
+        }
+        // A page that was made for nobody.
+        assert_eq!(validation(&dated, "", USERS[0]), Some((false, true)));
+    }
 }
 
 #[test]
