@@ -204,6 +204,12 @@ impl Local {
         self.counted(self.sweep.shed(SHED, self.entrance.waiting()))
     }
 
+    /// As [`shed`](Self::shed), for a new connection where there is no other place: of idle ones not even a
+    /// pause between two requests is waited for.
+    pub(crate) fn make_place(&self) -> bool {
+        self.shed() > 0 || self.counted(self.sweep.shed_idle(1)) > 0
+    }
+
     /// As [`shed`](Self::shed), as many as memory is exceeded by. Each worker looks for its part.
     pub(crate) fn shed_surplus(&self) {
         let surplus = self.proxy.ledger.surplus() / self.proxy.workers();

@@ -180,9 +180,11 @@ pub(crate) fn start(post: &Rc<Post>, stream: TcpStream, peer: SocketAddr) {
     };
     let places = local.proxy.config.limits.connections;
     let full = open.fetch_add(1, Ordering::Relaxed) >= places;
-    let spent = local.proxy.ledger.pressure() == Pressure::Spent;
     // The place of a connection that is closed for this one becomes free at once.
-    let made_room = (full || spent) && local.shed() > 0;
+    let made_room = match full {
+        true => local.make_place(),
+        false => local.proxy.ledger.pressure() == Pressure::Spent && local.shed() > 0,
+    };
     if full && !made_room {
         open.fetch_sub(1, Ordering::Relaxed);
         local.count(Event::ConnectionsRefused);

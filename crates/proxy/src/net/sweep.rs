@@ -103,6 +103,8 @@ pub(crate) struct Watch {
     draining: Rc<Cell<bool>>,
     /// The listener is closed.
     closed: OnceCell<Rc<Cell<bool>>>,
+    /// The last tick in which no connection was idle.
+    none_idle: Rc<Cell<Ticks>>,
     ledger: Arc<Ledger>,
     waker: RefCell<Option<Waker>>,
 }
@@ -135,6 +137,9 @@ impl Watch {
         if self.doing.replace(doing) != doing {
             self.since.set(self.now.get());
             self.doomed.set(false);
+            if doing == Doing::Idle {
+                self.none_idle.set(Ticks::NEVER);
+            }
         }
     }
 
@@ -194,6 +199,7 @@ pub(crate) struct Sweep {
     ledger: Arc<Ledger>,
     barren: Cell<Ticks>,
     barren_stalled: Cell<Ticks>,
+    none_idle: Rc<Cell<Ticks>>,
 }
 
 impl Sweep {
@@ -205,6 +211,7 @@ impl Sweep {
             ledger: Arc::clone(ledger),
             barren: Cell::new(Ticks::NEVER),
             barren_stalled: Cell::new(Ticks::NEVER),
+            none_idle: Rc::new(Cell::new(Ticks::NEVER)),
         }
     }
 
@@ -226,6 +233,7 @@ impl Sweep {
             ledger: Arc::clone(&self.ledger),
             draining: Rc::clone(&self.draining),
             closed: OnceCell::new(),
+            none_idle: Rc::clone(&self.none_idle),
             waker: RefCell::default(),
         });
         self.watches.borrow_mut().push(Rc::clone(&watch));
@@ -255,8 +263,14 @@ impl Sweep {
         self.shed_where(most, 0, None, |watch| watch.client.get() == client)
     }
 
-    /// `barren` is the last tick in which nothing was found: a thousand requests that wait for room
-    /// must not search all connections each time.
+    /// Closes at most `most` idle connections, the oldest first, however short they have been idle: a new
+    /// client would be refused otherwise. Returns how many were closed.
+    pub(crate) fn shed_idle(&self, most: usize) -> usize {
+        let idle = |watch: &Watch| watch.doing() == Doing::Idle;
+        self.close(most, Some(&self.none_idle), idle)
+    }
+
+    /// Closes those that `which` accepts, of those that have been at it for long enough.
     fn shed_where(
         &self,
         most: usize,
@@ -268,26 +282,40 @@ impl Sweep {
         if barren.is_some_and(|barren| barren.get() == now) {
             return 0;
         }
+        let (for_readers, for_heads) = {
+            let watches = self.watches.borrow();
+            let at = |doing| watches.iter().filter(|w| w.doing() == doing).count();
+            let for_readers = (outside + at(Doing::Queued)) / at(Doing::Stalled).max(1);
+            (for_readers, outside / at(Doing::Head).max(1))
+        };
+        self.close(most, barren, |watch| {
+            let doing = watch.doing();
+            let patience = doing.patience(match doing {
+                Doing::Head => for_heads,
+                _ => for_readers,
+            });
+            patience.is_some_and(|patience| now.since(watch.since.get()) >= patience)
+                && which(watch)
+        })
+    }
+
+    /// Closes the least needed of those that may be closed. `barren` is the last tick in which there was
+    /// none: a thousand requests that wait for room must not search all connections each time.
+    fn close(
+        &self,
+        most: usize,
+        barren: Option<&Cell<Ticks>>,
+        may: impl Fn(&Watch) -> bool,
+    ) -> usize {
+        let now = self.now.get();
+        if barren.is_some_and(|barren| barren.get() == now) {
+            return 0;
+        }
+        let open = |watch: &&Rc<Watch>| !watch.doomed.get() && Rc::strong_count(watch) > 1;
         let mut chosen: Vec<_> = {
             let watches = self.watches.borrow();
-            let at = |doing| {
-                watches
-                    .iter()
-                    .filter(|watch| watch.doing() == doing)
-                    .count()
-            };
-            let for_readers = (outside + at(Doing::Queued)) / at(Doing::Stalled).max(1);
-            let for_heads = outside / at(Doing::Head).max(1);
-            let may = |watch: &&Rc<Watch>| {
-                let doing = watch.doing();
-                let patience = doing.patience(match doing {
-                    Doing::Head => for_heads,
-                    _ => for_readers,
-                });
-                let old = patience.is_some_and(|patience| now.since(watch.since.get()) >= patience);
-                old && which(watch) && !watch.doomed.get() && Rc::strong_count(watch) > 1
-            };
-            watches.iter().filter(may).cloned().collect()
+            let all = watches.iter().filter(open);
+            all.filter(|watch| may(watch)).cloned().collect()
         };
         let rank = |watch: &Rc<Watch>| (watch.doing.get(), watch.since.get());
         if chosen.len() > most {
@@ -405,6 +433,25 @@ mod tests {
         assert_eq!(heads, [5, 5, 2, 2].map(Some));
         // A client far away needs a round trip for its handshake.
         assert_eq!(longest(Doing::Handshake, 9), Some(5));
+    }
+
+    #[test]
+    fn the_oldest_idle_connection_makes_place_however_short_it_has_been_idle() {
+        let sweep = sweep();
+        let (old, new) = (sweep.watch(), sweep.watch());
+        assert_eq!(sweep.shed_idle(1), 0, "both are at work");
+        old.set_doing(Doing::Idle);
+        assert_eq!(sweep.shed(1, 0), 0, "it may be about to send a request");
+        sweep.tick();
+        assert_eq!(sweep.shed_idle(0), 0);
+        new.set_doing(Doing::Idle);
+        assert_eq!(sweep.shed_idle(1), 1);
+        assert!(old.is_doomed() && !new.is_doomed());
+        assert_eq!((sweep.shed_idle(1), sweep.shed_idle(1)), (1, 0));
+        // Within one tick: who becomes idle is found.
+        let next = sweep.watch();
+        next.set_doing(Doing::Idle);
+        assert_eq!(sweep.shed_idle(1), 1);
     }
 
     #[test]
