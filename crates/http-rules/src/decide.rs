@@ -246,7 +246,7 @@ fn never_shared(request: &RequestDigest, stored: &Digest) -> bool {
         false
     ) || rule!(
         "stale: what was never fresh and is of a user is given to nobody else",
-        stored.flags.has(Flags::OF_USER),
+        stored.is_of_user(),
         false
     )
 }

@@ -62,9 +62,9 @@ impl Flags {
     /// Has a cookie that only a rule of the operator (`store_set_cookie`) shares: it is not used once
     /// that rule is gone.
     pub const COOKIE_BY_RULE: Self = Self(1 << 13);
-    /// To be validated for each request, and given to one that names its user: not used stale for anybody
-    /// else either, unless it permits that itself, and not validated by its date.
-    pub const OF_USER: Self = Self(1 << 14);
+    /// Needs validation for each request, and a request that names no user got it. Without this flag, as
+    /// in records of an older Foxy, such a response may be the page of one user ([`Digest::is_of_user`]).
+    pub const OF_NOBODY: Self = Self(1 << 14);
     /// Stored under the rules of an older Foxy. Encoded as a generation, not as a flag.
     pub const OLD_RULES: Self = Self(1 << 15);
     /// Any of these forbids every stale use.
@@ -127,10 +127,21 @@ pub struct Digest {
 }
 
 impl Digest {
+    /// True if each use needs validation: it was never fresh, or has no-cache.
+    pub(crate) const fn needs_validation_each_time(&self) -> bool {
+        self.lifetime_s == 0 || self.flags.has(Flags::NO_CACHE)
+    }
+
+    /// True if it may have been made for one user: each use needs validation, and no request without a
+    /// user is known to have got it.
+    pub(crate) const fn is_of_user(&self) -> bool {
+        self.needs_validation_each_time() && !self.flags.has(Flags::OF_NOBODY)
+    }
+
     /// True if its Last-Modified may be sent to validate it. Pages made for different users often have one
     /// date, so a 304 would give one user the page of another; an entity tag tells them apart.
     pub(crate) const fn is_validated_by_date(&self) -> bool {
-        self.flags.has(Flags::HAS_LAST_MODIFIED) && !self.flags.has(Flags::OF_USER)
+        self.flags.has(Flags::HAS_LAST_MODIFIED) && !self.is_of_user()
     }
 
     /// The fixed form.

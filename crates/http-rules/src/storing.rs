@@ -111,9 +111,8 @@ where
     let mut digest = facts::digest_of(response, &control, &times, lifetime, config);
     digest.flags.set(Flags::VARY, vary.is_some());
     digest.flags.set(Flags::COOKIE_BY_RULE, cookie_by_rule);
-    let is_asked_for_each_time = digest.lifetime_s == 0 || digest.flags.has(Flags::NO_CACHE);
-    let of_user = is_asked_for_each_time && request.digest.names_user();
-    digest.flags.set(Flags::OF_USER, of_user);
+    let of_nobody = digest.needs_validation_each_time() && !request.digest.names_user();
+    digest.flags.set(Flags::OF_NOBODY, of_nobody);
     check_use(response, &control, &digest, &times, config)?;
     let strip_listed = control.private_listed || control.no_cache_listed;
     Ok(StorePlan {

@@ -166,9 +166,10 @@ where
             let mut digest = plan.digest;
             digest.status = old.status;
             digest.flags.set(Flags::PARTIAL, partial);
-            // What the origin confirms to somebody else as well is not one user's.
-            let of_user = old.flags.has(Flags::OF_USER) && digest.flags.has(Flags::OF_USER);
-            digest.flags.set(Flags::OF_USER, of_user);
+            // A page of everybody stays one when it is confirmed to a user.
+            if digest.is_of_user() && !old.is_of_user() {
+                digest.flags.set(Flags::OF_NOBODY, true);
+            }
             let same_vary = vary::of(stored) == vary::of(&updated);
             (digest, compare(old, &digest, same_vary))
         }

@@ -92,11 +92,16 @@ fn refreshed_under(config: &Config, request: &str, old: &str, new: &str) -> Refr
 }
 
 #[test]
-fn what_is_confirmed_to_somebody_else_is_not_one_users() {
+fn a_page_of_everybody_is_not_one_users_and_stays_so() {
     let page = "Cache-Control: max-age=0 | ETag: \"a\"";
-    let mut old = stored(page);
-    old.flags.set(Flags::OF_USER, true);
-    for (request, of_user) in [("Cookie: sid=2", true), ("", false)] {
+    let of_nobody = stored(page);
+    let mut of_user = of_nobody;
+    of_user.flags.0 &= !Flags::OF_NOBODY.0;
+    for (old, request, is_of_user) in [
+        (of_user, "Cookie: sid=2", true),
+        (of_user, "", false),
+        (of_nobody, "Cookie: sid=2", false),
+    ] {
         let request = fields(request);
         let digest = RequestDigest::new(b"GET", &request);
         let request = Request {
@@ -111,7 +116,7 @@ fn what_is_confirmed_to_somebody_else_is_not_one_users() {
             response_time: after(10),
         };
         let got = refresh(&request, &fields(page), &old, &response, &Config::default());
-        assert_eq!(got.unwrap().digest.flags.has(Flags::OF_USER), of_user);
+        assert_eq!(got.unwrap().digest.is_of_user(), is_of_user);
     }
 }
 

@@ -157,6 +157,27 @@ fn the_page_of_a_user_is_validated_by_its_entity_tag_alone() {
     }
 }
 
+/// A record of an older Foxy does not tell who got the page.
+#[test]
+fn a_page_that_needs_validation_and_was_stored_before_may_be_of_a_user() {
+    let config = Config::default();
+    let before = |page: &str| {
+        let stored = crate::testing::store_with("GET", "", 200, page, &config).unwrap();
+        let mut bytes = stored.digest.encode();
+        bytes[3] &= !0x40;
+        Digest::decode(&bytes).unwrap()
+    };
+    let plain = RequestDigest::new(b"GET", &fields(""));
+    for control in ["max-age=0", "no-cache, max-age=60"] {
+        let page = format!("Cache-Control: {control} | Last-Modified: @-10000");
+        let decision = decide(&plain, &before(&page), after(1), &config);
+        assert_eq!(decision, Decision::Forward { reason: Fwd::Stale }, "{page}");
+    }
+    let shared = before("Cache-Control: max-age=60 | Last-Modified: @-10000");
+    let decision = decide(&plain, &shared, after(61), &config);
+    assert_eq!(decision, ask(Fwd::Stale, false, true));
+}
+
 #[test]
 fn request_directives_are_ignored_if_requests_are_not_obeyed() {
     let deaf = Config {
