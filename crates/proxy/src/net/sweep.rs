@@ -267,7 +267,7 @@ impl Sweep {
     /// client would be refused otherwise. Returns how many were closed.
     pub(crate) fn shed_idle(&self, most: usize) -> usize {
         let idle = |watch: &Watch| watch.doing() == Doing::Idle;
-        self.close(most, Some(&self.none_idle), idle)
+        self.close(most, Some(&self.none_idle), |_| idle)
     }
 
     /// Closes those that `which` accepts, of those that have been at it for long enough.
@@ -279,33 +279,30 @@ impl Sweep {
         which: impl Fn(&Watch) -> bool,
     ) -> usize {
         let now = self.now.get();
-        if barren.is_some_and(|barren| barren.get() == now) {
-            return 0;
-        }
-        let (for_readers, for_heads) = {
-            let watches = self.watches.borrow();
+        self.close(most, barren, |watches| {
             let at = |doing| watches.iter().filter(|w| w.doing() == doing).count();
             let for_readers = (outside + at(Doing::Queued)) / at(Doing::Stalled).max(1);
-            (for_readers, outside / at(Doing::Head).max(1))
-        };
-        self.close(most, barren, |watch| {
-            let doing = watch.doing();
-            let patience = doing.patience(match doing {
-                Doing::Head => for_heads,
-                _ => for_readers,
-            });
-            patience.is_some_and(|patience| now.since(watch.since.get()) >= patience)
-                && which(watch)
+            let for_heads = outside / at(Doing::Head).max(1);
+            move |watch: &Watch| {
+                let doing = watch.doing();
+                let patience = doing.patience(match doing {
+                    Doing::Head => for_heads,
+                    _ => for_readers,
+                });
+                patience.is_some_and(|patience| now.since(watch.since.get()) >= patience)
+                    && which(watch)
+            }
         })
     }
 
-    /// Closes the least needed of those that may be closed. `barren` is the last tick in which there was
-    /// none: a thousand requests that wait for room must not search all connections each time.
-    fn close(
+    /// Closes the least needed of those that `choice` accepts, which is made of all. `barren` is the last
+    /// tick in which there was none: a thousand requests that wait for room must not search all
+    /// connections each time.
+    fn close<M: Fn(&Watch) -> bool>(
         &self,
         most: usize,
         barren: Option<&Cell<Ticks>>,
-        may: impl Fn(&Watch) -> bool,
+        choice: impl FnOnce(&[Rc<Watch>]) -> M,
     ) -> usize {
         let now = self.now.get();
         if barren.is_some_and(|barren| barren.get() == now) {
@@ -314,6 +311,7 @@ impl Sweep {
         let open = |watch: &&Rc<Watch>| !watch.doomed.get() && Rc::strong_count(watch) > 1;
         let mut chosen: Vec<_> = {
             let watches = self.watches.borrow();
+            let may = choice(&watches);
             let all = watches.iter().filter(open);
             all.filter(|watch| may(watch)).cloned().collect()
         };
