@@ -204,7 +204,7 @@ impl Proxy {
     }
 }
 
-/// Work that reads a disk, so on another thread; it goes on though nobody waits for it.
+/// Does work that reads a disk, on another thread. Its end comes even if the caller does not wait for it.
 async fn aside<T: Default + Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     // A simulated history has one thread, so that it can be repeated.
     #[cfg(test)]

@@ -17,9 +17,9 @@ use super::wire::{Wire, pair};
 use super::world::World;
 use crate::net::Transport as _;
 
-/// After which a request that still waits has been forgotten.
+/// A request that has waited longer counts as forgotten.
 const PATIENCE: Duration = Duration::from_secs(150);
-/// A connection that has rested for so many milliseconds is not used again.
+/// Longest rest of a connection that is used again, in milliseconds.
 const RESTS: u64 = 15_000;
 /// Longest body that is read, in bytes.
 const MOST: usize = 1 << 20;
@@ -61,7 +61,7 @@ impl Client {
         }
     }
 
-    /// Sends so many requests.
+    /// Sends this number of requests.
     pub(super) async fn run(mut self, requests: u32) {
         for _ in 0..requests {
             let pause = match self.rng.below(10) {

@@ -2,7 +2,7 @@
 
 use foxy_base::hash64;
 
-/// Whose credentials a page looks at.
+/// The credentials that a page looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Personal {
     /// Everybody gets the same body.
@@ -37,7 +37,7 @@ pub(super) struct Page {
     /// Milliseconds; `None`: each use needs the origin.
     pub(super) lifetime: Option<u64>,
     pub(super) stale: Stale,
-    /// No other request may have the answer, whoever sends it.
+    /// No other request may have the answer, not even one of the user that it was made for.
     pub(super) alone: bool,
     /// Others may have the answer to a request with Authorization.
     pub(super) open: bool,
@@ -177,7 +177,7 @@ pub(super) const PAGES: &[Page] = &[
     },
 ];
 
-/// What an answer says of itself in the field `X-Made`.
+/// An answer's own description, in the field `X-Made`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Made {
     pub(super) page: usize,

@@ -1,4 +1,4 @@
-//! One history: lives of the process one after the other, and what goes on around them.
+//! One history: the process lives several times, one life after the other, and clients, operator and origin go on.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;

@@ -42,9 +42,9 @@ pub(super) fn judge(world: &Rc<World>, asked: &Asked, ending: &Ending) {
                 got.head.field("cache-status"),
                 got.head.field("connection")
             ));
-            // What is missing of an old version can be had from nobody once there is a newer one.
+            // The origin has no bytes of an old version once there is a newer one.
             let made = made.and_then(Made::parse);
-            // What a disk has lost of an answer without strong validator cannot be told from another's.
+            // Without a strong validator, bytes that the disk has lost cannot be fetched for one version.
             let unreadable = world.profile.disk != DiskTrouble::None;
             let gone = made.is_some_and(|made| {
                 let tag = PAGES[made.page].tag;
@@ -103,7 +103,7 @@ fn judge_answer(world: &World, asked: &Asked, got: &Got, excused: bool) -> Judge
     bytes(asked, got, &made)
 }
 
-/// Whose answer it is.
+/// The answer's owner.
 fn owner(asked: &Asked, got: &Got, said: &Said, made: &Made, own: bool) -> Judgement {
     let wrong = |text: &str| Err(("owner", text.to_owned()));
     let page = &PAGES[asked.page];
@@ -142,7 +142,7 @@ fn owner(asked: &Asked, got: &Got, said: &Said, made: &Made, own: bool) -> Judge
     }
 }
 
-/// How old it may be.
+/// The answer's age.
 fn freshness(world: &World, asked: &Asked, said: &Said) -> Judgement {
     if said.at >= asked.started {
         return Ok(());

@@ -28,7 +28,7 @@ pub(super) struct Manner {
     pub(super) piece: usize,
     /// Longest delay of a piece, in milliseconds.
     pub(super) delay: u64,
-    /// The direction breaks after so many bytes.
+    /// The direction breaks after this number of bytes.
     pub(super) cut: Option<(u64, Cut)>,
 }
 
@@ -78,7 +78,7 @@ impl Pipe {
         self.wake();
     }
 
-    /// Takes bytes; how many, and the cut that they meet.
+    /// Takes bytes. Returns their number, and the cut that they meet.
     pub(super) fn take(&mut self, slices: &[IoSlice<'_>]) -> io::Result<(usize, Option<Cut>)> {
         if self.reset {
             return Err(ErrorKind::ConnectionReset.into());

@@ -10,7 +10,7 @@ use super::world::{User, World};
 /// Names of users, which are their credentials too.
 pub(super) const USERS: [&str; 4] = ["alice", "bob", "carol", "dave"];
 
-/// What a request says about caches.
+/// Cache directive of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Control {
     None,

@@ -17,7 +17,7 @@ pub(super) struct Trace {
     /// `FOXY_TRACE` is set: every event is printed.
     prints: bool,
     last: RefCell<VecDeque<String>>,
-    /// What the oracle objects to.
+    /// Objections of the oracle.
     wrong: RefCell<Vec<String>>,
 }
 

@@ -1,4 +1,5 @@
-//! State that origin, clients, operator and oracle share: what the origin has said, and what counts no more.
+//! State that origin, clients, operator and oracle share: the origin's answers, and the barriers behind
+//! which older ones may not come back.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -86,7 +87,7 @@ pub(super) struct World {
     pub(super) is_over: Cell<bool>,
 }
 
-/// What a history was worth.
+/// Events of a history by kind.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     names: RefCell<BTreeMap<&'static str, u64>>,
