@@ -15,16 +15,9 @@ impl Inner {
     pub(crate) fn put_long(self: &Arc<Self>, new: &NewObject) -> Put {
         let mut attempt = 1;
         loop {
-            let large = self.engine.put_large(NewLarge {
-                key: new.key.clone(),
-                hash: new.hash,
-                group: new.group,
-                meta: new.meta,
-                vary: new.vary.clone(),
-                tags: new.tags.clone(),
-                fields: new.fields.clone(),
-                length: Some(new.body.len() as u64),
-            });
+            let large = self
+                .engine
+                .put_large(NewLarge::of(new, Some(new.body.len() as u64)));
             let mut large = if new.meta.flags & NOMEM != 0 {
                 large.past_memory()
             } else {

@@ -34,6 +34,23 @@ pub struct NewLarge {
     pub length: Option<u64>,
 }
 
+impl NewLarge {
+    /// A large object with the key and head of `new`, without its body. `length`: that of the body, if known.
+    #[must_use]
+    pub fn of(new: &NewObject, length: Option<u64>) -> Self {
+        Self {
+            key: new.key.clone(),
+            hash: new.hash,
+            group: new.group,
+            meta: new.meta,
+            vary: new.vary.clone(),
+            tags: new.tags.clone(),
+            fields: new.fields.clone(),
+            length,
+        }
+    }
+}
+
 /// A large object that is streaming in, in bounded memory: one fragment here, the others on their
 /// way to disk. When disks do not keep up it is dropped, never slowed. Dropping it aborts.
 #[derive(Debug)]

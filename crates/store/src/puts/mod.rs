@@ -86,7 +86,7 @@ impl Puts {
     /// Stores an object in place of whatever its key held, in fragments if it is long.
     pub(crate) fn put(self: &Arc<Self>, new: NewObject) -> Put {
         if new.body.len() > self.fragment_bytes() as usize {
-            return self.fragmented(new, |put| put);
+            return self.fragmented(&new, |put| put);
         }
         let object = Arc::new(Object::from_new(new, self.numbers.next_version()));
         let admitted = self.store(&object, false);
@@ -96,26 +96,21 @@ impl Puts {
     /// As [`Self::put`], past the RAM tier.
     pub(crate) fn put_past_memory(self: &Arc<Self>, new: NewObject) -> Put {
         if new.body.len() > self.fragment_bytes() as usize {
-            return self.fragmented(new, |put| put.past_memory());
+            return self.fragmented(&new, |put| put.past_memory());
         }
         let object = Arc::new(Object::from_new(new, self.numbers.next_version()));
         let admitted = self.store_in(&object, false, false);
         Put { object, admitted }
     }
 
-    fn fragmented(self: &Arc<Self>, new: NewObject, how: impl FnOnce(LargePut) -> LargePut) -> Put {
-        let body = new.body.clone();
-        let mut large = how(self.put_large(NewLarge {
-            key: new.key,
-            hash: new.hash,
-            group: new.group,
-            meta: new.meta,
-            vary: new.vary,
-            tags: new.tags,
-            fields: new.fields,
-            length: Some(body.len() as u64),
-        }));
-        large.append(&body);
+    fn fragmented(
+        self: &Arc<Self>,
+        new: &NewObject,
+        how: impl FnOnce(LargePut) -> LargePut,
+    ) -> Put {
+        let length = new.body.len() as u64;
+        let mut large = how(self.put_large(NewLarge::of(new, Some(length))));
+        large.append(&new.body);
         large.finish()
     }
 
@@ -320,16 +315,7 @@ mod tests {
     fn fragments_without_a_head_are_forgotten() {
         let ground = ground(64 << 20);
         let new = object("k", b"");
-        let mut put = puts(&ground).put_large(NewLarge {
-            key: new.key,
-            hash: new.hash,
-            group: new.group,
-            meta: new.meta,
-            vary: new.vary,
-            tags: new.tags,
-            fields: new.fields,
-            length: None,
-        });
+        let mut put = puts(&ground).put_large(NewLarge::of(&new, None));
         assert!(put.append(&[1; 1001]));
         let head = put.stored().head();
         let first = fragment_hash(head.hash(), head.meta().version, 0);

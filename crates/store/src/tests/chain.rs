@@ -9,7 +9,7 @@ use std::time::Duration;
 use foxy_disk::{Disk, Fault, FaultPlan, FaultRule, MemDisk, OpClass};
 use foxy_format::{BLOCK, ClusterHeader, EXTENSION_CHAIN, SUPERBLOCK_BYTES, Superblock};
 
-use super::rig::{Rig, options};
+use super::rig::{Rig, geometry, options};
 use crate::*;
 
 const MEMORY: u64 = 1 << 20;
@@ -32,7 +32,7 @@ fn settled(seed: u64) -> Rig {
 
 /// Headers of the first segment, in order of place.
 fn headers(rig: &Rig) -> Vec<(u64, ClusterHeader)> {
-    let geometry = *rig.engine.fleet.store(StoreId(0)).unwrap().space.geometry();
+    let geometry = geometry(&rig.engine);
     let begin = geometry.segment_at(0);
     let blocks = u64::from(geometry.segment_bytes) / BLOCK;
     let places = (0..blocks).map(|n| begin + n * BLOCK);
@@ -207,7 +207,7 @@ fn a_damaged_slot_does_not_bring_a_former_life_back() {
     // Nothing is known of it: this leaves no trace.
     rig.supersede("k");
     rig.settle();
-    let geometry = *rig.engine.fleet.store(StoreId(0)).unwrap().space.geometry();
+    let geometry = geometry(&rig.engine);
     for index in 0..geometry.segments {
         let disk = rig.disk.kill();
         disk.corrupt(geometry.slot_at(index) + 9, 1, |b| b[0] ^= 1);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use foxy_disk::{Fault, FaultPlan, FaultRule, Keep, OpClass};
 
 use super::live_rig::{Live, all};
-use super::rig::{Rig, hash, options};
+use super::rig::{Rig, geometry, hash, options};
 use super::rules::forget_ram;
 use crate::*;
 
@@ -143,7 +143,7 @@ fn a_mark_that_could_not_be_written_drops_nothing() {
     rig.settle();
     rig.put("k", b"old");
     rig.settle();
-    let geometry = *rig.engine.fleet.store(StoreId(0)).unwrap().space.geometry();
+    let geometry = geometry(&rig.engine);
     let slot = geometry.slot_at(0)..geometry.slot_at(1);
     let broken = FaultRule::new(OpClass::Write, Fault::EIO).within(slot);
     // The first write to this slot was its first mark, the second its summary.

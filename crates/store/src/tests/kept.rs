@@ -5,20 +5,16 @@ use std::time::Duration;
 
 use foxy_base::Rng;
 use foxy_disk::{Fault, FaultPlan, FaultRule, Keep, OpClass};
-use foxy_format::{BLOCK, ClusterHeader, Geometry, SegmentState, SlotHeader, encode_slot};
+use foxy_format::{BLOCK, ClusterHeader, SegmentState, SlotHeader, encode_slot};
 
 use super::purges::purge;
 use super::quarantine::quarantined;
-use super::rig::{Rig, options};
+use super::rig::{Rig, geometry, options};
 use super::several_rig::KEYS;
 use crate::recovery::{Found, read_slots};
 use crate::*;
 
 const MEMORY: u64 = 1 << 20;
-
-fn geometry(rig: &Rig) -> Geometry {
-    *rig.engine.fleet.store(StoreId(0)).unwrap().space.geometry()
-}
 
 fn pass(rig: &mut Rig, millis: u64) {
     for _ in 0..millis / 10 {
@@ -40,7 +36,7 @@ fn with(keys: &[&str], seed: u64) -> Rig {
 
 /// The newest cluster of the first segment.
 fn newest_cluster(rig: &Rig) -> u64 {
-    let geometry = geometry(rig);
+    let geometry = geometry(&rig.engine);
     let bytes = rig
         .disk
         .peek(geometry.segment_at(0), geometry.segment_bytes as usize);
@@ -93,7 +89,7 @@ fn a_removal_that_is_not_covered_counts_beside_one_that_is() {
 #[test]
 fn a_store_that_takes_no_writes_says_so_on_its_disk() {
     let mut rig = with(&["k"], 4);
-    let broken = geometry(&rig).journal_at()..u64::MAX;
+    let broken = geometry(&rig.engine).journal_at()..u64::MAX;
     let refused = FaultRule::new(OpClass::Write, Fault::EIO).within(broken);
     rig.disk.set_faults(FaultPlan::from(refused));
     for n in 0..100 {
@@ -170,7 +166,7 @@ fn no_segment_is_reused_while_the_store_is_being_loaded() {
     let mut rig = Rig::new(8, MEMORY, 8);
     rig.fill("old", 200);
     let mut again = rig.crash_unloaded(Keep::All);
-    let slots = geometry(&rig).slot_at(0)..geometry(&rig).segment_at(0);
+    let slots = geometry(&rig.engine).slot_at(0)..geometry(&rig.engine).segment_at(0);
     let stuck = FaultRule::new(OpClass::Read, Fault::Stuck).within(slots);
     again.disk.set_faults(FaultPlan::from(stuck.times(1)));
     for n in 0..60 {
@@ -188,7 +184,7 @@ fn no_segment_is_reused_while_the_store_is_being_loaded() {
 #[test]
 fn an_open_segment_in_quarantine_gets_nothing_more() {
     let mut rig = with(&["k"], 9);
-    let geometry = geometry(&rig);
+    let geometry = geometry(&rig.engine);
     rig.engine
         .fleet
         .store(StoreId(0))
@@ -214,13 +210,7 @@ fn what_is_removed_of_a_segment_that_is_passed_over_stays_removed() {
     for skip in 0..16 {
         let mut rng = Rng::new(10);
         let (mut several, _) = quarantined(&mut rng);
-        let geometry = *several
-            .engine
-            .fleet
-            .store(StoreId(0))
-            .unwrap()
-            .space
-            .geometry();
+        let geometry = geometry(&several.engine);
         let slots = geometry.slot_at(0)..geometry.segment_at(0);
         let stuck = FaultRule::new(OpClass::Write, Fault::Stuck).within(slots);
         several.disks[0].set_faults(FaultPlan::from(stuck.after(skip)));
@@ -302,7 +292,7 @@ fn of_two_marked_segments_both_are_used() {
 fn a_store_without_room_goes_on_when_there_is_room_again() {
     let mut rig = with(&["k", "l"], 13);
     let refused = FaultRule::new(OpClass::Write, Fault::ENOSPC);
-    let segments = geometry(&rig).segment_at(0)..u64::MAX;
+    let segments = geometry(&rig.engine).segment_at(0)..u64::MAX;
     rig.disk
         .set_faults(FaultPlan::from(refused.within(segments)));
     for n in 0..40 {

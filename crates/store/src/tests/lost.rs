@@ -3,7 +3,7 @@
 use foxy_disk::{Fault, FaultPlan, FaultRule, Keep, MemDisk, OpClass};
 use foxy_format::{BLOCK, Geometry, SLOT_HEADER_BYTES, SegmentState};
 
-use super::rig::{Rig, options};
+use super::rig::{Rig, geometry, options};
 use crate::recovery::{Found, read_slots};
 use crate::*;
 
@@ -213,7 +213,7 @@ fn what_is_stored_after_a_segment_was_lost_that_follows_a_marked_one_is_kept() {
         rig.settle();
     }
     assert!(marked(&rig), "nothing is written to it yet");
-    let geometry = *rig.engine.fleet.store(StoreId(0)).unwrap().space.geometry();
+    let geometry = geometry(&rig.engine);
     let disk = rig.disk.kill();
     Damage::SlotAndAll.strike(&geometry, 1, &disk);
     let mut run = Rig::open(disk.clone(), MEMORY, 4, options());

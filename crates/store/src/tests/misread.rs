@@ -6,8 +6,7 @@ use std::time::Duration;
 use foxy_disk::{Fault, FaultPlan, FaultRule, Keep, OpClass};
 
 use super::flips::Killed;
-use super::rig::{Rig, hash, options};
-use crate::*;
+use super::rig::{Rig, geometry, hash, options};
 
 const MEMORY: u64 = 1 << 20;
 
@@ -19,7 +18,7 @@ fn a_lost_mark_does_not_bring_a_former_life_back() {
     for skip in 0..14 {
         let mut rig = Rig::new(6, MEMORY, 31);
         rig.fill("old", 16);
-        let geometry = *rig.engine.fleet.store(StoreId(0)).unwrap().space.geometry();
+        let geometry = geometry(&rig.engine);
         let slots = geometry.slot_at(0)..geometry.segment_at(0);
         let rule = FaultRule::new(OpClass::Write, Fault::Lost).within(slots);
         rig.disk
@@ -68,7 +67,7 @@ fn a_lost_mark_of_a_segment_that_is_gone_on_with_undoes_nothing() {
     rig.settle();
     assert!(rig.writer.drain(Duration::from_secs(5)));
     let disk = rig.disk.kill();
-    let geometry = *rig.engine.fleet.store(StoreId(0)).unwrap().space.geometry();
+    let geometry = geometry(&rig.engine);
     let slots = geometry.slot_at(0)..geometry.segment_at(0);
     let rule = FaultRule::new(OpClass::Write, Fault::Lost).within(slots);
     disk.set_faults(FaultPlan::from(rule.times(1)));
@@ -94,7 +93,7 @@ fn a_read_from_another_place_while_opening_undoes_nothing() {
         let killed = Killed::new(pause);
         let rig = Rig::open(killed.image.kill(), MEMORY, 1, options());
         let reads = rig.disk.counts().reads;
-        let geometry = *rig.engine.fleet.store(StoreId(0)).unwrap().space.geometry();
+        let geometry = geometry(&rig.engine);
         let half = i64::from(geometry.journal_bytes / 2);
         let segment = i64::from(geometry.segment_bytes);
         for by in [4096, -4096, 24 << 10, half, segment, 3 * segment] {
@@ -135,7 +134,7 @@ fn slots_that_are_read_from_elsewhere_are_not_taken_for_empty() {
         rig.clock.advance(Duration::from_secs(5));
         rig.settle();
     }
-    let geometry = *rig.engine.fleet.store(StoreId(0)).unwrap().space.geometry();
+    let geometry = geometry(&rig.engine);
     let slots = geometry.slot_at(0)..geometry.segment_at(0);
     let far = (slots.end - slots.start).cast_signed();
     let mut found = 0;

@@ -2,7 +2,7 @@
 
 use foxy_disk::OpClass;
 
-use super::rig::{Rig, SEGMENT, options};
+use super::rig::{Rig, SEGMENT, geometry, options};
 use super::rules::{SMALL_MEMORY, forget_ram};
 use crate::*;
 
@@ -73,7 +73,7 @@ fn summaries_and_reuse_wait_for_their_flushes() {
     rig.settle();
     forget_ram(&rig, "k");
     rig.disk.set_step(true);
-    let geometry = *rig.engine.fleet.store(StoreId(0)).unwrap().space.geometry();
+    let geometry = geometry(&rig.engine);
     let slots = geometry.slot_at(0)..geometry.segment_at(0);
     let mut unflushed = std::collections::HashSet::new();
     let mut unflushed_mark = false;

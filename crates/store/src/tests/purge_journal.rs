@@ -6,7 +6,7 @@ use foxy_base::Rng;
 use foxy_disk::{Fault, FaultPlan, FaultRule, Keep, OpClass};
 
 use super::purges::purge;
-use super::rig::Rig;
+use super::rig::{Rig, geometry};
 use crate::*;
 
 const MEMORY: u64 = 512 << 10;
@@ -118,7 +118,7 @@ fn a_journal_write_that_was_lost_is_not_acknowledged() {
     for fault in [Fault::Lost, Fault::Misdirected(8192), Fault::BitRot(3)] {
         let mut rig = Rig::new(16, MEMORY, 5);
         rig.settle();
-        let geometry = *rig.engine.fleet.store(StoreId(0)).unwrap().space.geometry();
+        let geometry = geometry(&rig.engine);
         let journal = geometry.journal_at()..geometry.removals_at();
         let lost = FaultRule::new(OpClass::Write, fault)
             .within(journal)
@@ -147,7 +147,7 @@ fn a_ticket_for_everything_waits_for_the_purges_of_many() {
     rig.settle();
     rig.put("k", b"old");
     rig.settle();
-    let geometry = *rig.engine.fleet.store(StoreId(0)).unwrap().space.geometry();
+    let geometry = geometry(&rig.engine);
     let journal = geometry.journal_at()..geometry.removals_at();
     let stuck = FaultRule::new(OpClass::Write, Fault::Stuck).within(journal);
     rig.disk.set_faults(FaultPlan::from(stuck.times(1)));

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use foxy_base::FieldBlockBuilder;
 use foxy_disk::{Keep, MemDisk};
 
-use super::rig::{Rig, SEGMENT, object, options};
+use super::rig::{Rig, SEGMENT, geometry, object, options};
 use crate::*;
 
 const MEMORY: u64 = 512 << 10;
@@ -280,16 +280,7 @@ fn an_old_object_is_completed_after_a_purge_that_does_not_concern_it_is_done_wit
     let mut rig = Rig::new(32, 2 << 20, 1);
     let key = "forward GET http://a.test/sparse";
     let new = tagged(key, b"", "t", rig.engine.purges().purge_sequence());
-    let large = NewLarge {
-        key: new.key,
-        hash: new.hash,
-        group: new.group,
-        meta: new.meta,
-        vary: new.vary,
-        tags: new.tags,
-        fields: new.fields,
-        length: Some(20_000),
-    };
+    let large = NewLarge::of(&new, Some(20_000));
     let head = rig.engine.put_sparse(&large, 20_000).object;
     rig.purge(PurgeKind::Tag, "other", false);
     assert!(rig.sweep());
@@ -339,7 +330,7 @@ fn a_damaged_journal_voids_what_is_stored_and_nothing_that_comes() {
     KEYS.iter().for_each(|key| rig.fetch(key, "t"));
     rig.settle();
     rig.purge(PurgeKind::Tag, "none", false);
-    let journal = *rig.engine.fleet.store(StoreId(0)).unwrap().space.geometry();
+    let journal = geometry(&rig.engine);
     let disk = rig.disk.kill();
     let (at, len) = (journal.journal_at(), journal.journal_bytes as usize);
     disk.corrupt(at, len, |bytes| bytes.iter_mut().for_each(|b| *b ^= 1));

@@ -3,8 +3,8 @@
 use foxy_disk::OpClass;
 use foxy_format::Removed;
 
-use super::removal_log::{forge, geometry, with_old};
-use super::rig::Rig;
+use super::removal_log::{forge, with_old};
+use super::rig::{Rig, geometry};
 use crate::StoreId;
 use crate::removals::Removal;
 
@@ -75,7 +75,10 @@ fn removals_in_former_lives_are_not_handed_on() {
     rig.fill("round", 700);
     let store = rig.engine.fleet.store(StoreId(0)).unwrap();
     let end = store.marks.log_end();
-    let (now, segments) = (end.sequence() - 1, u64::from(geometry(&rig).segments));
+    let (now, segments) = (
+        end.sequence() - 1,
+        u64::from(geometry(&rig.engine).segments),
+    );
     let recalled = |sequence| {
         let place = Removed::Place(foxy_format::LogPosition::new(sequence, 9));
         let newest = read_all(&rig).1;
@@ -87,7 +90,10 @@ fn removals_in_former_lives_are_not_handed_on() {
 }
 
 fn read_all(rig: &Rig) -> (Vec<u64>, u64) {
-    let (g, store) = (geometry(rig), rig.engine.fleet.store(StoreId(0)).unwrap());
+    let (g, store) = (
+        geometry(&rig.engine),
+        rig.engine.fleet.store(StoreId(0)).unwrap(),
+    );
     let log = rig.disk.peek(g.removals_at(), g.removals_bytes as usize);
     let (entries, next) = foxy_format::read_removals(&log, store.space.uuid());
     (entries.iter().map(|e| e.number).collect(), next)

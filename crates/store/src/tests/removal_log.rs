@@ -4,18 +4,14 @@ use std::io;
 use std::sync::Arc;
 
 use foxy_disk::{Disk, Fault, FaultPlan, FaultRule, Keep, MemDisk, OpClass, Queue};
-use foxy_format::{Geometry, REMOVAL_BYTES, RemovalEntry, Removed, StoreUuid};
+use foxy_format::{REMOVAL_BYTES, RemovalEntry, Removed, StoreUuid};
 use parking_lot::Mutex;
 
-use super::rig::{Rig, SEGMENT, hash, options};
+use super::rig::{Rig, SEGMENT, geometry, hash, options};
 use super::rules::forget_ram;
 use crate::*;
 
 const MEMORY: u64 = 256 << 10;
-
-pub(super) fn geometry(rig: &Rig) -> Geometry {
-    *rig.engine.fleet.store(StoreId(0)).unwrap().space.geometry()
-}
 
 /// A store with `k` on disk and nothing under way.
 pub(super) fn with_old(seed: u64) -> Rig {
@@ -138,7 +134,7 @@ fn removals_that_come_back_concern_what_was_older_alone() {
     rig.put("beside", b"it moves the end of the log");
     rig.settle();
     drop(rig.engine.purge(hash("k"), b"k"));
-    let g = geometry(&rig);
+    let g = geometry(&rig.engine);
     let log = rig.disk.peek(g.removals_at(), g.removals_bytes as usize);
     rig.put("k", b"new");
     rig.settle();
@@ -250,7 +246,7 @@ fn torn_entries_remove_nothing_and_the_others_still_count() {
         let disk = rig.disk.kill();
         // The last but nine, a byte of it.
         let number = rig.counts().removals_logged - 9;
-        let at = geometry(&rig).removals_at() + number * REMOVAL_BYTES as u64 + torn;
+        let at = geometry(&rig.engine).removals_at() + number * REMOVAL_BYTES as u64 + torn;
         disk.corrupt(at, 1, |b| b[0] ^= 0x40);
         let again = Rig::open(disk, MEMORY, 9, options());
         let back: Vec<_> = (0..20)
@@ -286,7 +282,7 @@ fn a_power_cut_that_tears_the_log_keeps_other_objects() {
 fn a_full_ring_counts_and_falls_back_to_tombstones() {
     let mut rig = Rig::new(16, 4 << 20, 11);
     rig.settle();
-    let places = geometry(&rig).removal_places();
+    let places = geometry(&rig.engine).removal_places();
     let keys = places as usize + 50;
     for n in 0..keys {
         rig.put(&format!("k{n}"), b"old");
@@ -320,7 +316,7 @@ fn a_full_ring_counts_and_falls_back_to_tombstones() {
 fn half_a_ring_is_reason_enough_to_write_tombstones() {
     let mut rig = Rig::new(16, 4 << 20, 12);
     rig.settle();
-    let half = geometry(&rig).removal_places() / 2 + 1;
+    let half = geometry(&rig.engine).removal_places() / 2 + 1;
     for n in 0..half {
         rig.put(&format!("k{n}"), b"old");
     }
@@ -336,7 +332,7 @@ fn half_a_ring_is_reason_enough_to_write_tombstones() {
 
 /// Puts entries into the log behind the store's back.
 pub(super) fn forge(rig: &Rig, uuid: StoreUuid, entries: &[(u64, u32, Removed)]) -> Rig {
-    let (disk, g) = (rig.disk.kill(), geometry(rig));
+    let (disk, g) = (rig.disk.kill(), geometry(&rig.engine));
     for (number, before, removed) in entries.iter().copied() {
         let entry = RemovalEntry {
             number,
@@ -357,7 +353,7 @@ fn former_rounds_other_stores_and_former_lives_do_nothing() {
     let store = rig.engine.fleet.store(StoreId(0)).unwrap();
     let entry = rig.engine.tables.index().lookup(hash("k")).first().unwrap();
     let place = store.space.position(spot::Spot::of(&entry)).unwrap();
-    let places = geometry(&rig).removal_places();
+    let places = geometry(&rig.engine).removal_places();
     let life = |n| foxy_format::LogPosition::new(place.sequence() + n, place.offset_units());
     let here = Removed::Place(place);
     let shows = |rig: Rig| rig.plan("k").is_some();
@@ -390,7 +386,7 @@ fn former_rounds_other_stores_and_former_lives_do_nothing() {
         store.space.uuid(),
         &[(700, 3, here), newest(705, 5)]
     )));
-    let segments = u64::from(geometry(&rig).segments);
+    let segments = u64::from(geometry(&rig.engine).segments);
     assert!(shows(forge(
         &rig,
         store.space.uuid(),
@@ -435,7 +431,7 @@ fn a_place_without_a_record_is_forgotten_before_it_is_used_again() {
 #[test]
 fn a_log_that_cannot_be_written_is_counted_and_tombstones_do() {
     let mut rig = with_old(15);
-    let at = geometry(&rig).removals_at();
+    let at = geometry(&rig.engine).removals_at();
     let broken = FaultRule::new(OpClass::Write, Fault::Errno(5)).within(at..at + 4096);
     rig.disk.set_faults(FaultPlan::from(broken));
     assert!(rig.supersede("k"));

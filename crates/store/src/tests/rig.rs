@@ -27,6 +27,11 @@ pub(super) fn options() -> StoreOptions {
     }
 }
 
+/// The geometry of the first store.
+pub(super) fn geometry(engine: &Engine) -> Geometry {
+    *engine.fleet.store(StoreId(0)).unwrap().space.geometry()
+}
+
 pub(super) struct Rig {
     pub(super) disk: MemDisk,
     pub(super) clock: Arc<ManualClock>,

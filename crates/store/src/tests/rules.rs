@@ -2,7 +2,7 @@
 
 use foxy_disk::{Fault, FaultPlan, FaultRule, Keep, OpClass};
 
-use super::rig::{Rig, hash, options};
+use super::rig::{Rig, geometry, hash, options};
 use crate::*;
 
 pub(super) const SMALL_MEMORY: u64 = 256 << 10;
@@ -393,7 +393,7 @@ fn a_segment_a_whole_round_behind_does_not_count() {
     rig.settle();
     rig.put("k", b"old");
     rig.fill("first", 30);
-    let g = *rig.engine.fleet.store(StoreId(0)).unwrap().space.geometry();
+    let g = geometry(&rig.engine);
     let (slot, segment) = (g.slot_at(0), g.segment_at(0));
     let saved = (
         rig.disk.peek(slot, g.slot_bytes as usize),

@@ -5,7 +5,7 @@ use foxy_disk::{Fault, FaultPlan, FaultRule, MemDisk, OpClass};
 use foxy_format::SegmentState;
 
 use super::purges::tagged;
-use super::rig::{Rig, hash, options};
+use super::rig::{Rig, geometry, hash, options};
 use crate::recovery::{Found, read_slots};
 use crate::*;
 
@@ -34,7 +34,7 @@ fn wipe(disk: &MemDisk, from: u64, to: u64) {
 #[test]
 fn a_new_store_does_not_search_what_another_left() {
     let rig = filled(1);
-    let geometry = *rig.engine.fleet.store(StoreId(0)).unwrap().space.geometry();
+    let geometry = geometry(&rig.engine);
     let disk = rig.disk.kill();
     wipe(&disk, 0, geometry.slot_at(0));
     let kept = disk.peek(geometry.slot_at(0), 64);
@@ -74,13 +74,7 @@ fn formatting_clears_the_slots() {
     let len = 40 * (64 + 4) * 1024 + (64 << 10);
     let disk = MemDisk::new(len, 512, 1);
     // Beginning and end are empty, as after `wipefs` and a partition tool.
-    let geometry = *filled(1)
-        .engine
-        .fleet
-        .store(StoreId(0))
-        .unwrap()
-        .space
-        .geometry();
+    let geometry = geometry(&filled(1).engine);
     let slots = geometry.slot_at(1)..geometry.segment_at(0);
     let middle = 1 << 20..len - (1 << 20);
     disk.corrupt(middle.start, (middle.end - middle.start) as usize, |b| {
@@ -116,7 +110,7 @@ fn a_journal_that_is_gone_is_damage() {
     };
     let mut rig = filled(5);
     purged(&mut rig);
-    let geometry = *rig.engine.fleet.store(StoreId(0)).unwrap().space.geometry();
+    let geometry = geometry(&rig.engine);
     let journal = geometry.journal_at()..geometry.removals_at();
     let half = (journal.end - journal.start) / 2;
     let zeros = rig.disk.kill();

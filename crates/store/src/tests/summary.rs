@@ -3,7 +3,7 @@
 use foxy_base::Rng;
 use foxy_disk::Keep;
 
-use super::rig::Rig;
+use super::rig::{Rig, geometry};
 use crate::*;
 
 const MEMORY: u64 = 2 << 20;
@@ -62,7 +62,7 @@ fn reuse_reads_long_summaries() {
 fn a_damaged_end_of_a_summary_is_replaced_by_the_clusters() {
     let mut rig = Rig::new(32, MEMORY, 3);
     put_tiny(&mut rig, 0..2000, 1);
-    let geometry = *rig.engine.fleet.store(StoreId(0)).unwrap().space.geometry();
+    let geometry = geometry(&rig.engine);
     let end = geometry.segment_at(1) - 4096;
     foxy_disk::Disk::write_at(&rig.disk, end, &[0x5a; 512]).unwrap();
     let again = rig.kill();
