@@ -39,7 +39,7 @@ pub struct Drain {
 /// One step of a drain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DrainStep {
-    /// So many bytes were read; pause accordingly.
+    /// This number of bytes was read; pause accordingly.
     Read(u64),
     /// The other stores have to write first; look again soon.
     Wait,

@@ -31,7 +31,7 @@ pub struct Scrub {
 /// One step of a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScrubStep {
-    /// So many bytes were read; pause accordingly.
+    /// This number of bytes was read; pause accordingly.
     Read {
         /// Bytes.
         bytes: u64,

@@ -104,7 +104,7 @@ async fn chunk(wire: &Wire, buf: &mut Vec<u8>, body: &mut Vec<u8>) -> Option<usi
     let length = usize::from_str_radix(text.trim(), 16).ok()?;
     while buf.len() < length + 2 {
         if let Err(()) = more(wire, buf).await.ok_or(()) {
-            // What came of the chunk was sent, though it is cut.
+            // The chunk is cut, but these bytes of it were sent.
             let part = buf.len().min(length);
             body.extend(buf.drain(..part));
             return None;

@@ -32,7 +32,7 @@ pub struct Sweep {
 /// One step of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SweepStep {
-    /// So many bytes were read; pause accordingly.
+    /// This number of bytes was read; pause accordingly.
     Read(u64),
     /// Writers have to make removals durable; look again soon.
     Wait,
