@@ -48,6 +48,13 @@ pub(super) struct Page {
     pub(super) size: u64,
 }
 
+impl Page {
+    /// True if its bodies are stored in several fragments.
+    pub(super) const fn is_long(&self) -> bool {
+        self.size > 10_000
+    }
+}
+
 /// Validators of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tag {

@@ -28,9 +28,11 @@ pub(super) fn judge(world: &Rc<World>, asked: &Asked, ending: &Ending) {
     };
     let crashed = asked.life != world.life.get() || world.door.borrow().is_none();
     let excused = asked.rude || crashed || world.profile.may_fail();
+    let lost = may_lose_bytes(world, asked);
     match ending {
         Ending::Forgotten => wrong("liveness", "a request without end"),
-        Ending::Nothing if excused => world.counts.add("nothing"),
+        // The reset that cuts an answer may take its head away from the client.
+        Ending::Nothing if excused || lost => world.counts.add("nothing"),
         Ending::Nothing => wrong("liveness", "no answer, though nothing failed"),
         Ending::Got(got) => {
             let (status, made) = (got.head.status, got.head.field("x-made"));
@@ -44,13 +46,8 @@ pub(super) fn judge(world: &Rc<World>, asked: &Asked, ending: &Ending) {
             ));
             // The origin has no bytes of an old version once there is a newer one.
             let made = made.and_then(Made::parse);
-            // Without a strong validator, bytes that the disk has lost cannot be fetched for one version.
-            let unreadable = world.profile.disk != DiskTrouble::None;
-            let gone = made.is_some_and(|made| {
-                let tag = PAGES[made.page].tag;
-                made.version != world.version(made.page) || unreadable && tag != Tag::Strong
-            });
-            if !got.whole && !excused && !gone {
+            let gone = made.is_some_and(|made| made.version != world.version(made.page));
+            if !got.whole && !excused && !gone && !lost {
                 wrong("bytes", "a cut answer, though nothing failed");
             }
             if let Err((oracle, text)) = judge_answer(world, asked, got, excused) {
@@ -58,6 +55,14 @@ pub(super) fn judge(world: &Rc<World>, asked: &Asked, ending: &Ending) {
             }
         }
     }
+}
+
+/// True if the disk may lose bytes in the middle of an answer that nobody else can give: the origin gives
+/// the rest of one version only under a strong validator, and nothing to a request that forbids asking it.
+fn may_lose_bytes(world: &World, asked: &Asked) -> bool {
+    let page = &PAGES[asked.page];
+    let alone = page.tag != Tag::Strong || asked.control == Control::OnlyIfCached;
+    world.profile.disk != DiskTrouble::None && page.is_long() && alone
 }
 
 type Judgement = Result<(), (&'static str, String)>;

@@ -72,7 +72,7 @@ impl Asked {
             2 | 3 => User::Cookie(name),
             _ => User::Login(name),
         };
-        let long = PAGES[page].size > 10_000;
+        let long = PAGES[page].is_long();
         let range = (long && method == "GET" && rng.chance(0.4)).then(|| {
             let from = rng.below(PAGES[page].size);
             (from, from + rng.below(40_000))
