@@ -63,7 +63,7 @@ impl Flags {
     /// that rule is gone.
     pub const COOKIE_BY_RULE: Self = Self(1 << 13);
     /// Needs validation for each request, and a request that names no user got it. Without this flag, as
-    /// in records of an older Foxy, such a response may be the page of one user ([`Digest::is_of_user`]).
+    /// in records of an older Foxy, such a response may be the page of one user.
     pub const OF_NOBODY: Self = Self(1 << 14);
     /// Stored under the rules of an older Foxy. Encoded as a generation, not as a flag.
     pub const OLD_RULES: Self = Self(1 << 15);

@@ -4,12 +4,15 @@ use foxy_base::{Fields, WallTime, first, rule};
 
 use super::{ContentRange, Parts, RangeSpec, Span};
 use crate::date;
+use crate::digest::Digest;
 use crate::etag::{self, ETag};
 
 /// True if bytes of two responses may be combined: same strong validator, and the same length
-/// of the whole where both say it.
+/// of the whole where both say it. `digest`: that of the stored response, which says whether its date
+/// identifies it.
 pub fn may_combine<A, B>(
     stored: &A,
+    digest: &Digest,
     stored_complete: Option<u64>,
     new: &B,
     new_range: &ContentRange,
@@ -29,19 +32,19 @@ where
         true
     ) && rule!(
         "parts: bytes are combined under one strong validator only",
-        same_strong_validator(stored, new, now),
+        same_strong_validator(stored, digest, new, now),
         true
     )
 }
 
-fn same_strong_validator<A, B>(stored: &A, new: &B, now: WallTime) -> bool
+fn same_strong_validator<A, B>(stored: &A, digest: &Digest, new: &B, now: WallTime) -> bool
 where
     A: Fields + ?Sized,
     B: Fields + ?Sized,
 {
     match (etag::of(stored), etag::of(new)) {
         (Some(a), Some(b)) => ETag::parse(a).eq_strong(&ETag::parse(b)),
-        (None, None) => match (
+        (None, None) if digest.is_validated_by_date() => match (
             strong_last_modified(stored, now),
             strong_last_modified(new, now),
         ) {

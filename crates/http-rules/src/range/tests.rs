@@ -140,8 +140,24 @@ fn a_short_part_counts_as_far_as_it_came() {
 }
 
 fn combine(stored: &str, length: Option<u64>, new: &str, range: &str) -> bool {
+    combine_for("", stored, length, new, range)
+}
+
+/// As `combine`, with the stored response given to this request.
+fn combine_for(request: &str, stored: &str, length: Option<u64>, new: &str, range: &str) -> bool {
     let range = ContentRange::parse(range.as_bytes()).unwrap();
-    may_combine(&fields(stored), length, &fields(new), &range, after(0))
+    let response = format!("Cache-Control: max-age=0, stale-if-error=9 | {stored}");
+    let config = crate::Config::default();
+    let plan = crate::testing::store_with("GET", request, 200, &response, &config).unwrap();
+    let new = fields(new);
+    may_combine(
+        &fields(stored),
+        &plan.digest,
+        length,
+        &new,
+        &range,
+        after(0),
+    )
 }
 
 #[test]
@@ -164,6 +180,9 @@ fn only_the_same_strong_validator_combines() {
     ));
     let weak = "Last-Modified: @0 | Date: @0";
     assert!(!combine(weak, Some(10), weak, range));
+    // Pages of different users may have one date.
+    let of_user = |validator| combine_for("Cookie: a=b", validator, Some(10), validator, range);
+    assert!(of_user("ETag: \"a\"") && !of_user(dated));
 }
 
 #[test]

@@ -96,7 +96,7 @@ fn merge(
         return Ok(None);
     };
     let now = asked.times.response;
-    if !range::may_combine(old.fields(), held.complete, head, range, now) {
+    if !range::may_combine(old.fields(), &digest, held.complete, head, range, now) {
         return Ok(None);
     }
     let request_head = asked.ask.head();
@@ -160,10 +160,13 @@ pub(super) fn ends_stored(asked: &Asked<'_>, head: &ResponseHead<'_>, stored: bo
         return false;
     };
     let range = first(head, FIELD).and_then(ContentRange::parse);
+    let digest = Digest::decode(&object.meta().rules);
     let same = |new: &ContentRange| {
         let complete = held(object).and_then(|held| held.complete);
         let now = asked.times.response;
-        range::may_combine(object.fields(), complete, head, new, now)
+        digest.is_some_and(|digest| {
+            range::may_combine(object.fields(), &digest, complete, head, new, now)
+        })
     };
     stored || !range.as_ref().is_some_and(same)
 }
