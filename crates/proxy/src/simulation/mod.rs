@@ -84,18 +84,20 @@ fn every_answer_of_every_history_is_right() {
         Err(_) if is_long() => 0..20_000,
         Err(_) => 0..HISTORIES,
     };
-    let mut counts = std::collections::BTreeMap::new();
+    let (mut counts, mut found) = (std::collections::BTreeMap::new(), Vec::new());
     let many = seeds.end - seeds.start > 1;
     for seed in seeds {
         let done = History::run(seed);
         if let Some(wrong) = done.wrong {
-            panic!("history {seed} (FOXY_SEED={seed} repeats it): {wrong}");
+            println!("history {seed} (FOXY_SEED={seed} repeats it): {wrong}");
+            found.push(seed);
         }
         for (name, count) in done.counts {
             *counts.entry(name).or_insert(0) += count;
         }
     }
     println!("{counts:?}");
+    assert!(found.is_empty(), "wrong answers in histories {found:?}");
     if many {
         for name in ["own", "shared", "purges", "purges of many"] {
             assert!(
