@@ -112,12 +112,16 @@ impl Client {
             connection => *connection = None,
         }
         let made = got.head.field("x-made").and_then(Made::parse);
-        if let Some(made) = made.filter(|_| got.head.status == 200 && got.whole) {
+        // The end of the process may have undone what an answer that arrives after it says.
+        let counts = got.head.status == 200 && got.whole && !oracle::has_ended(&self.world, asked);
+        if let Some(made) = made.filter(|_| counts) {
             if asked.method == "POST" {
                 self.world.bar(origin::changed(&self.world, &made));
             } else if asked.method == "GET" {
                 self.known = made.etag().map(|tag| (made.page, tag));
-                self.world.bar(oracle::seen(&self.world, &made));
+                if oracle::speaks_for_others(asked) {
+                    self.world.bar(oracle::seen(&self.world, &made));
+                }
             }
         }
     }

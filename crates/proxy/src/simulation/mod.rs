@@ -22,9 +22,9 @@
 //! after the request began. So was everything that the request itself does not accept from a cache.
 //!
 //! **Removed.** After a purge is acknowledged, or a changing request has succeeded, no later request gets
-//! what the origin said before. After a client has the whole of a version, no later request gets an
-//! earlier one. Both hold over kills, and acknowledged purges over power cuts; other removals over power
-//! cuts that come [`SYNCED`] later, on a sound disk.
+//! what the origin said before. After a client has the whole of a version, and the answer was not for one
+//! login alone, no later request gets an earlier one. Both hold over kills, and acknowledged purges over
+//! power cuts; other removals over power cuts that come [`SYNCED`] later, on a sound disk.
 //!
 //! **Bytes.** A body has the bytes that its head stands for, also in parts, and is whole or visibly cut.
 //! It is cut only with a reason: something failed, or what is missing is of a version that is gone.

@@ -26,8 +26,7 @@ pub(super) fn judge(world: &Rc<World>, asked: &Asked, ending: &Ending) {
     let wrong = |oracle: &str, text: &str| {
         world.trace.wrong(oracle, &format!("{text}\nof {asked:?}"));
     };
-    let crashed = asked.life != world.life.get() || world.door.borrow().is_none();
-    let excused = asked.rude || crashed || world.profile.may_fail();
+    let excused = asked.rude || has_ended(world, asked) || world.profile.may_fail();
     let lost = may_lose_bytes(world, asked);
     match ending {
         Ending::Forgotten => wrong("liveness", "a request without end"),
@@ -55,6 +54,11 @@ pub(super) fn judge(world: &Rc<World>, asked: &Asked, ending: &Ending) {
             }
         }
     }
+}
+
+/// True if the process that was asked has ended.
+pub(super) fn has_ended(world: &World, asked: &Asked) -> bool {
+    asked.life != world.life.get() || world.door.borrow().is_none()
 }
 
 /// True if the disk may lose bytes in the middle of an answer that nobody else can give: the origin gives
@@ -249,6 +253,12 @@ fn bytes(asked: &Asked, got: &Got, made: &Made) -> Judgement {
         true => wrong("a part that looks whole"),
         false => Ok(()),
     }
+}
+
+/// True if an answer to this request shows what others would get now. One to Authorization that only its
+/// user may have does not: a fetch for others that runs beside it is still stored.
+pub(super) fn speaks_for_others(asked: &Asked) -> bool {
+    !matches!(asked.user, User::Login(_)) || PAGES[asked.page].open
 }
 
 /// The barrier after a whole answer that a client has got.
