@@ -12,7 +12,7 @@ use foxy_http1::Version;
 use foxy_store::Object;
 use tokio::time::Instant;
 
-use super::ranged::{Cut, cut, ranged};
+use super::ranged::{has_all, ranged};
 use super::{CLOSED, Conn};
 use crate::ask::Ask;
 use crate::fetch::{self, FillHead, Job, Ranged};
@@ -283,7 +283,7 @@ impl<T: Transport> Conn<T> {
         if let Some(primary) = head.primary.clone().filter(|_| other && head.shared) {
             return Err(Verdict::Variant(primary));
         }
-        let usable = head.sparse.is_some() || cut(ask, head) != Cut::Elsewhere;
+        let usable = head.sparse.is_some() || has_all(ask, head);
         let digest = head
             .digest
             .as_ref()

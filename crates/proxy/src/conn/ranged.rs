@@ -47,6 +47,8 @@ pub(super) enum Cut {
         skip: u64,
         /// The range that is sent, of the whole.
         range: ContentRange,
+        /// It ends before the range that was asked for.
+        short: bool,
     },
     /// It does not have what was asked for.
     Elsewhere,
@@ -90,8 +92,19 @@ pub(super) fn cut(ask: &Ask, head: &FillHead) -> Cut {
                 span: Some(sent),
                 complete: part.complete,
             },
+            short: wanted.is_some_and(|wanted| sent.end < wanted.end),
         },
         None => Cut::Elsewhere,
+    }
+}
+
+/// True if `head`, which another request fetched, brings all that this one wants. A shorter part would be
+/// right (RFC 9110 section 15.3.7), but most clients take it for the end of what they asked for.
+pub(super) fn has_all(ask: &Ask, head: &FillHead) -> bool {
+    match cut(ask, head) {
+        Cut::All => true,
+        Cut::Slice { short, .. } => !short,
+        Cut::Elsewhere => false,
     }
 }
 
@@ -100,7 +113,11 @@ pub(super) fn cut(ask: &Ask, head: &FillHead) -> Cut {
 fn own(head: &FillHead, said: Option<u64>) -> Cut {
     let longer = said.zip(head.length).is_some_and(|(said, all)| said < all);
     match head.part.filter(|_| longer) {
-        Some(range) => Cut::Slice { skip: 0, range },
+        Some(range) => Cut::Slice {
+            skip: 0,
+            range,
+            short: false,
+        },
         None => Cut::All,
     }
 }

@@ -38,7 +38,7 @@ pub(super) struct How {
 /// Framing, bytes to leave out at the start, and bytes to send (`u64::MAX`: all).
 fn framing(head: &FillHead, cut: Cut, version: Version) -> (Mode, u64, u64) {
     match (head.status, cut) {
-        (_, Cut::Slice { skip, range }) => {
+        (_, Cut::Slice { skip, range, .. }) => {
             let length = range.span.map_or(0, Span::len);
             (Mode::Length(length), skip, length)
         }

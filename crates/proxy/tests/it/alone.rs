@@ -85,3 +85,13 @@ fn a_range_of_another_version_is_not_taken_for_one_of_the_clients() {
     assert_eq!(plain, (206, "234".to_owned()));
     assert_eq!(other, (200, "0123456789".to_owned()));
 }
+
+#[test]
+fn a_range_that_ends_beyond_what_was_fetched_for_another_is_not_cut_short() {
+    let of = |range: &str, part: &str| format!("Range: bytes={range}\r\nX-Part: bytes={part}\r\n");
+    let [first, second] = together("", &of("0-1", "0-3"), &of("2-6", "2-6"));
+    assert_eq!(first, (206, "01".to_owned()));
+    assert_eq!(second, (206, "23456".to_owned()));
+    let [_, inside] = together("", &of("0-1", "0-3"), &of("2-3", "7-8"));
+    assert_eq!(inside, (206, "23".to_owned()));
+}
