@@ -6,13 +6,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use foxy_base::{FieldBlock, KeyHash, first, key_hash};
 use foxy_http_rules::rules::BypassWhy;
-use foxy_http_rules::{Failure, RequestDigest, RuleId, stale_on_failure};
-use foxy_http1::{FieldSlots, RequestHead, RequestParts, Scheme, Url};
+use foxy_http_rules::{Failure, Fwd, RequestDigest, RuleId, stale_on_failure};
+use foxy_http1::{
+    BodyFraming, FieldSlots, Method, RequestHead, RequestParts, Scheme, Upgrade, Url,
+};
 use foxy_mirror::digests_of_field;
 use foxy_store::Object;
 
 use crate::asker::Asker;
-use crate::conn::past_the_cache;
 use crate::local::Local;
 use crate::mirrors::Standing;
 use crate::origins::Turn;
@@ -297,4 +298,15 @@ impl Ask {
         }
         out
     }
+}
+
+/// Requests that the cache has nothing to do with.
+pub(crate) fn past_the_cache(parts: &RequestParts) -> Option<Fwd> {
+    match parts.method() {
+        Method::Get | Method::Head => {}
+        _ => return Some(Fwd::Method),
+    }
+    let plain = matches!(parts.framing(), BodyFraming::None | BodyFraming::Length(0))
+        && parts.upgrade() != Upgrade::WebSocket;
+    (!plain).then_some(Fwd::Bypass)
 }

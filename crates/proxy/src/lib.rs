@@ -14,13 +14,16 @@ mod counters;
 mod disk;
 mod entrance;
 mod errors;
+mod exchange;
 mod fetch;
 mod fill;
+mod finish;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzzing;
 mod gate;
 mod gatekeeper;
 mod guard;
+mod http;
 mod key;
 mod ledger;
 mod listener;

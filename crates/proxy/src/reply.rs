@@ -203,7 +203,7 @@ pub(crate) async fn send_page_with<T: Transport>(
         };
         write::field(out, b"Allow", allowed.as_bytes());
     }
-    if status == 429 && extra.fields.is_empty() || refusal == crate::conn::MEMORY {
+    if status == 429 && extra.fields.is_empty() || refusal == crate::http::MEMORY {
         out.extend_from_slice(b"Retry-After: 1\r\n");
     }
     if let Some(manner) = manner.filter(|_| refusal == MAINTENANCE) {

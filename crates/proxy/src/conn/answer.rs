@@ -5,24 +5,26 @@ use std::sync::Arc;
 
 use foxy_base::{MonoTime, WallTime, rule};
 use foxy_http_rules::{Decision, Flags, Fwd, Miss, RequestDigest, RuleId, decide_miss};
-use foxy_http1::{BodyFraming, Method, RequestHead, RequestParts, Upgrade, Url};
+use foxy_http1::{Method, RequestHead, RequestParts, Url};
 use foxy_mirror::Digest;
 use foxy_store::Object;
 
 use super::hot::Hot;
-use super::join::{self, Want};
 use super::large_hit::LargeHit;
+use super::local_answers::{options, pac_file, registry, trace};
+use super::moved::{elsewhere, to_https};
 use super::{Conn, Finish};
-use crate::ask::{Ask, Who};
+use crate::ask::{Who, past_the_cache};
 use crate::asker::Asker;
+use crate::exchange::{Want, revalidate};
 use crate::gate::{Grant, Shown};
-use crate::ledger::{Pressure, Use};
+use crate::ledger::Pressure;
 use crate::local::Local;
 use crate::manner::{Aside, MAINTENANCE, ToHttps};
 use crate::mirrors::Standing;
 use crate::net::Transport;
 use crate::objects::{NO_OBJECT, ObjectWish, wish};
-use crate::reply::send_page;
+use crate::reply::Extra;
 use crate::rewriting::{Recipient, Turned, turned};
 use crate::route::{Refusal, Route, route};
 use crate::sent::Sent;
@@ -87,8 +89,9 @@ impl<T: Transport> Conn<T> {
     pub(super) async fn answer(&mut self, parts: &RequestParts) -> bool {
         let started = self.local.mono();
         let keep = self.may_keep(parts);
-        let misplaced = self.misplaced(parts);
-        self.note_client(parts);
+        let (local, link) = (&self.local, &self.link);
+        let misplaced = self.caller.misplaced(local, link, parts);
+        self.caller.note_client(local, || link.head(parts));
         if misplaced.is_none()
             && self.local.proxy.config.gatekeeper.is_some()
             && let Some(kept) = self.turned_away(parts, started, keep).await
@@ -99,60 +102,15 @@ impl<T: Transport> Conn<T> {
             None => self.short(parts, keep).await,
             Some(refusal) => Err(Instead::Refuse(refusal, Outcome::BadRequest)),
         };
-        let instead = match short {
-            Err(instead) => instead,
-            Ok(finish) => {
-                let head = parts.head(self.buf.filled(), &self.slots);
-                self.finished(Some(&head), started, &finish);
-                self.buf.consume(parts.len());
-                return finish.keep;
+        match short {
+            Ok(finish) => self.done(parts, started, &finish),
+            Err(Instead::Refuse(refusal, outcome)) => {
+                let finish = self.refuse_read(refusal, outcome, parts, keep).await;
+                self.done(parts, started, &finish)
             }
-        };
-        match instead {
-            Instead::Refuse(refusal, outcome) => {
-                // A body that nobody reads would be taken for the next request.
-                let keep = rule!(
-                    "smuggling: a connection ends with a body that nobody reads",
-                    keep && parts.framing().is_empty(),
-                    keep
-                );
-                let head = parts.head(self.buf.filled(), &self.slots);
-                let (local, io) = (&self.local, &self.io);
-                let scratch = &mut self.scratch;
-                let sent = send_page(
-                    local,
-                    io,
-                    scratch,
-                    (refusal, Recipient::new(&self.role, &self.client)),
-                    Some(&head),
-                    keep,
-                )
-                .await;
-                let finish = Finish::refused(refusal, outcome, keep, sent);
-                self.finished(Some(&head), started, &finish);
-                self.buf.consume(parts.len());
-                finish.keep
-            }
-            Instead::Large(hit) => self.large_answer(parts, hit, keep, started).await,
-            Instead::Long(long) => Box::pin(self.long(*parts, long, keep, started)).await,
+            Err(Instead::Large(hit)) => self.large_answer(parts, hit, keep, started).await,
+            Err(Instead::Long(long)) => Box::pin(self.long(parts, long, keep, started)).await,
         }
-    }
-
-    /// The request's own copy; its bytes leave the read buffer.
-    pub(super) fn take_request(&mut self, parts: RequestParts) -> Option<Rc<Ask>> {
-        let head = parts.head(self.buf.filled(), &self.slots);
-        let url = crate::route::url_of(&head, &self.role)?;
-        let who = Who::new(&self.role, &self.client, &self.local);
-        let ask = Ask::new(self.buf.filled(), &self.slots, parts, &url, &who);
-        self.buf.consume(parts.len());
-        self.noted.rule = ask.rule;
-        Some(Rc::new(ask))
-    }
-
-    pub(super) fn note_finish(&mut self, ask: &Ask, started: MonoTime, finish: &Finish) {
-        let recent = finish.recent(self.local.wall());
-        self.local.proxy.recent.note(ask.base_hash, recent);
-        self.finished(Some(&ask.head()), started, finish);
     }
 
     /// Routes, looks up, decides; answers fresh hits.
@@ -161,16 +119,16 @@ impl<T: Transport> Conn<T> {
         parts: &RequestParts,
         keep: bool,
     ) -> Result<Finish, Instead> {
-        let (local, role, client) = (&self.local, &self.role, &self.client);
-        let (buf, slots) = (&self.buf, &self.slots);
-        let (io, scratch) = (&self.io, &mut self.scratch);
-        let head = parts.head(buf.filled(), slots);
-        let to = Recipient::new(role, client);
+        let (local, to) = (&self.local, self.caller.recipient());
+        let (role, client) = (&self.caller.role, &self.caller.client);
+        let ends = self.link.ends();
+        let (received, io, scratch) = (ends.received, ends.io, ends.scratch);
+        let head = received.head(parts);
         let url = to_fetch(&head, to, local, T::SECURE)?;
         let own = role.objects().is_some();
         let user_rules = &local.proxy.config.user_rules;
         let rule = key::primary(user_rules, role.partition(), &url, &mut scratch.key);
-        self.noted.rule = rule;
+        self.rule = rule;
         if !own && is_sent_past(local, client, rule, &head) {
             return Err(Instead::Long(Long::Pass(Fwd::Bypass)));
         }
@@ -207,8 +165,8 @@ impl<T: Transport> Conn<T> {
         };
         if shown.asks_in_background() {
             let who = Who::new(role, client, local);
-            let ask = Rc::new(Ask::new(buf.filled(), slots, *parts, &url, &who));
-            join::revalidate(local, ask, &object, primary.clone(), &scratch.key);
+            let ask = Rc::new(received.ask(*parts, &url, &who));
+            revalidate(local, ask, &object, primary.clone(), &scratch.key);
         }
         let hot = Hot {
             head: &head,
@@ -232,7 +190,7 @@ impl<T: Transport> Conn<T> {
 
     async fn long(
         &mut self,
-        parts: RequestParts,
+        parts: &RequestParts,
         mut long: Long,
         keep: bool,
         started: MonoTime,
@@ -240,67 +198,90 @@ impl<T: Transport> Conn<T> {
         let mut comparisons = 0..COMPARISONS_MAX;
         loop {
             let short = match long {
-                Long::Prove => Box::pin(self.proven(&parts, keep)).await,
-                Long::Learn(object) => Box::pin(self.learnt(&parts, &object, keep)).await,
+                Long::Prove => Box::pin(self.proven(parts, keep)).await,
+                Long::Learn(object) => Box::pin(self.learnt(parts, &object, keep)).await,
                 Long::Compare(..) if comparisons.next().is_none() => {
                     Err(Instead::Refuse(UNSETTLED, Outcome::Local))
                 }
                 Long::Compare(object, digest) => {
-                    Box::pin(self.compared(&parts, &object, digest, keep)).await
+                    Box::pin(self.compared(parts, &object, digest, keep)).await
                 }
                 _ => break,
             };
-            long = match Box::pin(self.resumed(short, &parts, keep, started)).await {
+            long = match Box::pin(self.resumed(short, parts, keep, started)).await {
                 Ok(long) => long,
                 Err(kept) => return kept,
             };
         }
+        let head = self.link.head(parts);
+        let pac = self.local.proxy.config.pac.as_deref().unwrap_or_default();
         let here = match long {
             Long::Tunnel => return Box::pin(self.connect(parts, started)).await,
-            Long::Moved(to) => Some(self.moved(parts, keep, to).await),
-            Long::Redirected(status, ref url) => {
-                Some(self.redirected(parts, keep, (status, url)).await)
+            Long::Moved(to) => self.sent_away(parts, to_https(&head, to), keep).await,
+            Long::Redirected(status, url) => {
+                self.sent_away(parts, elsewhere(status, &url), keep).await
             }
-            Long::Options => Some(self.options(parts, keep).await),
-            Long::Trace => Some(self.trace(parts, keep).await),
-            Long::Pac => Some(self.pac(parts, keep).await),
-            Long::Registry => Some(self.registry(parts, keep).await),
-            _ => None,
+            Long::Options => self.plain(parts, options(), keep).await,
+            Long::Trace => self.plain(parts, trace(&head), keep).await,
+            Long::Pac => {
+                self.plain(parts, pac_file(&head, T::SECURE, pac), keep)
+                    .await
+            }
+            Long::Registry => self.plain(parts, registry(), keep).await,
+            long => return self.longer(parts, long, keep, started).await,
         };
-        let head = parts.head(self.buf.filled(), &self.slots);
-        if let Some(finish) = here {
-            self.finished(Some(&head), started, &finish);
-            self.buf.consume(parts.len());
-            return finish.keep;
-        }
+        self.done(parts, started, &here)
+    }
+
+    /// Answers a request that gets a copy of its own.
+    async fn longer(
+        &mut self,
+        parts: &RequestParts,
+        long: Long,
+        keep: bool,
+        started: MonoTime,
+    ) -> bool {
         let Some(ask) = self.take_request(parts) else {
             return false;
         };
-        if self.io.ledger().pressure() > Pressure::Low {
-            self.buf.release();
+        if self.link.io().ledger().pressure() > Pressure::Low {
+            self.link.release();
         }
-        let _memory = self.io.ledger().take(Use::Connections, LONG_BYTES);
+        let _memory = self.link.take(LONG_BYTES);
         let works = !matches!(long, Long::Purge);
+        let lacks_room = works && self.link.lacks_room(&self.local).await;
+        let mut exchange = self.exchange(Rc::clone(&ask), keep);
         let finish = match long {
-            _ if works
-                && self.io.ledger().pressure() == Pressure::Spent
-                && !self.has_room().await =>
-            {
-                self.without_memory(&ask, keep).await
-            }
+            _ if lacks_room => exchange.without_memory().await,
             // Each future is boxed by itself: otherwise a miss would need the memory of the
             // largest.
-            Long::Purge => Box::pin(self.purge(&ask, keep)).await,
-            Long::Fill(want) => self.through_fill(&ask, want, keep).await,
-            Long::Pass(reason) => Box::pin(self.pass(&ask, reason, keep)).await,
-            Long::Object(wish) => Box::pin(self.write_object(&ask, wish, keep)).await,
-            Long::Head(want) => Box::pin(self.head(&ask, &want, keep)).await,
+            Long::Purge => Box::pin(exchange.purge()).await,
+            Long::Fill(want) => exchange.through_fill(want).await,
+            Long::Pass(reason) => Box::pin(exchange.pass(reason)).await,
+            Long::Object(wish) => Box::pin(exchange.write_object(wish)).await,
+            Long::Head(want) => Box::pin(exchange.head(&want)).await,
             Long::Tunnel | Long::Moved(_) | Long::Redirected(..) => Finish::default(),
             Long::Options | Long::Trace | Long::Pac => Finish::default(),
             Long::Registry | Long::Prove | Long::Compare(..) | Long::Learn(_) => Finish::default(),
         };
-        self.note_finish(&ask, started, &finish);
-        finish.keep
+        self.end(&ask, started, &finish)
+    }
+
+    /// Sends the client to another URL.
+    async fn sent_away(
+        &mut self,
+        parts: &RequestParts,
+        (refusal, fields): (Refusal, Vec<u8>),
+        keep: bool,
+    ) -> Finish {
+        let extra = Extra {
+            fields: &fields,
+            ..Extra::default()
+        };
+        // A body that nobody reads would be taken for the next request.
+        let keep = keep && parts.framing().is_empty();
+        let sent = self.page(refusal, &extra, parts, keep).await;
+        Finish::refused(refusal, Outcome::Local, keep, sent)
     }
 }
 
@@ -413,17 +394,6 @@ fn to_fetch<'b>(
         Route::Options => Long::Options,
         Route::Trace => Long::Trace,
     }))
-}
-
-/// Requests that the cache has nothing to do with.
-pub(crate) fn past_the_cache(parts: &RequestParts) -> Option<Fwd> {
-    match parts.method() {
-        Method::Get | Method::Head => {}
-        _ => return Some(Fwd::Method),
-    }
-    let plain = matches!(parts.framing(), BodyFraming::None | BodyFraming::Length(0))
-        && parts.upgrade() != Upgrade::WebSocket;
-    (!plain).then_some(Fwd::Bypass)
 }
 
 /// The findings of a lookup that does not answer the request.

@@ -14,8 +14,6 @@ use super::{Conn, Finish};
 use crate::local::Local;
 use crate::mirrors::{Comparison, Mirrored, Standing};
 use crate::net::Transport;
-use crate::reply::send_page;
-use crate::rewriting::Recipient;
 use crate::serve::find::fragment;
 use crate::{Event, Role};
 
@@ -149,11 +147,11 @@ impl<T: Transport> Conn<T> {
         object: &Arc<Object>,
         keep: bool,
     ) -> Result<Finish, Instead> {
-        let head = parts.head(self.buf.filled(), &self.slots);
+        let (head, role) = (self.link.head(parts), &self.caller.role);
         let table = &self.local.proxy.expected;
         let turn = table.turn().await;
-        if let Some(part) = self.role.mirrored()
-            && self.local.has_to_learn(&self.role, object)
+        if let Some(part) = role.mirrored()
+            && self.local.has_to_learn(role, object)
         {
             self.local.learn(part, head.target().path, object).await;
             table.learn(object.hash());
@@ -176,9 +174,9 @@ impl<T: Transport> Conn<T> {
     }
 
     async fn compare(&self, parts: &RequestParts, object: &Arc<Object>, digest: Digest) {
-        let head = parts.head(self.buf.filled(), &self.slots);
+        let head = self.link.head(parts);
         let (proxy, path) = (&self.local.proxy, head.target().path);
-        let Some(part) = self.role.mirrored() else {
+        let Some(part) = self.caller.role.mirrored() else {
             return;
         };
         let table = &proxy.expected;
@@ -217,17 +215,9 @@ impl<T: Transport> Conn<T> {
                 return Err(Box::pin(self.large_answer(parts, hit, keep, started)).await);
             }
             Err(Instead::Refuse(refusal, outcome)) => {
-                let keep = keep && parts.framing().is_empty();
-                let head = parts.head(self.buf.filled(), &self.slots);
-                let page = (refusal, Recipient::new(&self.role, &self.client));
-                let (local, io, scratch) = (&self.local, &self.io, &mut self.scratch);
-                let sent = send_page(local, io, scratch, page, Some(&head), keep).await;
-                Finish::refused(refusal, outcome, keep, sent)
+                self.refuse_read(refusal, outcome, parts, keep).await
             }
         };
-        let head = parts.head(self.buf.filled(), &self.slots);
-        self.finished(Some(&head), started, &finish);
-        self.buf.consume(parts.len());
-        Err(finish.keep)
+        Err(self.done(parts, started, &finish))
     }
 }

@@ -11,15 +11,15 @@ use foxy_store::Object;
 use super::Finish;
 use super::answer::{Instead, Long};
 use super::large_hit::LargeHit;
-use super::objects::unfit;
+use crate::exchange::{spans, unfit};
 use crate::gate::Shown;
 use crate::local::Local;
 use crate::net::{Io, Transport};
 use crate::reply::Scratch;
 use crate::rewriting::Recipient;
+use crate::serve::coded;
 use crate::serve::find::Primary;
 use crate::serve::memory::{self, Sent, Shape};
-use crate::serve::{coded, large};
 
 /// A stored object that may answer the request.
 pub(super) struct Hot<'a> {
@@ -63,9 +63,9 @@ impl Hot<'_> {
             false => Shape::Whole,
         };
         if self.to.role.objects().is_some()
-            && let Some(refusal) = unfit(local, object, &shape)
+            && let Some((refusal, outcome)) = unfit(local, object, &shape)
         {
-            return Err(refusal);
+            return Err(Instead::Refuse(refusal, outcome));
         }
         // The origin does not know what it is rewritten to.
         let shape = match shape {
@@ -75,7 +75,7 @@ impl Hot<'_> {
         };
         if object.is_large()
             && head.method() == Method::Get
-            && let Some(spans) = large::spans(object, &shape)
+            && let Some(spans) = spans(object, &shape)
         {
             return Err(Instead::Large(Box::new(LargeHit {
                 object: Arc::clone(object),

@@ -10,10 +10,10 @@ use foxy_http1::RequestParts;
 use foxy_store::Object;
 
 use super::answer::{Instead, Known, Long, missed};
-use super::objects::lost;
 use super::{Conn, Finish};
 use crate::Outcome;
 use crate::ask::Ask;
+use crate::exchange::{Exchange, lost};
 use crate::gate::Shown;
 use crate::ledger::Entry;
 use crate::net::Transport;
@@ -40,17 +40,16 @@ impl<T: Transport> Conn<T> {
         keep: bool,
         started: MonoTime,
     ) -> bool {
-        let Some(ask) = self.take_request(*parts) else {
+        let Some(ask) = self.take_request(parts) else {
             return false;
         };
-        self.buf.release();
-        let place = self.queue_for(&hit.spans).await;
+        self.link.release();
+        let place = self.link.queue_for(&self.local, &hit.spans).await;
         let finish = match place {
             Some(place) => Box::pin(self.large_hit(&ask, *hit, place, keep)).await,
-            None => Box::pin(self.without_memory(&ask, keep)).await,
+            None => Box::pin(self.exchange(Rc::clone(&ask), keep).without_memory()).await,
         };
-        self.note_finish(&ask, started, &finish);
-        finish.keep
+        self.end(&ask, started, &finish)
     }
 
     /// Sends a large object; one that lacks fragments is a miss.
@@ -62,22 +61,23 @@ impl<T: Transport> Conn<T> {
         keep: bool,
     ) -> Finish {
         let stored = (&hit.object, &hit.shape, &hit.shown);
-        let sent = self.large_in(ask, stored, (hit.spans, place), None, keep);
+        let mut exchange = Exchange::new(&mut self.link, &self.local, Rc::clone(ask), keep);
+        let sent = exchange.large_in(stored, (hit.spans, place), None);
         if let Some(finish) = sent.await {
             return finish;
         }
-        if self.role.objects().is_some() {
+        if ask.role.objects().is_some() {
             lost(&self.local, &hit.object);
-            return self.refused(ask, NO_OBJECT, Outcome::Miss, keep).await;
+            return exchange.refused(NO_OBJECT, Outcome::Miss).await;
         }
         let decision = decide_miss(&ask.digest, Miss::Uri);
         let parts = ask.head().parts();
         // The head stays until an answer replaces it: its variants hang on it.
         let known = Known::whole(hit.object, hit.primary);
         match missed(&parts, (&ask.digest, self.local.wall()), decision, known) {
-            Instead::Long(Long::Fill(want)) => self.through_fill(ask, want, keep).await,
-            Instead::Long(Long::Pass(reason)) => self.pass(ask, reason, keep).await,
-            Instead::Refuse(refusal, outcome) => self.refused(ask, refusal, outcome, keep).await,
+            Instead::Long(Long::Fill(want)) => exchange.through_fill(want).await,
+            Instead::Long(Long::Pass(reason)) => exchange.pass(reason).await,
+            Instead::Refuse(refusal, outcome) => exchange.refused(refusal, outcome).await,
             Instead::Large(_) | Instead::Long(_) => Finish::default(),
         }
     }

@@ -6,38 +6,48 @@ use std::rc::Rc;
 use foxy_base::{first, values};
 use foxy_http1::{RequestHead, RequestParts, Scheme, TargetForm};
 
-use super::Conn;
+use super::caller::Caller;
 use crate::Role;
+use crate::http::Link;
+use crate::local::Local;
 use crate::mirrors::{NoMirror, Wants, own_name};
 use crate::net::Transport;
 use crate::route::Refusal;
 
-impl<T: Transport> Conn<T> {
+impl Caller {
     /// Sets the role to that of the mirror for this request, if it is for one. Returns why it is
     /// refused.
     #[inline]
-    pub(super) fn mirrored(&mut self, parts: &RequestParts) -> Option<Refusal> {
-        self.local.proxy.config.mirrors.as_ref()?;
-        let role = match self.mirror(parts) {
+    pub(super) fn mirrored<T: Transport>(
+        &mut self,
+        local: &Local,
+        link: &Link<T>,
+        parts: &RequestParts,
+    ) -> Option<Refusal> {
+        local.proxy.config.mirrors.as_ref()?;
+        let role = match self.mirror(local, link, parts) {
             Ok(role) => role,
             Err(NoMirror::Path) => Rc::clone(&self.door_role),
             Err(NoMirror::Refused(refusal)) => return Some(refusal),
         };
         if !Rc::ptr_eq(&role, &self.role) {
-            let access = &self.local.proxy.config.access;
-            self.client = self.client.clone().at(access, &role);
-            self.role = role;
+            self.set_role(local, &role);
         }
         None
     }
 
-    fn mirror(&self, parts: &RequestParts) -> Result<Rc<Role>, NoMirror> {
-        let config = &self.local.proxy.config;
+    fn mirror<T: Transport>(
+        &self,
+        local: &Local,
+        link: &Link<T>,
+        parts: &RequestParts,
+    ) -> Result<Rc<Role>, NoMirror> {
+        let config = &local.proxy.config;
         let mirrors = config.mirrors.as_ref().ok_or(NoMirror::Path)?;
         if !matches!(&*self.door_role, Role::Forward) {
             return Err(NoMirror::Path);
         }
-        let head = parts.head(self.buf.filled(), &self.slots);
+        let head = link.head(parts);
         let target = head.target();
         let spoken = match T::SECURE {
             true => Scheme::Https,
@@ -45,7 +55,7 @@ impl<T: Transport> Conn<T> {
         };
         let base = || {
             let url = head.url(spoken)?;
-            let here = self.io.transport().local_addr();
+            let here = link.io().transport().local_addr();
             own_name(&mirrors.public, &url, spoken, here)
         };
         match target.form {
@@ -68,7 +78,7 @@ impl<T: Transport> Conn<T> {
             login: login.as_deref().map(|login| (login, config.seed)),
         };
         let clients = &config.access.allow_clients;
-        self.local.roles.find(mirrors, &wants, base, clients)
+        local.roles.find(mirrors, &wants, base, clients)
     }
 }
 

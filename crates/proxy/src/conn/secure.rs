@@ -1,16 +1,17 @@
 //! Clients that speak TLS: the handshake, and the hosts that they may then ask for.
 
 use std::io;
-use std::sync::Arc;
 
 use foxy_base::rule;
-use foxy_http1::{RequestParts, Scheme};
+use foxy_http1::{RequestHead, RequestParts, Scheme};
 use foxy_tls::{Certificate, Failure};
 
 use super::Conn;
+use super::caller::Caller;
+use crate::Event;
+use crate::http::Link;
 use crate::net::{Doing, TlsStream, Transport};
 use crate::route::Refusal;
-use crate::{Event, Role};
 
 /// The request is for a host that is not on the certificate of the connection.
 const MISDIRECTED: Refusal = Refusal {
@@ -21,13 +22,14 @@ const MISDIRECTED: Refusal = Refusal {
 impl Conn<TlsStream> {
     /// Carries out the handshake, as slowly as a request head may come; false if it failed.
     pub(crate) async fn secure(&mut self) -> bool {
-        self.io.set_doing(Doing::Handshake);
-        let deadline = self.io.deadline(self.local.patience.head);
+        let io = self.link.io();
+        io.set_doing(Doing::Handshake);
+        let deadline = io.deadline(self.local.patience.head);
         let done = loop {
-            if let Some(done) = self.io.transport().try_handshake() {
+            if let Some(done) = io.transport().try_handshake() {
                 break done;
             }
-            if let Err(error) = self.io.readable(deadline).await {
+            if let Err(error) = io.readable(deadline).await {
                 let late = error.kind() == io::ErrorKind::TimedOut;
                 self.local.count(match late {
                     true => Event::TlsFailedTimeout,
@@ -48,45 +50,40 @@ impl Conn<TlsStream> {
             ) => Event::TlsFailedCertificate,
             Err(_) => Event::TlsFailedHandshake,
         });
-        let stream = self.io.transport();
+        let stream = self.link.io().transport();
         if done.is_ok() && stream.is_resumed() {
             self.local.count(Event::TlsResumed);
         }
-        if !matches!(*self.role, Role::Forward) {
-            self.served = stream.served();
-        }
-        self.given = stream.given();
-        if let Some(certificate) = stream.client() {
-            self.client.arrival.certificate = Some(Arc::new(certificate));
-        }
-        let access = &self.local.proxy.config.access;
-        self.client = self.client.clone().at(access, &self.role);
+        self.caller.shook_hands(&self.local, stream);
         done.is_ok()
     }
 }
 
-impl<T: Transport> Conn<T> {
+impl Caller {
     /// Why this request may not come over this connection. A client that asked for one name in the
     /// handshake may ask for all names of the same certificate, and for no others (RFC 9110 section
     /// 7.4). One that got the default certificate may ask for any.
     #[inline]
-    pub(super) fn misdirected(&self, parts: &RequestParts) -> Option<Refusal> {
+    pub(super) fn misdirected<T: Transport>(
+        &self,
+        link: &Link<T>,
+        parts: &RequestParts,
+    ) -> Option<Refusal> {
         let served = self.served.as_ref()?;
-        self.not_on(served.certificate(), parts)
+        not_on(served.certificate(), &link.head(parts))
     }
+}
 
-    fn not_on(&self, certificate: &Certificate, parts: &RequestParts) -> Option<Refusal> {
-        let head = parts.head(self.buf.filled(), &self.slots);
-        let url = head.url(Scheme::Https)?;
-        let right = match url.authority.host {
-            foxy_http1::Host::Name(name) => certificate.is_for(name),
-            foxy_http1::Host::V6(ip) => certificate.is_for(ip.to_string().as_bytes()),
-        };
-        let wrong = rule!(
-            "site: a connection is for the hosts on its certificate",
-            !right,
-            false
-        );
-        wrong.then_some(MISDIRECTED)
-    }
+fn not_on(certificate: &Certificate, head: &RequestHead<'_>) -> Option<Refusal> {
+    let url = head.url(Scheme::Https)?;
+    let right = match url.authority.host {
+        foxy_http1::Host::Name(name) => certificate.is_for(name),
+        foxy_http1::Host::V6(ip) => certificate.is_for(ip.to_string().as_bytes()),
+    };
+    let wrong = rule!(
+        "site: a connection is for the hosts on its certificate",
+        !right,
+        false
+    );
+    wrong.then_some(MISDIRECTED)
 }

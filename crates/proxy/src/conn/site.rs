@@ -1,11 +1,12 @@
 //! The site of a request, on a listener of several sites.
 
-use std::rc::Rc;
-
 use foxy_base::rule;
 use foxy_http1::{RequestParts, Scheme, TargetForm};
 
-use super::{Conn, Sites};
+use super::Sites;
+use super::caller::Caller;
+use crate::http::Link;
+use crate::local::Local;
 use crate::net::Transport;
 use crate::route::Refusal;
 use crate::{NoSite, Role, admit};
@@ -21,13 +22,20 @@ const DOTS: Refusal = Refusal {
     reason: "dots-in-path",
 };
 
-impl<T: Transport> Conn<T> {
+impl Caller {
     /// Why this request is not answered here. On a listener of several sites, sets the role.
     #[inline]
-    pub(super) fn misplaced(&mut self, parts: &RequestParts) -> Option<Refusal> {
+    pub(super) fn misplaced<T: Transport>(
+        &mut self,
+        local: &Local,
+        link: &Link<T>,
+        parts: &RequestParts,
+    ) -> Option<Refusal> {
         let misplaced = match self.sites.clone() {
-            None => self.misdirected(parts).or_else(|| self.mirrored(parts)),
-            Some(sites) => self.site(&sites, parts).err(),
+            None => self
+                .misdirected(link, parts)
+                .or_else(|| self.mirrored(local, link, parts)),
+            Some(sites) => self.site(local, &sites, link, parts).err(),
         };
         misplaced.or_else(|| self.unverified())
     }
@@ -55,11 +63,15 @@ impl<T: Transport> Conn<T> {
     }
 
     /// Sets the role to that of the site for this request.
-    fn site(&mut self, sites: &Sites, parts: &RequestParts) -> Result<(), Refusal> {
-        self.role = Rc::clone(&sites.none);
-        let access = &self.local.proxy.config.access;
-        self.client = self.client.clone().at(access, &self.role);
-        let head = parts.head(self.buf.filled(), &self.slots);
+    fn site<T: Transport>(
+        &mut self,
+        local: &Local,
+        sites: &Sites,
+        link: &Link<T>,
+        parts: &RequestParts,
+    ) -> Result<(), Refusal> {
+        self.set_role(local, &sites.none);
+        let head = link.head(parts);
         let target = head.target();
         if target.form == TargetForm::Authority {
             return Ok(());
@@ -71,11 +83,11 @@ impl<T: Transport> Conn<T> {
         let url = head.url(Scheme::Http);
         let host = url.as_ref().map(|url| url.authority.host);
         let found = sites.table.find(host, path);
-        let found = found.map_err(|no| self.no_site(no))?;
+        let found = found.map_err(no_site::<T>)?;
         let Some((role, certificates)) = sites.roles.get(found) else {
-            return Err(self.no_site(NoSite::Host));
+            return Err(no_site::<T>(NoSite::Host));
         };
-        if let Some(refusal) = self.misdirected(parts) {
+        if let Some(refusal) = self.misdirected(link, parts) {
             return Err(refusal);
         }
         // The certificate has the host, and belongs to a site with certificates of its own.
@@ -88,20 +100,19 @@ impl<T: Transport> Conn<T> {
         {
             return Err(OTHER_CERTIFICATE);
         }
-        self.role = Rc::clone(role);
-        self.client = self.client.clone().at(access, &self.role);
+        self.set_role(local, role);
         Ok(())
     }
+}
 
-    fn no_site(&self, no: NoSite) -> Refusal {
-        let (status, reason) = match no {
-            // A host of another server, for a client that reuses a TLS connection (RFC 9110
-            // section 15.5.20).
-            NoSite::Host if T::SECURE => (421, "no-site-for-host"),
-            NoSite::Host => (404, "no-site-for-host"),
-            NoSite::Path => (404, "no-site-for-path"),
-            NoSite::Dots => return DOTS,
-        };
-        Refusal { status, reason }
-    }
+const fn no_site<T: Transport>(no: NoSite) -> Refusal {
+    let (status, reason) = match no {
+        // A host of another server, for a client that reuses a TLS connection (RFC 9110
+        // section 15.5.20).
+        NoSite::Host if T::SECURE => (421, "no-site-for-host"),
+        NoSite::Host => (404, "no-site-for-host"),
+        NoSite::Path => (404, "no-site-for-path"),
+        NoSite::Dots => return DOTS,
+    };
+    Refusal { status, reason }
 }

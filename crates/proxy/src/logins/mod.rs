@@ -4,6 +4,7 @@
 //! found right is remembered under a keyed hash of what was sent, for a while and until a reload; so
 //! is, for a moment, what was found wrong.
 
+mod challenge;
 mod helper;
 mod memory;
 mod verifier;
@@ -22,6 +23,7 @@ use hashbrown::HashMap;
 use sha2::{Digest as _, Sha256};
 
 use crate::Role;
+pub(crate) use challenge::challenge;
 use memory::Memory;
 use verifier::{Job, Verifier};
 

@@ -3,6 +3,7 @@
 mod body;
 mod buffer;
 mod io;
+mod relay;
 mod sweep;
 mod tls;
 mod transport;
@@ -10,6 +11,7 @@ mod transport;
 pub(crate) use body::{BodyError, Piece, next_piece};
 pub(crate) use buffer::ReadBuf;
 pub(crate) use io::Io;
+pub(crate) use relay::relay;
 pub(crate) use sweep::{Doing, Sweep, TICK, Ticks};
 pub(crate) use tls::{OriginStream, TlsStream};
 pub(crate) use transport::Transport;

@@ -2,7 +2,6 @@
 
 pub(crate) mod coded;
 pub(crate) mod find;
-pub(crate) mod large;
 pub(crate) mod memory;
 pub(crate) mod multipart;
 pub(crate) mod part;

@@ -10,8 +10,8 @@ use foxy_http_rules::{Digest, RequestDigest};
 use foxy_http1::{Method, RequestHead, write};
 use foxy_store::Object;
 
-use crate::conn::Finish;
 use crate::fetch::part::held;
+use crate::finish::Finish;
 use crate::gate::{Grant, Hit};
 use crate::local::Local;
 use crate::net::{Io, Transport};

@@ -203,12 +203,18 @@ fn a_body_that_ends_with_the_connection_and_is_cut_ends_by_a_reset() {
         asked.client.send(format!("{head}5\r\nhello\r\n"));
         false
     });
-    let mut client = foxy.connect();
-    let to = origin.authority();
-    client.send(format!("GET http://{to}/ HTTP/1.0\r\nHost: {to}\r\n\r\n"));
-    let mut answer = Vec::new();
-    let end = client.stream.read_to_end(&mut answer);
-    let text = String::from_utf8_lossy(&answer);
-    let reset = end.is_err_and(|error| error.kind() == ErrorKind::ConnectionReset);
-    assert!(reset, "an orderly end after {text:?}");
+    // Through a fill, and past the cache.
+    for request in ["GET", "POST"] {
+        let mut client = foxy.connect();
+        let to = origin.authority();
+        let length = "Content-Length: 0";
+        client.send(format!(
+            "{request} http://{to}/ HTTP/1.0\r\nHost: {to}\r\n{length}\r\n\r\n"
+        ));
+        let mut answer = Vec::new();
+        let end = client.stream.read_to_end(&mut answer);
+        let text = String::from_utf8_lossy(&answer);
+        let reset = end.is_err_and(|error| error.kind() == ErrorKind::ConnectionReset);
+        assert!(reset, "{request}: an orderly end after {text:?}");
+    }
 }

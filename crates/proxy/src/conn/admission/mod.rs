@@ -14,12 +14,13 @@ use foxy_base::{MonoTime, first, rule};
 use foxy_http1::{RequestHead, RequestParts};
 
 use super::Conn;
+use super::caller::Caller;
 use crate::Role;
 use crate::gatekeeper::{Counted, Exceeded, Gatekeeper, Pass, Reach, Subject};
+use crate::local::Local;
 use crate::logins::{Checked, Login};
 use crate::net::Transport;
 use crate::upstream::UpstreamError;
-pub(super) use turn_away::challenge;
 pub(super) use visiting::Visiting;
 use visiting::Who;
 use wanted::Wanted;
@@ -53,14 +54,12 @@ impl<T: Transport> Conn<T> {
         started: MonoTime,
         keep: bool,
     ) -> Option<bool> {
-        self.client.pass = None;
-        // Others are refused without a question.
-        if !self.client.allowed {
-            return None;
-        }
-        let door = self.door(parts, None);
-        match self.within_limits(door) {
-            Door::Open => None,
+        let head = self.link.head(parts);
+        match self.caller.judged(&self.local, &head, T::SECURE) {
+            Door::Open => {
+                self.slow();
+                None
+            }
             // Boxed: it would enlarge every request.
             door => Box::pin(self.slowly(door, parts, started, keep)).await,
         }
@@ -74,20 +73,44 @@ impl<T: Transport> Conn<T> {
         keep: bool,
     ) -> Option<bool> {
         loop {
+            let (local, caller, head) = (&self.local, &mut self.caller, self.link.head(parts));
             door = match door {
-                Door::Open => return None,
-                Door::Check(login) => self.checked(parts, *login).await,
-                Door::Resolve(reach) => self.resolved(*reach).await,
+                Door::Open => {
+                    self.slow();
+                    return None;
+                }
+                Door::Check(login) => caller.checked(local, &head, T::SECURE, *login).await,
+                Door::Resolve(reach) => caller.resolved(local, *reach).await,
                 _ => break,
             };
-            door = self.within_limits(door);
+            door = self.caller.within_limits(&self.local, door);
         }
         Some(self.turn_away(&door, parts, started, keep).await)
     }
 
+    /// Slows the answer, if a limit says so.
+    fn slow(&self) {
+        if let Some(counted) = self.caller.slowed_by() {
+            self.link.slow(Some(counted));
+        }
+    }
+}
+
+impl Caller {
+    /// The fate of a request, as far as nobody has to be waited for.
+    fn judged(&mut self, local: &Local, head: &RequestHead<'_>, secure: bool) -> Door {
+        self.client.pass = None;
+        // Others are refused without a question.
+        if !self.client.allowed {
+            return Door::Open;
+        }
+        let door = self.door(local, head, secure, None);
+        self.within_limits(local, door)
+    }
+
     /// Counts a request that the rules let go on.
-    fn within_limits(&mut self, door: Door) -> Door {
-        let gate = self.local.proxy.config.gatekeeper.as_ref();
+    fn within_limits(&mut self, local: &Local, door: Door) -> Door {
+        let gate = local.proxy.config.gatekeeper.as_ref();
         let Some(gate) = gate.filter(|gate| gate.limits().is_some() && matches!(door, Door::Open))
         else {
             return door;
@@ -99,14 +122,9 @@ impl<T: Transport> Conn<T> {
             token: pass.map_or(0, |pass| pass.token()),
             site: self.role.name(),
         };
-        match Counted::new(gate, &subject, &self.local.proxy.clock) {
+        match Counted::new(gate, &subject, &local.proxy.clock) {
             Ok(counted) => {
                 self.counted_by = counted.map(Rc::new);
-                let slowed = self
-                    .counted_by
-                    .as_ref()
-                    .filter(|counted| counted.is_slowed());
-                self.io.slow(slowed.cloned());
                 Door::Open
             }
             Err(exceeded) => rule!(
@@ -119,18 +137,22 @@ impl<T: Transport> Conn<T> {
 
     /// Judges a request, as far as nobody has to be waited for. `found`: the user, if a login was
     /// checked for this request.
-    fn door(&mut self, parts: &RequestParts, found: Option<Arc<Standing>>) -> Door {
-        let local = Rc::clone(&self.local);
+    fn door(
+        &mut self,
+        local: &Local,
+        head: &RequestHead<'_>,
+        secure: bool,
+        found: Option<Arc<Standing>>,
+    ) -> Door {
         let Some(gate) = &local.proxy.config.gatekeeper else {
             return Door::Open;
         };
-        let head = parts.head(self.buf.filled(), &self.slots);
-        let Some(wanted) = Wanted::of(gate, &head, &self.role, T::SECURE) else {
+        let Some(wanted) = Wanted::of(gate, head, &self.role, secure) else {
             return Door::Open;
         };
         let (who, sent) = match found {
             Some(user) => (Who::Known(user), true),
-            None => match self.who(gate, &head) {
+            None => match self.who(local, gate, head) {
                 Ok(who) => who,
                 Err(door) => return door,
             },
@@ -188,7 +210,12 @@ impl<T: Transport> Conn<T> {
     }
 
     /// The user, and true if the request has sent a login for Foxy.
-    fn who(&self, gate: &Gatekeeper, head: &RequestHead<'_>) -> Result<(Who, bool), Door> {
+    fn who(
+        &self,
+        local: &Local,
+        gate: &Gatekeeper,
+        head: &RequestHead<'_>,
+    ) -> Result<(Who, bool), Door> {
         let Some(logins) = gate.logins() else {
             return Ok((Who::Nobody, false));
         };
@@ -208,7 +235,7 @@ impl<T: Transport> Conn<T> {
         let Some(value) = first(head, name) else {
             return Ok((Who::Unknown, false));
         };
-        let now = (self.local.mono(), self.local.wall());
+        let now = (local.mono(), local.wall());
         match logins.check(gate.rules(), value, now) {
             Checked::Known(user) => Ok((Who::Known(user), true)),
             Checked::Wrong => rule!(
@@ -220,8 +247,13 @@ impl<T: Transport> Conn<T> {
         }
     }
 
-    async fn checked(&mut self, parts: &RequestParts, login: Login) -> Door {
-        let local = Rc::clone(&self.local);
+    async fn checked(
+        &mut self,
+        local: &Local,
+        head: &RequestHead<'_>,
+        secure: bool,
+        login: Login,
+    ) -> Door {
         let gate = local.proxy.config.gatekeeper.as_ref();
         let Some((gate, logins)) = gate.and_then(|gate| Some((gate, gate.logins()?))) else {
             return Door::LogIn(true);
@@ -230,7 +262,7 @@ impl<T: Transport> Conn<T> {
         let client = Some(self.client.ip());
         let verified = logins.verify(gate.rules(), login, client, clock).await;
         match verified {
-            Ok(Some(user)) => self.door(parts, Some(user)),
+            Ok(Some(user)) => self.door(local, head, secure, Some(user)),
             Ok(None) => rule!(
                 "access: a login that was checked and is wrong is refused",
                 Door::LogIn(true),

@@ -4,17 +4,16 @@ use std::sync::Arc;
 
 use foxy_access::Judgement;
 
-use super::{Conn, Door};
+use super::{Caller, Door};
 use crate::Role;
 use crate::gatekeeper::{Pass, Reach};
-use crate::net::Transport;
+use crate::local::Local;
 use crate::upstream::UpstreamError;
 use crate::upstream::connect::resolve;
 
-impl<T: Transport> Conn<T> {
+impl Caller {
     /// Judges a request by the addresses of its host: it goes on if one of them is open to it.
-    pub(super) async fn resolved(&mut self, reach: Reach) -> Door {
-        let local = &self.local;
+    pub(super) async fn resolved(&mut self, local: &Local, reach: Reach) -> Door {
         let host = match &*self.role {
             Role::Site(site) => site.host.to_ascii_lowercase(),
             _ => String::from_utf8_lossy(&reach.host).to_ascii_lowercase(),

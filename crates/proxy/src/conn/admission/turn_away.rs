@@ -7,13 +7,13 @@ use foxy_base::{MonoTime, rule};
 use foxy_http1::{RequestParts, write};
 
 use super::{Conn, Door};
-use crate::conn::Finish;
+use crate::finish::Finish;
 use crate::gatekeeper::Gatekeeper;
+use crate::logins::challenge;
 use crate::net::Transport;
-use crate::reply::{Extra, send_page_with};
-use crate::rewriting::Recipient;
+use crate::reply::Extra;
 use crate::route::Refusal;
-use crate::{Logins, Outcome, Role};
+use crate::{Outcome, Role};
 
 impl<T: Transport> Conn<T> {
     /// Answers a request that does not go on; returns whether the connection can carry another.
@@ -30,7 +30,7 @@ impl<T: Transport> Conn<T> {
             Door::Refused(rule) => gate.and_then(|gate| gate.rules().all().get(*rule)),
             _ => None,
         };
-        let site = matches!(&*self.role, Role::Site(_));
+        let site = matches!(&*self.caller.role, Role::Site(_));
         let (status, reason, outcome) = said(door, rule, site);
         let refusal = Refusal { status, reason };
         let fields = fields(door, gate, site);
@@ -40,20 +40,15 @@ impl<T: Transport> Conn<T> {
             keep && parts.framing().is_empty(),
             keep
         );
-        let head = parts.head(self.buf.filled(), &self.slots);
         let name = rule.map(|rule| &rule.name[..]);
         let extra = Extra {
             fields: &fields,
             text: rule.map_or("", |rule| &rule.text),
             rule: name.or_else(|| limit(gate?, door)),
         };
-        let page = (refusal, Recipient::new(&self.role, &self.client));
-        let scratch = &mut self.scratch;
-        let sent = send_page_with(&local, &self.io, scratch, page, &extra, Some(&head), keep);
-        let finish = Finish::refused(refusal, outcome, keep, sent.await);
-        self.finished(Some(&head), started, &finish);
-        self.buf.consume(parts.len());
-        finish.keep
+        let sent = self.page(refusal, &extra, parts, keep).await;
+        let finish = Finish::refused(refusal, outcome, keep, sent);
+        self.done(parts, started, &finish)
     }
 }
 
@@ -91,23 +86,6 @@ fn fields(door: &Door, gate: Option<&Gatekeeper>, site: bool) -> Vec<u8> {
     };
     if let Some(wait) = wait {
         write::number_field(&mut fields, b"Retry-After", wait);
-    }
-    fields
-}
-
-/// Field lines that ask a client to log in.
-pub(in crate::conn) fn challenge(logins: &Logins, site: bool) -> Vec<u8> {
-    let mut fields = Vec::new();
-    let name: &[u8] = match site {
-        true => b"WWW-Authenticate",
-        false => b"Proxy-Authenticate",
-    };
-    let realm = logins.realm();
-    let basic = format!("Basic realm=\"{realm}\", charset=\"UTF-8\"");
-    write::field(&mut fields, name, basic.as_bytes());
-    if logins.have_tokens() {
-        let bearer = format!("Bearer realm=\"{realm}\"");
-        write::field(&mut fields, name, bearer.as_bytes());
     }
     fields
 }

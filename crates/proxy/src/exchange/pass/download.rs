@@ -13,8 +13,9 @@ use super::save::{Saving, freshen};
 use super::unanswered::Unanswered;
 use super::upload::{Upload, last_chunk};
 use super::{PassError, Way, invalidate};
+use crate::Outcome;
 use crate::ask::Ask;
-use crate::conn::Finish;
+use crate::finish::Finish;
 use crate::local::Local;
 use crate::net::{Io, Transport};
 use crate::parents::WANTS_LOGIN;
@@ -22,7 +23,6 @@ use crate::reply::{Mode, Own, Scratch, own_fields};
 use crate::rewriting::Recipient;
 use crate::upstream::UpstreamError;
 use crate::upstream::exchange::Upstream;
-use crate::{Event, Outcome};
 
 /// The input for passing an answer on.
 pub(super) struct Download<'a, T> {
@@ -40,10 +40,20 @@ pub(super) struct Download<'a, T> {
 #[derive(Debug)]
 pub(super) struct Answered {
     pub(super) finish: Finish,
+    pub(super) then: Then,
+}
+
+/// The state of both connections after an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Then {
     /// The connection to the origin can be used again.
-    pub(super) reusable: bool,
-    /// 101: the connection is something else from here on.
-    pub(super) upgraded: bool,
+    Reuse,
+    /// The connection to the origin ends.
+    Close,
+    /// 101: both are something else from here on.
+    Upgraded,
+    /// Bytes of the answer are missing: the client's connection has to be cut.
+    Cut,
 }
 
 impl<T: Transport> Download<'_, T> {
@@ -115,8 +125,7 @@ impl<T: Transport> Download<'_, T> {
             self.flush(parts.status()).await?;
             return Ok(Answered {
                 finish,
-                reusable: false,
-                upgraded: true,
+                then: Then::Upgraded,
             });
         }
         let passed = (parts, framing, mode);
@@ -243,7 +252,7 @@ impl<T: Transport> Download<'_, T> {
                 Err(error) => {
                     self.local.origin_failed(error);
                     let sent = self.flush(status).await;
-                    return sent.map(|()| self.cut(finish, error));
+                    return sent.map(|()| cut(finish, error));
                 }
             };
             let data = &up.buf.filled()[piece.range];
@@ -261,8 +270,10 @@ impl<T: Transport> Download<'_, T> {
                 let reusable = parts.persistent(method) && reader.is_done();
                 return Ok(Answered {
                     finish,
-                    reusable,
-                    upgraded: false,
+                    then: match reusable {
+                        true => Then::Reuse,
+                        false => Then::Close,
+                    },
                 });
             }
             finish.body += data.len() as u64;
@@ -291,21 +302,18 @@ impl<T: Transport> Download<'_, T> {
             up.buf.consume(piece.consumed);
         }
     }
+}
 
-    /// The rest is not to be had: the connection is cut, so that the client sees it.
-    fn cut(&self, finish: Finish, error: UpstreamError) -> Answered {
-        self.local.count(Event::Aborted);
-        self.io.transport().reset_on_close();
-        Answered {
-            finish: Finish {
-                outcome: error.outcome(),
-                reason: error.reason(),
-                keep: false,
-                ..finish
-            },
-            reusable: false,
-            upgraded: false,
-        }
+/// The rest of an answer is missing: its connection has to be cut, so that the client sees it.
+fn cut(finish: Finish, error: UpstreamError) -> Answered {
+    Answered {
+        finish: Finish {
+            outcome: error.outcome(),
+            reason: error.reason(),
+            keep: false,
+            ..finish
+        },
+        then: Then::Cut,
     }
 }
 

@@ -8,18 +8,22 @@ use bytes::Bytes;
 use foxy_http_rules::range::Span;
 use foxy_store::Object;
 
-use super::memory::{self, Shape, stored_text, write_heads};
-use super::multipart::Multipart;
-use super::supply::{Missing, Piece, Supply};
+use super::objects::lost;
+use super::{Exchange, Finish};
 use crate::Outcome;
 use crate::ask::Ask;
-use crate::conn::{Conn, Finish, lost};
 use crate::fetch::FillHead;
 use crate::fill::Follower;
 use crate::gate::{Hit, Shown};
+use crate::http::Ends;
 use crate::ledger::Entry;
-use crate::net::Transport;
+use crate::local::Local;
+use crate::net::{Io, Transport};
+use crate::reply::Scratch;
 use crate::rewriting::Recipient;
+use crate::serve::memory::{self, Shape, stored_text, write_heads};
+use crate::serve::multipart::Multipart;
+use crate::serve::supply::{Missing, Piece, Supply};
 
 /// Why not everything was sent.
 enum Broken {
@@ -45,54 +49,42 @@ pub(crate) fn spans(object: &Object, shape: &Shape) -> Option<Vec<Span>> {
     }
 }
 
-impl<T: Transport> Conn<T> {
+impl<T: Transport> Exchange<'_, T> {
     /// Sends an object of any size out of the cache, or while the fill of `arriving` brings it.
     /// Returns `None`, with nothing sent, if missing bytes cannot be fetched or the origin has
     /// another version: then it is a miss.
     pub(crate) async fn large(
         &mut self,
-        ask: &Rc<Ask>,
         object: &Arc<Object>,
         shape: &Shape,
         shown: &Shown,
         arriving: Option<Follower<FillHead>>,
-        keep: bool,
     ) -> Option<Finish> {
-        let body = ask.head().method() != foxy_http1::Method::Head;
+        let body = self.ask.head().method() != foxy_http1::Method::Head;
         let Some(spans) = spans(object, shape).filter(|_| body) else {
-            return Some(self.in_memory(ask, object, shape, shown, keep).await);
+            return Some(self.in_memory(object, shape, shown).await);
         };
-        let Some(place) = self.queue_for(&spans).await else {
-            return Some(self.without_memory(ask, keep).await);
+        let Some(place) = self.link.queue_for(&self.local, &spans).await else {
+            return Some(self.without_memory().await);
         };
         let stored = (object, shape, shown);
-        let sent = self.large_in(ask, stored, (spans, place), arriving, keep);
+        let sent = self.large_in(stored, (spans, place), arriving);
         sent.await
-    }
-
-    /// A place in the send queues for these parts of a body; `None` as with
-    /// [`queue`](Self::queue).
-    pub(crate) async fn queue_for(&self, spans: &[Span]) -> Option<Entry> {
-        let bytes = spans.iter().map(|span| span.len()).sum();
-        let fragment = self.local.proxy.engine.fragment_bytes() as usize;
-        self.queue(bytes, fragment).await
     }
 
     /// As [`large`](Self::large), for parts of the body that have a place in the send queues.
     pub(crate) async fn large_in(
         &mut self,
-        ask: &Rc<Ask>,
         (object, shape, shown): (&Arc<Object>, &Shape, &Shown),
         (spans, queue): (Vec<Span>, Entry),
         arriving: Option<Follower<FillHead>>,
-        keep: bool,
     ) -> Option<Finish> {
-        let local = Rc::clone(&self.local);
+        let (local, ask, keep) = (Rc::clone(&self.local), Rc::clone(&self.ask), self.keep);
         let fragment = local.proxy.engine.fragment_bytes() as usize;
         let arrives = arriving.is_some();
         let mut supply = match arriving {
-            Some(follower) => Supply::behind(ask, object, follower, true),
-            None => Supply::new(ask, object),
+            Some(follower) => Supply::behind(&ask, object, follower, true),
+            None => Supply::new(&ask, object),
         };
         // A head must not promise bytes that turn out to be missing.
         if !spans.iter().all(|span| supply.can_promise(&local, *span)) {
@@ -118,7 +110,8 @@ impl<T: Transport> Conn<T> {
             shown.hit(&local.proxy, Recipient::new(&ask.role, &ask.client), keep),
             shown.outcome,
         );
-        let (pending, parts, status) = self.heads(ask, object, shape, &spans, &hit);
+        let scratch = self.link.ends().scratch;
+        let (pending, parts, status) = heads(&local, scratch, &ask, (object, shape), &spans, &hit);
         let mut finish = Finish {
             outcome,
             status,
@@ -134,35 +127,27 @@ impl<T: Transport> Conn<T> {
             queue,
             fragment,
         };
-        Some(
-            match sending.run(self, &mut supply, &mut finish.body).await {
-                Ok(()) => finish,
-                Err(Broken::Client) => Finish::gone(finish.status),
-                Err(Broken::Cut) => {
-                    self.abort();
-                    if ask.role.objects().is_some() {
-                        lost(&local, object);
-                    }
-                    finish.keep = false;
-                    finish.reason = "fragment-missing";
-                    finish
+        let io = self.link.io();
+        let run = sending.run(&local, io, &mut supply, &mut finish.body);
+        Some(match run.await {
+            Ok(()) => finish,
+            Err(Broken::Client) => Finish::gone(finish.status),
+            Err(Broken::Cut) => {
+                self.link.abort(&local);
+                if ask.role.objects().is_some() {
+                    lost(&local, object);
                 }
-            },
-        )
+                finish.keep = false;
+                finish.reason = "fragment-missing";
+                finish
+            }
+        })
     }
-}
 
-impl<T: Transport> Conn<T> {
     /// Sends what needs no fragments.
-    async fn in_memory(
-        &mut self,
-        ask: &Ask,
-        object: &Arc<Object>,
-        shape: &Shape,
-        shown: &Shown,
-        keep: bool,
-    ) -> Finish {
-        let (local, io, scratch) = (&self.local, &self.io, &mut self.scratch);
+    async fn in_memory(&mut self, object: &Arc<Object>, shape: &Shape, shown: &Shown) -> Finish {
+        let (local, ask, keep) = (&self.local, &self.ask, self.keep);
+        let Ends { io, scratch, .. } = self.link.ends();
         let hit = shown.hit(&local.proxy, Recipient::new(&ask.role, &ask.client), keep);
         let sent = memory::send(local, io, scratch, &ask.head(), object, shape, &hit).await;
         match sent {
@@ -177,29 +162,29 @@ impl<T: Transport> Conn<T> {
             Err(_) => Finish::gone(object.meta().status),
         }
     }
+}
 
-    /// The text before the body, the framing of several parts, and the status.
-    fn heads(
-        &mut self,
-        ask: &Ask,
-        object: &Object,
-        shape: &Shape,
-        spans: &[Span],
-        hit: &Hit<'_>,
-    ) -> (Vec<u8>, Option<Multipart>, u16) {
-        let (local, head) = (&self.local, ask.head());
-        let mut text = Vec::new();
-        if matches!(shape, Shape::Many(_)) {
-            let parts = Multipart::new(local);
-            parts.head(local, &mut text, &head, object, spans, hit);
-            return (text, Some(parts), 206);
-        }
-        let status = write_heads(local, &mut self.scratch, &head, object, shape, hit);
-        text.extend_from_slice(&self.scratch.head);
-        text.extend_from_slice(stored_text(object, shape, hit));
-        text.extend_from_slice(&self.scratch.tail);
-        (text, None, status)
+/// The text before the body, the framing of several parts, and the status.
+fn heads(
+    local: &Local,
+    scratch: &mut Scratch,
+    ask: &Ask,
+    (object, shape): (&Object, &Shape),
+    spans: &[Span],
+    hit: &Hit<'_>,
+) -> (Vec<u8>, Option<Multipart>, u16) {
+    let head = ask.head();
+    let mut text = Vec::new();
+    if matches!(shape, Shape::Many(_)) {
+        let parts = Multipart::new(local);
+        parts.head(local, &mut text, &head, object, spans, hit);
+        return (text, Some(parts), 206);
     }
+    let status = write_heads(local, scratch, &head, object, shape, hit);
+    text.extend_from_slice(&scratch.head);
+    text.extend_from_slice(stored_text(object, shape, hit));
+    text.extend_from_slice(&scratch.tail);
+    (text, None, status)
 }
 
 /// An answer on its way.
@@ -219,11 +204,11 @@ struct Sending {
 impl Sending {
     async fn run<T: Transport>(
         &mut self,
-        conn: &Conn<T>,
+        local: &Rc<Local>,
+        io: &Io<T>,
         supply: &mut Supply,
         sent: &mut u64,
     ) -> Result<(), Broken> {
-        let local = &conn.local;
         for (i, span) in std::mem::take(&mut self.spans).iter().enumerate() {
             if let Some(parts) = &self.parts {
                 let text = parts.before(supply.head(), *span, i == 0);
@@ -239,14 +224,14 @@ impl Sending {
                 let Piece::Bytes(bytes) = piece else {
                     return Err(Broken::Cut);
                 };
-                let taken = self.write(conn, bytes, supply).await?;
+                let taken = self.write(local, io, bytes, supply).await?;
                 at += taken;
                 *sent += taken;
             }
         }
         if let Some(parts) = &self.parts {
             let end = parts.end();
-            let written = conn.io.write(&end, local.patience.progress);
+            let written = io.write(&end, local.patience.progress);
             written.await.map_err(|_| Broken::Client)?;
             *sent += end.len() as u64;
         }
@@ -257,15 +242,16 @@ impl Sending {
     /// for a while keeps no fragment in memory: the rest is read again when it goes on.
     async fn write<T: Transport>(
         &mut self,
-        conn: &Conn<T>,
+        local: &Local,
+        io: &Io<T>,
         mut bytes: Bytes,
         supply: &mut Supply,
     ) -> Result<u64, Broken> {
-        let patience = &conn.local.patience;
+        let patience = &local.patience;
         let gone = |_| Broken::Client;
-        if conn.io.is_slowed() {
+        if io.is_slowed() {
             let mut slices = [IoSlice::new(&self.pending), IoSlice::new(&bytes)];
-            let written = conn.io.write_all(&mut slices, patience.progress).await;
+            let written = io.write_all(&mut slices, patience.progress).await;
             written.map_err(gone)?;
             self.pending.clear();
             return Ok(bytes.len() as u64);
@@ -273,7 +259,7 @@ impl Sending {
         let mut taken = 0;
         loop {
             let slices = [IoSlice::new(&self.pending), IoSlice::new(&bytes[taken..])];
-            match conn.io.try_write(&slices) {
+            match io.try_write(&slices) {
                 Ok(0) => return Err(Broken::Client),
                 Ok(n) => {
                     let text = n.min(self.pending.len());
@@ -284,7 +270,7 @@ impl Sending {
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    match conn.io.writable(conn.io.deadline(patience.rest)).await {
+                    match io.writable(io.deadline(patience.rest)).await {
                         Ok(()) => continue,
                         Err(error) if error.kind() == io::ErrorKind::TimedOut => {}
                         Err(error) => return Err(gone(error)),
@@ -296,8 +282,8 @@ impl Sending {
                         let queue = self.queue.bytes().saturating_sub(self.fragment);
                         self.queue.shrink_to(queue);
                     }
-                    let late = conn.io.deadline(patience.progress);
-                    conn.io.writable(late).await.map_err(gone)?;
+                    let late = io.deadline(patience.progress);
+                    io.writable(late).await.map_err(gone)?;
                     if pauses {
                         self.queue.set(self.queue.bytes() + self.fragment);
                         return Ok(taken as u64);

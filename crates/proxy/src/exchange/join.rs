@@ -12,8 +12,8 @@ use foxy_http1::Version;
 use foxy_store::Object;
 use tokio::time::Instant;
 
+use super::Exchange;
 use super::ranged::{has_all, ranged};
-use super::{CLOSED, Conn};
 use crate::ask::Ask;
 use crate::fetch::{self, FillHead, Job, Ranged};
 use crate::fill::{Follower, HeadEvent, Joined, Released};
@@ -117,71 +117,21 @@ pub(super) fn fetch_behind(local: &Rc<Local>, ask: &Rc<Ask>) {
     }
 }
 
-impl<T: Transport> Conn<T> {
+impl<T: Transport> Exchange<'_, T> {
     /// Joins a fill, or starts one.
-    pub(super) fn enter(&self, ask: &Rc<Ask>, want: &Want) -> Follower<FillHead> {
-        let place = place(&self.local, ask, want, |_| false);
-        place.unwrap_or_else(|| self.alone(ask, want))
-    }
-
-    /// Joins a fill, or starts one; `None` if a fill has ended since this request's lookup, and has left
-    /// an object of its key in memory.
-    pub(super) fn enter_unless_stored(
-        &self,
-        ask: &Rc<Ask>,
-        want: &Want,
-    ) -> Option<Follower<FillHead>> {
-        place(&self.local, ask, want, |object| {
-            let mut known = want.stored.iter().chain(&want.part);
-            !known.any(|known| Arc::ptr_eq(known, object))
-        })
+    pub(super) fn enter(&self, want: &Want) -> Follower<FillHead> {
+        let place = place(&self.local, &self.ask, want, |_| false);
+        place.unwrap_or_else(|| self.alone(want))
     }
 
     /// Starts a fill that no other request joins.
-    pub(super) fn alone(&self, ask: &Rc<Ask>, want: &Want) -> Follower<FillHead> {
-        start_alone(&self.local, ask, want)
-    }
-
-    /// Asks the origin to validate a running or stored answer for this request.
-    pub(super) fn ask_whether(
-        &self,
-        ask: &Rc<Ask>,
-        want: &Want,
-        head: &Arc<FillHead>,
-        permit: Permit,
-    ) -> Follower<FillHead> {
-        let key = fill_key(&self.local, ask, want);
-        let stored = head.object.clone();
-        let job = Job {
-            validate: stored.is_some(),
-            running: stored.is_none().then(|| Arc::clone(head)),
-            stored: stored.or_else(|| want.stored.clone()),
-            permit: Cell::new(Some(permit)),
-            offers: true,
-            ..job(ask, want, Ranged::No)
-        };
-        start(&self.local, ask, &key, job)
-    }
-
-    /// Starts a further fetch beside that of `follower`, whose head is overdue.
-    pub(super) fn ask_too(
-        &self,
-        ask: &Rc<Ask>,
-        want: &Want,
-        follower: &Follower<FillHead>,
-    ) -> Follower<FillHead> {
-        let key = fill_key(&self.local, ask, want);
-        let hash = self.local.proxy.engine.key_hash(&key);
-        let range = ranged(&self.local, ask, want, hash);
-        let (writer, second) = self.local.proxy.fills.second(follower);
-        fetch::spawn(&self.local, job(ask, want, range), writer);
-        second
+    pub(super) fn alone(&self, want: &Want) -> Follower<FillHead> {
+        start_alone(&self.local, &self.ask, want)
     }
 
     /// Waits for the head and judges it for this request.
     pub(super) async fn await_head(
         &mut self,
-        ask: &Ask,
         want: &Want,
         follower: &mut Follower<FillHead>,
     ) -> Verdict {
@@ -192,7 +142,7 @@ impl<T: Transport> Conn<T> {
             let event = tokio::select! {
                 biased;
                 event = poll_fn(|cx| follower.poll_head(cx)) => event,
-                () = self.io.gone(CLOSED) => return Verdict::Gone,
+                () = self.link.gone() => return Verdict::Gone,
                 () = until(round) => {
                     if follower.take_turn(Instant::now()) {
                         return Verdict::AskToo;
@@ -202,13 +152,14 @@ impl<T: Transport> Conn<T> {
             };
             match event {
                 Ok(HeadEvent::Interim(text)) => {
-                    let wanted = ask.head().version() == Version::Http11;
-                    let patience = self.local.patience.progress;
-                    if wanted && self.io.write(&text, patience).await.is_err() {
+                    let wanted = self.ask.head().version() == Version::Http11;
+                    if wanted && self.link.send(&self.local, &text).await.is_err() {
                         return Verdict::Gone;
                     }
                 }
-                Ok(HeadEvent::Head(head)) => return self.judge(ask, want, follower, head),
+                Ok(HeadEvent::Head(head)) => {
+                    return judge(&self.local, &self.ask, want, follower, head);
+                }
                 Err(Released::Elsewhere) => return Verdict::Elsewhere,
                 // A failed connection of the leader does not fail its followers.
                 Err(Released::Failed(error)) if follower.collapsed() && error.is_transport() => {
@@ -219,118 +170,166 @@ impl<T: Transport> Conn<T> {
             }
         }
     }
+}
 
-    /// Verdict on a head: the request's own, or another's as far as `decide` allows.
-    pub(super) fn judge(
-        &self,
-        ask: &Ask,
-        want: &Want,
-        follower: &Follower<FillHead>,
-        head: Arc<FillHead>,
-    ) -> Verdict {
-        let now = self.local.wall();
-        let grant = match follower.own() {
-            Some(own) => Grant::own(own, head.digest.as_ref(), now),
-            None => match self.shared(ask, want, follower, &head) {
-                Ok(grant) => grant,
-                Err(verdict) => return verdict,
-            },
-        };
-        if let Some(running) = &head.validated {
-            return Verdict::Send(
-                grant,
-                Arc::clone(&head),
-                Source::Running(Arc::clone(running)),
-            );
-        }
-        let sparse = head.sparse.clone().or_else(|| {
-            // A range of an object that arrives whole.
-            let running = head
-                .running
-                .get()
-                .filter(|r| head.length.is_some() && r.is_sized());
-            let range = ask.digest.range && head.status == 200 && !head.ranged;
-            running.filter(|_| range).map(|r| Arc::clone(&r.head))
-        });
-        let source = match (head.object.clone(), sparse) {
-            (Some(object), _) => Source::Object(object),
-            (None, Some(object)) => Source::Sparse(object),
-            (None, None) => Source::Stream,
-        };
-        Verdict::Send(grant, head, source)
-    }
-
-    /// The permission to take the answer of another request's fetch.
-    fn shared(
-        &self,
-        ask: &Ask,
-        want: &Want,
-        follower: &Follower<FillHead>,
-        head: &Arc<FillHead>,
-    ) -> Result<Grant, Verdict> {
-        let failing = head.status >= 500 && head.digest.is_none();
-        if failing && follower.waited() {
-            return Err(Verdict::Failing(Arc::clone(head)));
-        }
-        let selects = |(list, values): &(bytes::Bytes, bytes::Bytes)| {
-            ask.selected_by(&self.local, list, values)
-        };
-        let other = rule!(
-            "share: a running answer is for requests with its selecting values",
-            !head.vary.as_ref().is_none_or(selects),
-            false
+/// Verdict on a head: the request's own, or another's as far as `decide` allows.
+fn judge(
+    local: &Local,
+    ask: &Ask,
+    want: &Want,
+    follower: &Follower<FillHead>,
+    head: Arc<FillHead>,
+) -> Verdict {
+    let now = local.wall();
+    let grant = match follower.own() {
+        Some(own) => Grant::own(own, head.digest.as_ref(), now),
+        None => match shared(local, ask, want, follower, &head) {
+            Ok(grant) => grant,
+            Err(verdict) => return verdict,
+        },
+    };
+    if let Some(running) = &head.validated {
+        return Verdict::Send(
+            grant,
+            Arc::clone(&head),
+            Source::Running(Arc::clone(running)),
         );
-        if let Some(primary) = head.primary.clone().filter(|_| other && head.shared) {
-            return Err(Verdict::Variant(primary));
-        }
-        let usable = head.sparse.is_some() || has_all(ask, head);
-        let digest = head
-            .digest
-            .as_ref()
-            .filter(|_| head.shared && usable && !other);
-        let right = |_: &&Digest| {
-            rule!(
-                "share: a running artefact needs the digest that documents name",
-                ask.has_digest(&self.local, &head.fields),
-                true
-            )
-        };
-        let Some(digest) = digest.filter(right) else {
-            return Err(Verdict::Alone);
-        };
-        let (now, rules) = (self.local.wall(), self.local.proxy.rules(ask.rule));
-        let decision = match Grant::shared(&ask.digest, digest, now, rules) {
-            Ok(grant) => return Ok(grant),
-            Err(decision) => decision,
-        };
-        if self.takes_as_arrived(ask, follower)
-            && let Some(grant) = Grant::arrived(&ask.digest, digest, (want.arrived, now), rules)
-        {
-            return Ok(grant);
-        }
-        Err(match decision {
-            Decision::Revalidate { .. } => Verdict::Validate(Arc::clone(head)),
-            _ => Verdict::Alone,
-        })
     }
+    let sparse = head.sparse.clone().or_else(|| {
+        // A range of an object that arrives whole.
+        let running = head
+            .running
+            .get()
+            .filter(|r| head.length.is_some() && r.is_sized());
+        let range = ask.digest.range && head.status == 200 && !head.ranged;
+        running.filter(|_| range).map(|r| Arc::clone(&r.head))
+    });
+    let source = match (head.object.clone(), sparse) {
+        (Some(object), _) => Source::Object(object),
+        (None, Some(object)) => Source::Sparse(object),
+        (None, None) => Source::Stream,
+    };
+    Verdict::Send(grant, head, source)
+}
 
-    /// True if a site's `collapse = "arrived"` applies to this request: it waited for the head, and
-    /// has neither credentials nor cache directives.
-    fn takes_as_arrived(&self, ask: &Ask, follower: &Follower<FillHead>) -> bool {
-        let site = matches!(&*self.role, Role::Site(site) if site.collapse == Collapse::Arrived);
-        let digest = &ask.digest;
-        let directives = digest.no_cache
-            || digest.max_age.is_some()
-            || digest.min_fresh.is_some()
-            || digest.only_if_cached;
-        site && follower.waited()
-            && !directives
-            && rule!(
-                "collapse: a request that names its user is judged by now",
-                !ask.is_personal(),
-                true
-            )
+/// The permission to take the answer of another request's fetch.
+fn shared(
+    local: &Local,
+    ask: &Ask,
+    want: &Want,
+    follower: &Follower<FillHead>,
+    head: &Arc<FillHead>,
+) -> Result<Grant, Verdict> {
+    let failing = head.status >= 500 && head.digest.is_none();
+    if failing && follower.waited() {
+        return Err(Verdict::Failing(Arc::clone(head)));
     }
+    let selects =
+        |(list, values): &(bytes::Bytes, bytes::Bytes)| ask.selected_by(local, list, values);
+    let other = rule!(
+        "share: a running answer is for requests with its selecting values",
+        !head.vary.as_ref().is_none_or(selects),
+        false
+    );
+    if let Some(primary) = head.primary.clone().filter(|_| other && head.shared) {
+        return Err(Verdict::Variant(primary));
+    }
+    let usable = head.sparse.is_some() || has_all(ask, head);
+    let digest = head
+        .digest
+        .as_ref()
+        .filter(|_| head.shared && usable && !other);
+    let right = |_: &&Digest| {
+        rule!(
+            "share: a running artefact needs the digest that documents name",
+            ask.has_digest(local, &head.fields),
+            true
+        )
+    };
+    let Some(digest) = digest.filter(right) else {
+        return Err(Verdict::Alone);
+    };
+    let (now, rules) = (local.wall(), local.proxy.rules(ask.rule));
+    let decision = match Grant::shared(&ask.digest, digest, now, rules) {
+        Ok(grant) => return Ok(grant),
+        Err(decision) => decision,
+    };
+    if takes_as_arrived(ask, follower)
+        && let Some(grant) = Grant::arrived(&ask.digest, digest, (want.arrived, now), rules)
+    {
+        return Ok(grant);
+    }
+    Err(match decision {
+        Decision::Revalidate { .. } => Verdict::Validate(Arc::clone(head)),
+        _ => Verdict::Alone,
+    })
+}
+
+/// True if a site's `collapse = "arrived"` applies to this request: it waited for the head, and
+/// has neither credentials nor cache directives.
+fn takes_as_arrived(ask: &Ask, follower: &Follower<FillHead>) -> bool {
+    let site = matches!(&*ask.role, Role::Site(site) if site.collapse == Collapse::Arrived);
+    let digest = &ask.digest;
+    let directives = digest.no_cache
+        || digest.max_age.is_some()
+        || digest.min_fresh.is_some()
+        || digest.only_if_cached;
+    site && follower.waited()
+        && !directives
+        && rule!(
+            "collapse: a request that names its user is judged by now",
+            !ask.is_personal(),
+            true
+        )
+}
+
+/// Joins a fill, or starts one; `None` if a fill has ended since this request's lookup, and has left
+/// an object of its key in memory.
+pub(super) fn enter_unless_stored(
+    local: &Rc<Local>,
+    ask: &Rc<Ask>,
+    want: &Want,
+) -> Option<Follower<FillHead>> {
+    place(local, ask, want, |object| {
+        let mut known = want.stored.iter().chain(&want.part);
+        !known.any(|known| Arc::ptr_eq(known, object))
+    })
+}
+
+/// Asks the origin to validate a running or stored answer for this request.
+pub(super) fn ask_whether(
+    local: &Rc<Local>,
+    ask: &Rc<Ask>,
+    want: &Want,
+    head: &Arc<FillHead>,
+    permit: Permit,
+) -> Follower<FillHead> {
+    let key = fill_key(local, ask, want);
+    let stored = head.object.clone();
+    let job = Job {
+        validate: stored.is_some(),
+        running: stored.is_none().then(|| Arc::clone(head)),
+        stored: stored.or_else(|| want.stored.clone()),
+        permit: Cell::new(Some(permit)),
+        offers: true,
+        ..job(ask, want, Ranged::No)
+    };
+    start(local, ask, &key, job)
+}
+
+/// Starts a further fetch beside that of `follower`, whose head is overdue.
+pub(super) fn ask_too(
+    local: &Rc<Local>,
+    ask: &Rc<Ask>,
+    want: &Want,
+    follower: &Follower<FillHead>,
+) -> Follower<FillHead> {
+    let key = fill_key(local, ask, want);
+    let hash = local.proxy.engine.key_hash(&key);
+    let range = ranged(local, ask, want, hash);
+    let (writer, second) = local.proxy.fills.second(follower);
+    fetch::spawn(local, job(ask, want, range), writer);
+    second
 }
 
 /// A place in a fill that runs, or in a new one; `None` if a fill has ended meanwhile and left an object

@@ -13,16 +13,16 @@ use foxy_http_rules::{Failure, Fwd, invalidation};
 use foxy_http1::{Reject, ResponseHead, ResponseParts, Url};
 
 use super::join::Want;
-use super::{Conn, Finish, tunnel};
+use super::{Exchange, Finish};
 use crate::ask::Ask;
 use crate::fetch::judge::Target;
 use crate::local::Local;
-use crate::net::Transport;
+use crate::net::{Transport, relay};
 use crate::upstream::UpstreamError;
 use crate::upstream::exchange::Leased;
 use crate::via::Changes;
 use crate::{Outcome, key};
-use download::{Answered, Download};
+use download::{Answered, Download, Then};
 use save::Sent;
 use unanswered::Unanswered;
 pub(super) use upload::last_chunk;
@@ -46,7 +46,6 @@ enum PassError {
 struct Way<'a> {
     reason: Fwd,
     sent: Sent,
-    keep: bool,
     /// Stored answer that may be sent if the origin fails.
     instead: Option<&'a Want>,
 }
@@ -59,67 +58,58 @@ impl Way<'_> {
     }
 }
 
-impl<T: Transport> Conn<T> {
+impl<T: Transport> Exchange<'_, T> {
     /// Sends the request on as it is and the answer back.
-    pub(super) async fn pass(&mut self, ask: &Rc<Ask>, reason: Fwd, keep: bool) -> Finish {
+    pub(crate) async fn pass(&mut self, reason: Fwd) -> Finish {
         let way = Way {
             reason,
             sent: Sent::now(&self.local),
-            keep,
             instead: None,
         };
-        match self.passed(ask, way).await {
+        match self.passed(way).await {
             Ok(finish) => finish,
-            Err((error, keep)) => self.error_page(ask, error, keep).await,
+            Err(error) => self.error_page(error).await,
         }
     }
 
     /// Asks the origin for a head. If it fails, a stale answer is sent as for GET.
-    pub(super) async fn pass_head(&mut self, ask: &Rc<Ask>, want: &Want, keep: bool) -> Finish {
-        if let Some(error) = ask.fails_at_once(&self.local, want.stored.as_ref()) {
-            return self.failed(ask, want, error, keep).await;
+    pub(super) async fn pass_head(&mut self, want: &Want) -> Finish {
+        if let Some(error) = self.ask.fails_at_once(&self.local, want.stored.as_ref()) {
+            return self.failed(want, error).await;
         }
         let way = Way {
             reason: want.reason,
             sent: Sent::now(&self.local),
-            keep,
             instead: Some(want),
         };
-        match self.passed(ask, way).await {
+        match self.passed(way).await {
             Ok(finish) => finish,
-            Err((error, keep)) => self.failed(ask, want, error, keep).await,
+            Err(error) => self.failed(want, error).await,
         }
     }
 
     /// An exchange with the origin.
     ///
     /// # Errors
-    /// No answer was received, and nothing was sent to the client; the error tells whether its
-    /// connection can continue.
-    async fn passed(
-        &mut self,
-        ask: &Rc<Ask>,
-        way: Way<'_>,
-    ) -> Result<Finish, (UpstreamError, bool)> {
+    /// No answer was received, and nothing was sent to the client.
+    async fn passed(&mut self, way: Way<'_>) -> Result<Finish, UpstreamError> {
+        let (local, ask) = (Rc::clone(&self.local), Rc::clone(&self.ask));
         let parts = ask.head().parts();
-        let local = Rc::clone(&self.local);
-        let unanswered = Unanswered::new(&local, ask);
+        let unanswered = Unanswered::new(&local, &ask);
         let request = ask.upstream_head(&local, &Changes::default());
         let bodiless = parts.framing().is_empty();
         let replay = bodiless && parts.method().is_idempotent();
         let opened = if bodiless {
-            let asked = Leased::ask(&local, ask, &request, replay).await;
+            let asked = Leased::ask(&local, &ask, &request, replay).await;
             asked.map(|(leased, first)| (leased, Some(first)))
         } else {
-            Leased::open(&local, ask, &request)
+            Leased::open(&local, &ask, &request)
                 .await
                 .map(|leased| (leased, None))
         };
         let exchanged = match opened {
             Ok((mut leased, first)) => {
-                let answered = self
-                    .exchange(ask, way, &unanswered, &mut leased, first)
-                    .await;
+                let answered = self.both_ways(way, &unanswered, &mut leased, first).await;
                 if let Some(turn) = leased.turn().filter(|_| !bodiless) {
                     match &answered {
                         Ok(answered) => turn.answered(&local, answered.finish.origin_status),
@@ -133,14 +123,15 @@ impl<T: Transport> Conn<T> {
             Err(error) => Err(PassError::Origin(error)),
         };
         match exchanged {
-            Ok((leased, answered)) if answered.upgraded => {
-                Ok(self.upgraded(leased, answered.finish).await)
-            }
             Ok((mut leased, answered)) => {
-                if answered.reusable {
-                    leased.give_back(&local, &ask.to);
-                } else {
-                    leased.count(&local);
+                match answered.then {
+                    Then::Upgraded => return Ok(self.upgraded(leased, answered.finish).await),
+                    Then::Reuse => leased.give_back(&local, &ask.to),
+                    Then::Close => leased.count(&local),
+                    Then::Cut => {
+                        leased.count(&local);
+                        self.link.abort(&local);
+                    }
                 }
                 Ok(answered.finish)
             }
@@ -148,52 +139,48 @@ impl<T: Transport> Conn<T> {
             Err(PassError::Origin(error)) => {
                 unanswered.failed(error, replay);
                 // Unless its body was read, the connection cannot continue.
-                Err((error, way.keep && bodiless))
+                self.keep &= bodiless;
+                Err(error)
             }
             Err(PassError::Status(status)) => {
                 let failure = Failure::Status(status);
                 let sent = match way.instead {
-                    Some(want) => self.stale(ask, want, failure, way.keep).await,
+                    Some(want) => self.stale(want, failure).await,
                     None => None,
                 };
                 let sent = sent.map(|finish| Finish {
                     origin_status: status,
                     ..finish
                 });
-                sent.ok_or((UpstreamError::ErrorStatus, way.keep))
+                sent.ok_or(UpstreamError::ErrorStatus)
             }
             Err(PassError::Request(reject)) => {
-                let refused = self.refused(ask, reject.into(), Outcome::BadRequest, false);
-                Ok(refused.await)
+                self.keep = false;
+                Ok(self.refused(reject.into(), Outcome::BadRequest).await)
             }
         }
     }
 
-    async fn exchange(
+    /// Sends the body of the request, and meanwhile receives the answer.
+    async fn both_ways(
         &mut self,
-        ask: &Ask,
         way: Way<'_>,
         unanswered: &Unanswered<'_>,
         leased: &mut Leased,
         first: Option<ResponseParts>,
     ) -> Result<Answered, PassError> {
+        let (local, ask) = (&*self.local, &*self.ask);
         let parts = ask.head().parts();
         let bodiless = parts.framing().is_empty();
-        let upload = Upload::new(&self.local, parts.expects_continue(), bodiless);
-        let Self {
-            local,
-            io,
-            buf,
-            scratch,
-            ..
-        } = self;
+        let upload = Upload::new(local, parts.expects_continue(), bodiless);
+        let (io, scratch, buf) = self.link.upload();
         let mut download = Download {
             local,
             io,
             ask,
             way,
             unanswered,
-            keep: way.keep,
+            keep: self.keep,
             upload: &upload,
             scratch,
         };
@@ -232,7 +219,9 @@ impl<T: Transport> Conn<T> {
                     );
                     return answered.map(|mut answered| {
                         answered.finish.keep &= whole;
-                        answered.reusable &= whole;
+                        if answered.then == Then::Reuse && !whole {
+                            answered.then = Then::Close;
+                        }
                         answered
                     });
                 }
@@ -241,13 +230,14 @@ impl<T: Transport> Conn<T> {
     }
 
     async fn upgraded(&mut self, mut leased: Leased, finish: Finish) -> Finish {
-        let before = self.io.sent();
+        let (io, _, buf) = self.link.upload();
+        let before = io.sent();
         let origin = (&*leased.up.io, &mut leased.up.buf);
-        tunnel::relay(&self.local, (&self.io, &mut self.buf), origin).await;
+        relay(&self.local, (io, buf), origin).await;
         leased.count(&self.local);
         Finish {
             outcome: Outcome::Upgrade,
-            body: self.io.sent() - before,
+            body: io.sent() - before,
             keep: false,
             ..finish
         }

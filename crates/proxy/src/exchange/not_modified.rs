@@ -8,34 +8,31 @@ use foxy_http1::write;
 
 use super::join::Want;
 use super::stream::{How, streamed_outcome};
-use super::{Conn, Finish};
+use super::{Exchange, Finish};
 use crate::ask::Ask;
 use crate::fetch::FillHead;
+use crate::http::Ends;
+use crate::local::Local;
 use crate::net::Transport;
 use crate::reply::{Mode, Own, own_fields};
 use crate::rewriting::Recipient;
 
-impl<T: Transport> Conn<T> {
-    /// True if the client's condition names the version that replaces the stored one.
-    pub(super) fn has_it(&self, ask: &Ask, want: &Want, head: &FillHead) -> bool {
-        let asked = ask.digest.conditional && want.stored.is_some() && head.status == 200;
-        let Some(digest) = head.digest.as_ref().filter(|_| asked) else {
-            return false;
-        };
-        let condition = conditional::evaluate(&ask.head(), &head.fields, digest, self.local.wall());
-        condition == Condition::NotModified
-    }
+/// True if the client's condition names the version that replaces the stored one.
+pub(super) fn has_it(local: &Local, ask: &Ask, want: &Want, head: &FillHead) -> bool {
+    let asked = ask.digest.conditional && want.stored.is_some() && head.status == 200;
+    let Some(digest) = head.digest.as_ref().filter(|_| asked) else {
+        return false;
+    };
+    let condition = conditional::evaluate(&ask.head(), &head.fields, digest, local.wall());
+    condition == Condition::NotModified
+}
 
+impl<T: Transport> Exchange<'_, T> {
     /// Answers 304 in place of the fill's 200.
-    pub(super) async fn not_modified(
-        &mut self,
-        ask: &Ask,
-        want: &Want,
-        head: &FillHead,
-        how: How,
-    ) -> Finish {
-        let local = &self.local;
-        let out = &mut self.scratch.head;
+    pub(super) async fn not_modified(&mut self, want: &Want, head: &FillHead, how: How) -> Finish {
+        let (local, ask) = (&self.local, &self.ask);
+        let Ends { io, scratch, .. } = self.link.ends();
+        let out = &mut scratch.head;
         out.clear();
         write::status_line(out, 304);
         for i in 0..head.fields.count() {
@@ -57,19 +54,19 @@ impl<T: Transport> Conn<T> {
             mode: Mode::Bare,
             age: None,
             cache: Some(&cache),
-            keep: how.keep,
+            keep: self.keep,
             head: Some(&ask.head()),
             to: Some(to),
             varies: to.varies(&head.fields),
         };
         own_fields(out, local, &own);
-        let sent = self.io.write(out, local.patience.progress).await;
+        let sent = io.write(out, local.patience.progress).await;
         Finish {
             outcome: streamed_outcome(want, how.collapsed),
             status: 304,
             origin_status: head.status,
             origin: Some(head.origin),
-            keep: how.keep && sent.is_ok(),
+            keep: self.keep && sent.is_ok(),
             ..Finish::default()
         }
     }

@@ -1,132 +1,33 @@
 //! The end of a request: log record and counters.
 
-use std::io;
-use std::net::SocketAddr;
-use std::sync::Arc;
-
-use foxy_base::{FieldBlock, MonoTime, WallTime, first};
-use foxy_http_rules::{RuleId, freshness};
+use foxy_base::{MonoTime, first};
+use foxy_http_rules::freshness;
 use foxy_http1::{RequestHead, Version};
-use foxy_store::Object;
 
-use super::Conn;
+use super::{Conn, Finish};
 use crate::net::Transport;
 use crate::purge::stored_digest;
-use crate::route::Refusal;
-use crate::{Details, LogRecord, Outcome, Recent, RequestId, Role};
-
-/// Notes about the current request for the log.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Noted {
-    /// Seconds that were left of the lifetime of an answer that was fetched.
-    pub(crate) ttl: Option<i64>,
-    /// The operator's rule that decided.
-    pub(crate) rule: RuleId,
-}
-
-/// The result of a request.
-#[derive(Clone, Debug)]
-pub(crate) struct Finish {
-    pub(crate) outcome: Outcome,
-    pub(crate) reason: &'static str,
-    /// Sent to the client; 0 if nothing was.
-    pub(crate) status: u16,
-    /// Body bytes sent.
-    pub(crate) body: u64,
-    pub(crate) origin_status: u16,
-    pub(crate) origin: Option<SocketAddr>,
-    /// Fields of the answer, if it was no stored object.
-    pub(crate) fields: Option<FieldBlock>,
-    /// The stored object that was sent.
-    pub(crate) object: Option<Arc<Object>>,
-    /// The connection can carry another request.
-    pub(crate) keep: bool,
-}
-
-impl Default for Finish {
-    fn default() -> Self {
-        Self {
-            outcome: Outcome::Local,
-            reason: "",
-            status: 0,
-            body: 0,
-            origin_status: 0,
-            origin: None,
-            fields: None,
-            object: None,
-            keep: false,
-        }
-    }
-}
-
-impl Finish {
-    /// The end of a request that was answered with a page of Foxy; `sent` is the result of sending it.
-    pub(crate) fn refused(
-        refusal: Refusal,
-        outcome: Outcome,
-        keep: bool,
-        sent: io::Result<u64>,
-    ) -> Self {
-        Self {
-            outcome,
-            reason: refusal.reason,
-            status: refusal.status,
-            keep: keep && sent.is_ok(),
-            body: sent.unwrap_or(0),
-            ..Self::default()
-        }
-    }
-}
-
-impl Finish {
-    /// Returns the part of it that is remembered.
-    pub(crate) const fn recent(&self, at: WallTime) -> Recent {
-        Recent {
-            at,
-            outcome: self.outcome,
-            reason: self.reason,
-            status: self.status,
-            origin_status: self.origin_status,
-        }
-    }
-
-    /// The same with another outcome, unless the client is gone.
-    pub(crate) fn if_sent(self, outcome: Outcome) -> Self {
-        match self.outcome {
-            Outcome::ClientGone => self,
-            _ => Self { outcome, ..self },
-        }
-    }
-
-    /// The client left or stalled.
-    pub(crate) fn gone(status: u16) -> Self {
-        Self {
-            outcome: Outcome::ClientGone,
-            status,
-            ..Self::default()
-        }
-    }
-}
+use crate::{Details, LogRecord, RequestId, Role};
 
 impl<T: Transport> Conn<T> {
     /// Logs and counts a finished request. Allocates nothing.
-    pub(crate) fn finished(
+    pub(super) fn finished(
         &self,
         head: Option<&RequestHead<'_>>,
         started: MonoTime,
         finish: &Finish,
     ) {
-        let local = &self.local;
+        let (local, client, role) = (&self.local, &self.caller.client, &self.caller.role);
         let duration = local.mono().since(started);
         let counters = local.counters();
         counters.finished(finish.outcome, finish.status, finish.body, duration);
-        if let Some(origins) = self.role.origins() {
+        if let Some(origins) = role.origins() {
             origins.finished(local, finish.outcome, finish.status);
-        } else if matches!(&*self.role, Role::Site(_)) {
+        } else if matches!(&**role, Role::Site(_)) {
             // Of a mirror.
             let result = (finish.outcome, finish.status);
             let proxy = &local.proxy;
-            proxy.mirror_finished(self.role.name(), local.index, result);
+            proxy.mirror_finished(role.name(), local.index, result);
         }
         if !local.logs {
             return;
@@ -134,12 +35,13 @@ impl<T: Transport> Conn<T> {
         let said = head.map(Said::of).unwrap_or_default();
         let stored = finish.object.as_ref().map(|object| object.fields());
         let fields = stored.or(finish.fields.as_ref());
-        let pass = self.client.pass.as_deref();
+        let pass = client.pass.as_deref();
+        let (bytes_in, bytes_out) = self.link.moved();
         let record = LogRecord {
             at: local.wall(),
             duration,
-            client: self.client.shown(),
-            partition: self.role.partition(),
+            client: client.shown(),
+            partition: role.partition(),
             method: head.map_or(b"", |head| head.method_text()),
             target: head.map_or(b"", |head| head.target_text()),
             host: said.host,
@@ -147,8 +49,8 @@ impl<T: Transport> Conn<T> {
             status: finish.status,
             outcome: finish.outcome,
             reason: finish.reason,
-            bytes_in: self.io.received() - self.counted.0,
-            bytes_out: self.io.sent() - self.counted.1,
+            bytes_in,
+            bytes_out,
             body_out: finish.body,
             origin_status: finish.origin_status,
             origin: finish.origin,
@@ -181,10 +83,13 @@ impl<T: Transport> Conn<T> {
             .and_then(|object| stored_digest(object));
         let ttl = stored.map(|stored| freshness::ttl_ms(&stored, local.wall()).div_euclid(1000));
         Details {
-            id: RequestId::of(head, &self.client, seed, local.index),
-            first_byte: self.io.take_first_byte().map(|first| first.since(started)),
-            ttl: ttl.or(self.noted.ttl),
-            rule: local.proxy.rule_name(self.noted.rule).unwrap_or_default(),
+            id: RequestId::of(head, &self.caller.client, seed, local.index),
+            first_byte: self
+                .link
+                .take_first_byte()
+                .map(|first| first.since(started)),
+            ttl: ttl.or(finish.ttl),
+            rule: local.proxy.rule_name(self.rule).unwrap_or_default(),
             traceparent,
         }
     }

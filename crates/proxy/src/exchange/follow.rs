@@ -1,20 +1,20 @@
 //! Serving a request by a fetch: its own, or a running one.
 
-use std::rc::Rc;
 use std::sync::Arc;
 
 use foxy_base::rule;
 use foxy_http_rules::{Digest, Flags};
 use foxy_store::Object;
 
-use super::join::{Source, Verdict, Want};
+use super::join::{Source, Verdict, Want, ask_too, ask_whether, enter_unless_stored};
 use super::ranged::{Cut, cut};
 use super::stream::{How, streamed_outcome};
-use super::{CLOSED, Conn, Finish};
+use super::{Exchange, Finish};
 use crate::ask::Ask;
 use crate::fetch::FillHead;
 use crate::fill::Follower;
 use crate::gate::{Fetched, Grant, Shown};
+use crate::local::Local;
 use crate::mirrors::Standing;
 use crate::net::Transport;
 use crate::purge::stored_digest;
@@ -64,19 +64,14 @@ enum Turn {
     Gone,
 }
 
-impl<T: Transport> Conn<T> {
+impl<T: Transport> Exchange<'_, T> {
     /// Answers by a fill.
-    pub(super) async fn through_fill(
-        &mut self,
-        ask: &Rc<Ask>,
-        mut want: Want,
-        keep: bool,
-    ) -> Finish {
+    pub(crate) async fn through_fill(&mut self, mut want: Want) -> Finish {
         // A fetch may have ended since this request's lookup. Then what it stored, or the object that it
         // validated, answers this request too.
-        let mut follower = match self.enter_unless_stored(ask, &want) {
+        let mut follower = match enter_unless_stored(&self.local, &self.ask, &want) {
             Some(follower) => follower,
-            None => match self.again(ask, &want, keep).await {
+            None => match self.again(&want).await {
                 Ok(finish) => return finish,
                 Err(place) => place,
             },
@@ -85,58 +80,57 @@ impl<T: Transport> Conn<T> {
         // The crowd of a failed leader tries once more.
         let (mut failed, mut late) = (false, 0);
         loop {
-            match self.await_head(ask, &want, &mut follower).await {
+            match self.await_head(&want, &mut follower).await {
                 Verdict::LeaderFailed(_) if !failed => {
                     failed = true;
-                    follower = self.enter(ask, &want);
+                    follower = self.enter(&want);
                 }
-                Verdict::Elsewhere => match self.again(ask, &want, keep).await {
+                Verdict::Elsewhere => match self.again(&want).await {
                     Ok(finish) => return finish,
                     Err(place) => follower = place,
                 },
-                Verdict::AskToo => follower = self.ask_too(ask, &want, &follower),
+                Verdict::AskToo => follower = ask_too(&self.local, &self.ask, &want, &follower),
                 Verdict::Alone => {
                     self.local.count(Event::FollowersReleased);
                     want.exact = true;
-                    follower = self.alone(ask, &want);
+                    follower = self.alone(&want);
                 }
                 Verdict::Variant(primary) => {
                     self.local.count(Event::FollowersReleased);
                     want.primary = Some(primary);
                     (want.stored, want.part, want.validate) = (None, None, false);
-                    follower = self.enter(ask, &want);
+                    follower = self.enter(&want);
                 }
                 Verdict::Validate(head) => {
-                    let validating = self.validate(ask, &want, &mut follower, head, keep);
+                    let validating = self.validate(&want, &mut follower, head);
                     match Box::pin(validating).await {
                         Validating::Asks(checked) => running = Some(checked),
                         Validating::Goes => {}
                         Validating::Done(finish) => return finish,
                     }
                 }
-                Verdict::Failing(head) => {
-                    return Box::pin(self.failing(ask, &want, &head, keep)).await;
-                }
+                Verdict::Failing(head) => return Box::pin(self.failing(&want, &head)).await,
                 Verdict::LeaderFailed(error) | Verdict::Failed(error) => {
-                    return Box::pin(self.failed(ask, &want, error, keep)).await;
+                    return Box::pin(self.failed(&want, error)).await;
                 }
                 Verdict::Gone => return Finish::gone(0),
                 Verdict::Send(grant, head, source) => {
-                    let place = self.place(ask, running.take(), (&head, &source), follower);
+                    let (local, ask) = (&self.local, &self.ask);
+                    let place = place(local, ask, running.take(), (&head, &source), follower);
                     let stored = matches!(source, Source::Object(_));
-                    let sent = self.send(ask, &want, (grant, &head, source), place, keep);
+                    let sent = self.send(&want, (grant, &head, source), place);
                     match sent.await {
                         Ok(finish) => return finish,
                         Err(Unsent::Late) if late < LATE_MAX => {
                             late += 1;
-                            match self.again(ask, &want, keep).await {
+                            match self.again(&want).await {
                                 Ok(finish) => return finish,
                                 Err(place) => follower = place,
                             }
                         }
                         Err(_) => {
                             (want.validate, want.exact) = (false, want.exact || !stored);
-                            follower = self.alone(ask, &want);
+                            follower = self.alone(&want);
                         }
                     }
                 }
@@ -145,56 +139,49 @@ impl<T: Transport> Conn<T> {
     }
 
     /// Starts over: an object that another fetch has stored meanwhile, or else a place in a fill.
-    async fn again(
-        &mut self,
-        ask: &Rc<Ask>,
-        want: &Want,
-        keep: bool,
-    ) -> Result<Finish, Follower<FillHead>> {
-        let finish = Box::pin(self.answer_of_others(ask, want, keep)).await;
-        finish.ok_or_else(|| self.enter(ask, want))
+    async fn again(&mut self, want: &Want) -> Result<Finish, Follower<FillHead>> {
+        let finish = Box::pin(self.answer_of_others(want)).await;
+        finish.ok_or_else(|| self.enter(want))
     }
 
     /// Answers with an object that another fetch of the crowd has stored meanwhile, if this request
     /// may have it.
-    async fn answer_of_others(&mut self, ask: &Rc<Ask>, want: &Want, keep: bool) -> Option<Finish> {
-        let (grant, object) = self.stored_by_now(ask).await?;
+    async fn answer_of_others(&mut self, want: &Want) -> Option<Finish> {
+        let (grant, object) = stored_by_now(&self.local, &self.ask).await?;
         let fetched = Fetched {
             reason: want.reason,
             status: None,
             collapsed: true,
         };
-        let shown = Shown::fetched(grant, Outcome::Collapsed, ask.rule, fetched);
-        self.object(ask, &object, shown, keep).await
+        let shown = Shown::fetched(grant, Outcome::Collapsed, self.ask.rule, fetched);
+        self.object(&object, shown).await
     }
 
     /// Asks the origin to validate `head` for this request, unless that has become needless while
     /// it waited for a permit. `follower` becomes the one that the request continues with.
     async fn validate(
         &mut self,
-        ask: &Rc<Ask>,
         want: &Want,
         follower: &mut Follower<FillHead>,
         head: Arc<FillHead>,
-        keep: bool,
     ) -> Validating {
-        match self.turn(ask, follower, &head).await {
+        match self.turn(follower, &head).await {
             Turn::Ask(permit) => {
-                let own = self.ask_whether(ask, want, &head, permit);
+                let own = ask_whether(&self.local, &self.ask, want, &head, permit);
                 let follower = std::mem::replace(follower, own);
                 return Validating::Asks(Running { follower, head });
             }
             Turn::News => {}
-            Turn::Elsewhere => *follower = self.enter(ask, want),
+            Turn::Elsewhere => *follower = self.enter(want),
             Turn::Stored(grant, object) => {
-                let shown = self.validated(ask, want, follower, grant);
-                if let Some(finish) = self.object(ask, &object, shown, keep).await {
+                let shown = validated(&self.ask, want, follower, grant);
+                if let Some(finish) = self.object(&object, shown).await {
                     return Validating::Done(finish);
                 }
-                *follower = self.alone(ask, want);
+                *follower = self.alone(want);
             }
             Turn::Failed(error) => {
-                return Validating::Done(self.failed(ask, want, error, keep).await);
+                return Validating::Done(self.failed(want, error).await);
             }
             Turn::Gone => return Validating::Done(Finish::gone(0)),
         }
@@ -203,17 +190,13 @@ impl<T: Transport> Conn<T> {
 
     /// Waits for the right to have the origin validate `head` for this request. Results of other
     /// fetches in the meantime can make the validation needless.
-    async fn turn(
-        &mut self,
-        ask: &Rc<Ask>,
-        follower: &Follower<FillHead>,
-        head: &Arc<FillHead>,
-    ) -> Turn {
+    async fn turn(&mut self, follower: &Follower<FillHead>, head: &Arc<FillHead>) -> Turn {
+        let ask = &self.ask;
         let client = ask.client.client;
         let permit = tokio::select! {
             biased;
             permit = self.local.proxy.origins.permit(&ask.to, client) => permit,
-            () = self.io.gone(CLOSED) => return Turn::Gone,
+            () = self.link.gone() => return Turn::Gone,
         };
         let permit = match permit {
             Ok(permit) => permit,
@@ -235,84 +218,23 @@ impl<T: Transport> Conn<T> {
         if follower.is_outdone(&self.local.proxy.fills, shareable) {
             return Turn::Elsewhere;
         }
-        match self.stored_by_now(ask).await {
+        match stored_by_now(&self.local, &self.ask).await {
             Some((grant, object)) => Turn::Stored(grant, object),
             None => Turn::Ask(permit),
-        }
-    }
-
-    /// A stored object that answers the request now: another fetch may have stored it while this
-    /// request waited. Uses the normal lookup.
-    async fn stored_by_now(&self, ask: &Ask) -> Option<(Grant, Arc<Object>)> {
-        let local = &self.local;
-        let rules = local.proxy.rules(ask.rule);
-        let mut key = ask.base.to_vec();
-        let found = find(local, &mut key, &ask.sent(local), &rules.key_parts).await;
-        let (object, _) = found.object?;
-        let stored = local.proxy.admitted(&object, ask.rule)?;
-        let right = rule!(
-            "share: a stored artefact needs the digest that documents name",
-            ask.standing(local, &object) == Standing::Right,
-            true
-        );
-        if stored.flags.has(Flags::PARTIAL) || !right {
-            return None;
-        }
-        let grant = Grant::shared(&ask.digest, &stored, local.wall(), rules).ok()?;
-        Some((grant, object))
-    }
-
-    /// The fill that the answer comes from, after its head was applied to the running answer.
-    fn place(
-        &self,
-        ask: &Ask,
-        running: Option<Running>,
-        (head, source): (&FillHead, &Source),
-        follower: Follower<FillHead>,
-    ) -> Follower<FillHead> {
-        self.learn(ask, running.as_ref(), head);
-        match (source, running) {
-            (Source::Running(_), Some(running)) => running.follower,
-            _ => follower,
-        }
-    }
-
-    /// Applies the result of this request's own validation to the running answer. A 304 updates the
-    /// running head for all waiting requests; another answer shows that the page differs by user.
-    fn learn(&self, ask: &Ask, running: Option<&Running>, head: &FillHead) {
-        let Some(running) = running else { return };
-        let (unshared, now) = (&self.local.proxy.unshared, self.local.wall());
-        let number = ask.crowd(running.follower.hash());
-        if let Some(updated) = &head.validated {
-            unshared.note(number, false, now);
-            let shorter = shortens(running.head.digest.as_ref(), updated.digest.as_ref());
-            if rule!(
-                "share: a validation that shortens the lifetime ends the storing",
-                shorter,
-                false
-            ) {
-                // The copy being stored would live longer than it may.
-                running.follower.forbid_storing();
-            }
-            running.follower.update_head(Arc::clone(updated));
-        } else if head.object.is_none() && head.status < 400 {
-            unshared.note(number, true, now);
         }
     }
 
     /// Sends an answer, or nothing.
     async fn send(
         &mut self,
-        ask: &Rc<Ask>,
         want: &Want,
         (grant, head, source): (Grant, &Arc<FillHead>, Source),
         follower: Follower<FillHead>,
-        keep: bool,
     ) -> Result<Finish, Unsent> {
         match source {
             Source::Object(object) => {
-                let shown = self.validated(ask, want, &follower, grant);
-                let finish = Box::pin(self.object(ask, &object, shown, keep)).await;
+                let shown = validated(&self.ask, want, &follower, grant);
+                let finish = Box::pin(self.object(&object, shown)).await;
                 Ok(Finish {
                     origin_status: 304,
                     origin: Some(head.origin),
@@ -320,7 +242,7 @@ impl<T: Transport> Conn<T> {
                 })
             }
             Source::Sparse(object) => {
-                let sent = self.sparse(ask, want, (grant, head), &object, follower, keep);
+                let sent = self.sparse(want, (grant, head), &object, follower);
                 Box::pin(sent).await
             }
             Source::Running(running) => {
@@ -328,58 +250,47 @@ impl<T: Transport> Conn<T> {
                 match sparse {
                     Some(object) => {
                         let given = (grant, &*running);
-                        Box::pin(self.sparse(ask, want, given, &object, follower, keep)).await
+                        Box::pin(self.sparse(want, given, &object, follower)).await
                     }
-                    None => {
-                        self.streamed(ask, want, (grant, &running), follower, keep)
-                            .await
-                    }
+                    None => self.streamed(want, (grant, &running), follower).await,
                 }
             }
-            Source::Stream => {
-                self.streamed(ask, want, (grant, head), follower, keep)
-                    .await
-            }
+            Source::Stream => self.streamed(want, (grant, head), follower).await,
         }
     }
 
     /// Sends an answer as it streams in, or nothing.
     async fn streamed(
         &mut self,
-        ask: &Rc<Ask>,
         want: &Want,
         (grant, head): (Grant, &Arc<FillHead>),
         follower: Follower<FillHead>,
-        keep: bool,
     ) -> Result<Finish, Unsent> {
         // Boxed, as all rarely needed futures: it would enlarge every miss.
         if head.status >= 500
-            && let Some(finish) = Box::pin(self.stale_instead(ask, want, head, keep)).await
+            && let Some(finish) = Box::pin(self.stale_instead(want, head)).await
         {
             return Ok(finish);
         }
-        let cut = cut(ask, head);
+        let cut = cut(&self.ask, head);
         if cut == Cut::Elsewhere && !want.exact {
             return Err(Unsent::Missing);
         }
         let how = How {
             cut,
             collapsed: follower.collapsed(),
-            keep,
         };
-        let sent = self.stream(ask, want, (grant, head), follower, how).await;
+        let sent = self.stream(want, (grant, head), follower, how).await;
         sent.ok_or(Unsent::Late)
     }
 
     /// Answers from an object that is arriving, or not at all.
     async fn sparse(
         &mut self,
-        ask: &Rc<Ask>,
         want: &Want,
         (grant, head): (Grant, &FillHead),
         object: &Arc<Object>,
         follower: Follower<FillHead>,
-        keep: bool,
     ) -> Result<Finish, Unsent> {
         let stored = Digest::decode(&object.meta().rules).ok_or(Unsent::Missing)?;
         // The fill of another request may have gone past; its own will not help either.
@@ -393,9 +304,9 @@ impl<T: Transport> Conn<T> {
             collapsed: follower.collapsed(),
         };
         let outcome = streamed_outcome(want, follower.collapsed());
-        let shown = Shown::fetched(grant, outcome, ask.rule, fetched);
-        let shape = self.shape_of(ask, object, &stored);
-        let sent = self.large(ask, object, &shape, &shown, Some(follower), keep);
+        let shown = Shown::fetched(grant, outcome, self.ask.rule, fetched);
+        let shape = shape_of(&self.local, &self.ask, object, &stored);
+        let sent = self.large(object, &shape, &shown, Some(follower));
         let finish = sent.await.ok_or(unsent)?;
         Ok(Finish {
             origin_status: head.status,
@@ -404,41 +315,87 @@ impl<T: Transport> Conn<T> {
         })
     }
 
-    /// Presentation of an answer that the origin has validated.
-    fn validated(
-        &self,
-        ask: &Ask,
-        want: &Want,
-        follower: &Follower<FillHead>,
-        grant: Grant,
-    ) -> Shown {
-        let fetched = Fetched {
-            reason: want.reason,
-            status: Some(304),
-            collapsed: follower.collapsed(),
-        };
-        Shown::fetched(grant, Outcome::Revalidated, ask.rule, fetched)
-    }
-
-    fn shape_of(&self, ask: &Ask, object: &Object, stored: &Digest) -> Shape {
-        let (head, now) = (ask.head(), self.local.wall());
-        match memory::shape(&self.local, &head, &ask.digest, object, stored, now) {
-            Shape::AskOrigin => Shape::Whole,
-            shape => shape,
-        }
-    }
-
     /// Sends an object, whatever its size; `None` if not all of it is there.
-    pub(super) async fn object(
-        &mut self,
-        ask: &Rc<Ask>,
-        object: &Arc<Object>,
-        shown: Shown,
-        keep: bool,
-    ) -> Option<Finish> {
+    pub(super) async fn object(&mut self, object: &Arc<Object>, shown: Shown) -> Option<Finish> {
         let stored = stored_digest(object)?;
-        let shape = self.shape_of(ask, object, &stored);
-        self.large(ask, object, &shape, &shown, None, keep).await
+        let shape = shape_of(&self.local, &self.ask, object, &stored);
+        self.large(object, &shape, &shown, None).await
+    }
+}
+
+/// A stored object that answers the request now: another fetch may have stored it while this
+/// request waited. Uses the normal lookup.
+async fn stored_by_now(local: &Local, ask: &Ask) -> Option<(Grant, Arc<Object>)> {
+    let rules = local.proxy.rules(ask.rule);
+    let mut key = ask.base.to_vec();
+    let found = find(local, &mut key, &ask.sent(local), &rules.key_parts).await;
+    let (object, _) = found.object?;
+    let stored = local.proxy.admitted(&object, ask.rule)?;
+    let right = rule!(
+        "share: a stored artefact needs the digest that documents name",
+        ask.standing(local, &object) == Standing::Right,
+        true
+    );
+    if stored.flags.has(Flags::PARTIAL) || !right {
+        return None;
+    }
+    let grant = Grant::shared(&ask.digest, &stored, local.wall(), rules).ok()?;
+    Some((grant, object))
+}
+
+/// The fill that the answer comes from, after its head was applied to the running answer.
+fn place(
+    local: &Local,
+    ask: &Ask,
+    running: Option<Running>,
+    (head, source): (&FillHead, &Source),
+    follower: Follower<FillHead>,
+) -> Follower<FillHead> {
+    learn(local, ask, running.as_ref(), head);
+    match (source, running) {
+        (Source::Running(_), Some(running)) => running.follower,
+        _ => follower,
+    }
+}
+
+/// Applies the result of this request's own validation to the running answer. A 304 updates the
+/// running head for all waiting requests; another answer shows that the page differs by user.
+fn learn(local: &Local, ask: &Ask, running: Option<&Running>, head: &FillHead) {
+    let Some(running) = running else { return };
+    let (unshared, now) = (&local.proxy.unshared, local.wall());
+    let number = ask.crowd(running.follower.hash());
+    if let Some(updated) = &head.validated {
+        unshared.note(number, false, now);
+        let shorter = shortens(running.head.digest.as_ref(), updated.digest.as_ref());
+        if rule!(
+            "share: a validation that shortens the lifetime ends the storing",
+            shorter,
+            false
+        ) {
+            // The copy being stored would live longer than it may.
+            running.follower.forbid_storing();
+        }
+        running.follower.update_head(Arc::clone(updated));
+    } else if head.object.is_none() && head.status < 400 {
+        unshared.note(number, true, now);
+    }
+}
+
+/// Presentation of an answer that the origin has validated.
+fn validated(ask: &Ask, want: &Want, follower: &Follower<FillHead>, grant: Grant) -> Shown {
+    let fetched = Fetched {
+        reason: want.reason,
+        status: Some(304),
+        collapsed: follower.collapsed(),
+    };
+    Shown::fetched(grant, Outcome::Revalidated, ask.rule, fetched)
+}
+
+fn shape_of(local: &Local, ask: &Ask, object: &Object, stored: &Digest) -> Shape {
+    let (head, now) = (ask.head(), local.wall());
+    match memory::shape(local, &head, &ask.digest, object, stored, now) {
+        Shape::AskOrigin => Shape::Whole,
+        shape => shape,
     }
 }
 

@@ -1,6 +1,5 @@
 //! Requests that store or remove an object of a build cache.
 
-use std::io::IoSlice;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -10,18 +9,17 @@ use foxy_http1::{BodyReader, RequestHead, write};
 use foxy_store::{Lookup, Object};
 use sha2::{Digest as _, Sha256};
 
-use super::admission::challenge;
-use super::answer::Instead;
-use super::{Conn, Finish};
+use super::{Exchange, Finish};
 use crate::ask::Ask;
 use crate::fetch::keep::Keeper;
 use crate::fetch::pace::Pace;
 use crate::fetch::{FillHead, put};
 use crate::fill::FillWriter;
 use crate::local::Local;
+use crate::logins::challenge;
 use crate::net::{BodyError, Transport, next_piece};
 use crate::objects::{NO_OBJECT, ObjectKind, ObjectWish, refusal};
-use crate::reply::{Extra, Mode, Own, own_fields, send_page_with};
+use crate::reply::{Extra, Mode, Own, own_fields};
 use crate::rewriting::Recipient;
 use crate::route::Refusal;
 use crate::serve::memory::Shape;
@@ -49,57 +47,37 @@ impl Drop for Storing<'_> {
     }
 }
 
-impl<T: Transport> Conn<T> {
+impl<T: Transport> Exchange<'_, T> {
     /// Stores or removes an object, if the user may.
-    pub(super) async fn write_object(
-        &mut self,
-        ask: &Rc<Ask>,
-        wish: ObjectWish,
-        keep: bool,
-    ) -> Finish {
-        let bodiless = ask.head().framing().is_empty();
+    pub(crate) async fn write_object(&mut self, wish: ObjectWish) -> Finish {
+        let head = self.ask.head();
+        let bodiless = head.framing().is_empty();
         let done = match wish {
             ObjectWish::Store(kind) | ObjectWish::Remove(kind) => {
-                match self.may_write(kind).or_else(|| refused_field(&ask.head())) {
+                match may_write(&self.ask, kind).or_else(|| refused_field(&head)) {
                     Some(refusal) => Err(Failed::Refused(refusal, bodiless)),
-                    None if matches!(wish, ObjectWish::Store(_)) => self.store(ask, kind).await,
-                    None => self.forget_object(ask, bodiless).await,
+                    None if matches!(wish, ObjectWish::Store(_)) => self.store(kind).await,
+                    None => forget_object(&self.local, &self.ask, bodiless).await,
                 }
             }
             ObjectWish::Read => Err(Failed::Refused(NO_OBJECT, bodiless)),
             ObjectWish::Refused(refusal) => Err(Failed::Refused(refusal, bodiless)),
         };
         match done {
-            Ok((status, reason)) => self.wrote(ask, (status, reason), keep).await,
+            Ok((status, reason)) => self.wrote(status, reason).await,
             Err(Failed::Client) => Finish::gone(0),
             Err(Failed::Refused(refusal, read)) => {
-                self.not_written(ask, refusal, keep && read).await
+                self.keep &= read;
+                self.not_written(refusal).await
             }
         }
     }
 
-    /// Why the user may not write. Without a login nobody may.
-    fn may_write(&self, kind: ObjectKind) -> Option<Refusal> {
-        let objects = self.role.objects()?;
-        let pass = self.client.pass.as_ref();
-        match pass.and_then(|pass| pass.user.as_ref()) {
-            Some(user) => objects.refuses(kind, user),
-            None => rule!(
-                "objects: nobody writes without a login",
-                Some(refusal(401, "login-needed")),
-                None
-            ),
-        }
-    }
-
     /// Stores the body. Until its end it is nobody's, and what was stored before stays.
-    async fn store(
-        &mut self,
-        ask: &Rc<Ask>,
-        kind: ObjectKind,
-    ) -> Result<(u16, &'static str), Failed> {
-        let local = Rc::clone(&self.local);
-        let most = self.role.objects().map_or(0, |objects| objects.size_max);
+    async fn store(&mut self, kind: ObjectKind) -> Result<(u16, &'static str), Failed> {
+        let (local, ask) = (Rc::clone(&self.local), Rc::clone(&self.ask));
+        let (io, _, buf) = self.link.upload();
+        let most = ask.role.objects().map_or(0, |objects| objects.size_max);
         let most = most.min(local.proxy.engine.object_bytes_max());
         let head = ask.head();
         let framing = head.framing();
@@ -109,11 +87,11 @@ impl<T: Transport> Conn<T> {
         }
         let now = (local.wall(), local.proxy.engine.purges().purge_sequence());
         let fields = fields_of(&local, kind);
-        let place = put::place(&local, ask, fields, now);
+        let place = put::place(&local, &ask, fields, now);
         let place = place.map_err(|_| Failed::Refused(NOT_KEPT, empty))?;
-        if head.parts().expects_continue() && self.buf.is_empty() {
+        if head.parts().expects_continue() && buf.is_empty() {
             let go_on = b"HTTP/1.1 100 Continue\r\n\r\n";
-            let told = self.io.write(go_on, local.patience.progress).await;
+            let told = io.write(go_on, local.patience.progress).await;
             told.map_err(|_| Failed::Client)?;
         }
         let (writer, _) = local
@@ -130,18 +108,13 @@ impl<T: Transport> Conn<T> {
         let mut hash = matches!(kind, ObjectKind::Content(_)).then(Sha256::new);
         let (mut length, mut pace) = (0, Pace::new());
         loop {
-            let piece = next_piece(
-                &self.io,
-                &mut self.buf,
-                &mut reader,
-                local.patience.progress,
-            );
+            let piece = next_piece(io, buf, &mut reader, local.patience.progress);
             let piece = piece.await.map_err(|error| match error {
                 BodyError::Framing(reject) => Failed::Refused(reject.into(), false),
                 BodyError::Io(_) => Failed::Client,
             })?;
-            let bytes = Bytes::copy_from_slice(&self.buf.filled()[piece.range]);
-            self.buf.consume(piece.consumed);
+            let bytes = Bytes::copy_from_slice(&buf.filled()[piece.range]);
+            buf.consume(piece.consumed);
             if piece.end {
                 break;
             }
@@ -162,40 +135,14 @@ impl<T: Transport> Conn<T> {
         ) {
             return Err(Failed::Refused(DIGEST_WRONG, true));
         }
-        storing.finish(ask, pace).await
-    }
-
-    /// Forgets an object; durably, so that no start brings it back.
-    async fn forget_object(
-        &mut self,
-        ask: &Ask,
-        bodiless: bool,
-    ) -> Result<(u16, &'static str), Failed> {
-        if !bodiless {
-            return Err(Failed::Refused(refusal(400, "body-not-expected"), false));
-        }
-        let proxy = Arc::clone(&self.local.proxy);
-        let purged = proxy.purge_key(ask.base_hash, &ask.base, false).await;
-        let durable = rule!(
-            "objects: a removal is answered when it survives a power cut",
-            purged.durable,
-            true
-        );
-        match durable {
-            true => Ok((204, "object-removed")),
-            false => Err(Failed::Refused(refusal(500, "purge-not-durable"), true)),
-        }
+        storing.finish(&ask, pace).await
     }
 
     /// The answer after a change.
-    async fn wrote(
-        &mut self,
-        ask: &Ask,
-        (status, reason): (u16, &'static str),
-        keep: bool,
-    ) -> Finish {
-        let (local, head) = (&self.local, ask.head());
-        let out = &mut self.scratch.head;
+    async fn wrote(&mut self, status: u16, reason: &'static str) -> Finish {
+        let (local, ask, keep) = (&self.local, &self.ask, self.keep);
+        let (head, ends) = (ask.head(), self.link.ends());
+        let out = &mut ends.scratch.head;
         out.clear();
         write::status_line(out, status);
         local.push_date(local.wall(), out);
@@ -209,13 +156,10 @@ impl<T: Transport> Conn<T> {
             keep,
             varies: false,
             head: Some(&head),
-            to: Some(Recipient::new(&self.role, &self.client)),
+            to: Some(Recipient::new(&ask.role, &ask.client)),
         };
         own_fields(out, local, &own);
-        let sent = self
-            .io
-            .write_all(&mut [IoSlice::new(out)], local.patience.progress)
-            .await;
+        let sent = ends.io.write(out, local.patience.progress).await;
         Finish {
             outcome: Outcome::Local,
             reason,
@@ -225,7 +169,7 @@ impl<T: Transport> Conn<T> {
         }
     }
 
-    async fn not_written(&mut self, ask: &Ask, refusal: Refusal, keep: bool) -> Finish {
+    async fn not_written(&mut self, refusal: Refusal) -> Finish {
         let local = Rc::clone(&self.local);
         let gate = local.proxy.config.gatekeeper.as_deref();
         let fields = match (refusal.status, gate.and_then(|gate| gate.logins())) {
@@ -237,16 +181,48 @@ impl<T: Transport> Conn<T> {
             fields: &fields,
             ..Extra::default()
         };
-        let page = (refusal, Recipient::new(&self.role, &self.client));
-        let head = ask.head();
-        let scratch = &mut self.scratch;
-        let sent = send_page_with(&local, &self.io, scratch, page, &extra, Some(&head), keep);
         let outcome = match refusal.status {
             401 | 403 => Outcome::Denied,
             500.. => Outcome::Local,
             _ => Outcome::BadRequest,
         };
-        Finish::refused(refusal, outcome, keep, sent.await)
+        self.page(refusal, &extra, outcome).await
+    }
+}
+
+/// Why the user may not write. Without a login nobody may.
+fn may_write(ask: &Ask, kind: ObjectKind) -> Option<Refusal> {
+    let objects = ask.role.objects()?;
+    let pass = ask.client.pass.as_ref();
+    match pass.and_then(|pass| pass.user.as_ref()) {
+        Some(user) => objects.refuses(kind, user),
+        None => rule!(
+            "objects: nobody writes without a login",
+            Some(refusal(401, "login-needed")),
+            None
+        ),
+    }
+}
+
+/// Forgets an object; durably, so that no start brings it back.
+async fn forget_object(
+    local: &Local,
+    ask: &Ask,
+    bodiless: bool,
+) -> Result<(u16, &'static str), Failed> {
+    if !bodiless {
+        return Err(Failed::Refused(refusal(400, "body-not-expected"), false));
+    }
+    let proxy = Arc::clone(&local.proxy);
+    let purged = proxy.purge_key(ask.base_hash, &ask.base, false).await;
+    let durable = rule!(
+        "objects: a removal is answered when it survives a power cut",
+        purged.durable,
+        true
+    );
+    match durable {
+        true => Ok((204, "object-removed")),
+        false => Err(Failed::Refused(refusal(500, "purge-not-durable"), true)),
     }
 }
 
@@ -338,16 +314,20 @@ fn fields_of(local: &Local, kind: ObjectKind) -> FieldBlock {
 
 /// Why a stored object is not sent, whatever part of it was asked for: a condition does not hold, or
 /// the store has given up some of its fragments.
-pub(super) fn unfit(local: &Local, object: &Arc<Object>, shape: &Shape) -> Option<Instead> {
+pub(crate) fn unfit(
+    local: &Local,
+    object: &Arc<Object>,
+    shape: &Shape,
+) -> Option<(Refusal, Outcome)> {
     if *shape == Shape::AskOrigin {
         let refusal = refusal(412, "condition-not-met");
-        return Some(Instead::Refuse(refusal, Outcome::MemoryHit));
+        return Some((refusal, Outcome::MemoryHit));
     }
     if is_whole(local, object) {
         return None;
     }
     lost(local, object);
-    Some(Instead::Refuse(NO_OBJECT, Outcome::Miss))
+    Some((NO_OBJECT, Outcome::Miss))
 }
 
 fn is_whole(local: &Local, object: &Object) -> bool {

@@ -1,15 +1,16 @@
 //! The rest of a body by a range request, when the source of its beginning failed.
 
-use std::io::IoSlice;
+use std::rc::Rc;
 
 use bytes::Bytes;
 use foxy_base::first;
 use foxy_http_rules::range::ContentRange;
 use foxy_http1::{BodyReader, Method};
 
-use super::Conn;
 use crate::ask::Ask;
 use crate::fetch::strong_etag;
+use crate::http::Link;
+use crate::local::Local;
 use crate::net::Transport;
 use crate::upstream::UpstreamError;
 use crate::upstream::exchange::Leased;
@@ -28,42 +29,46 @@ pub(crate) struct Rest {
     pub(crate) etag: Bytes,
 }
 
-impl<T: Transport> Conn<T> {
+impl Rest {
     /// Fetches the rest and sends it as it is (the answer's length was announced). The number of
     /// bytes sent: all that were missing.
     ///
     /// # Errors
     /// The rest could not be had, or not all of it: the answer must be cut off.
-    pub(crate) async fn rest(&mut self, ask: &Ask, rest: &Rest) -> Result<u64, UpstreamError> {
-        if rest.from >= rest.until {
+    pub(super) async fn send<T: Transport>(
+        &self,
+        local: &Rc<Local>,
+        ask: &Ask,
+        link: &Link<T>,
+    ) -> Result<u64, UpstreamError> {
+        if self.from >= self.until {
             return Ok(0);
         }
-        let range = format!("bytes={}-{}", rest.from, rest.until - 1);
+        let range = format!("bytes={}-{}", self.from, self.until - 1);
         let changes = Changes {
             drop_conditions: true,
             drop_range: true,
             as_get: true,
-            add: &[("Range", range.as_bytes()), ("If-Range", &rest.etag)],
+            add: &[("Range", range.as_bytes()), ("If-Range", &self.etag)],
         };
-        let local = &self.local;
         let request = ask.upstream_head(local, &changes);
         let (mut leased, begun) = Leased::ask(local, ask, &request, true).await?;
         let parts = leased.up.final_head(local, begun, |_| {}).await?;
         let head = parts.head(leased.up.buf.filled(), &leased.up.slots);
         let range = first(&head, "Content-Range").and_then(ContentRange::parse);
         let same = parts.status() == 206
-            && strong_etag(&head).as_ref() == Some(&rest.etag)
+            && strong_etag(&head).as_ref() == Some(&self.etag)
             && range.is_some_and(|range| {
                 let span = range.span.map(|span| (span.start, span.end));
-                span == Some((rest.from, rest.until))
-                    && range.complete.is_none_or(|length| length == rest.complete)
+                span == Some((self.from, self.until))
+                    && range.complete.is_none_or(|length| length == self.complete)
             });
         if !same {
             return Err(UpstreamError::BadResponse("rest-not-available"));
         }
         leased.up.buf.consume(parts.len());
         let mut reader = BodyReader::new(parts.framing(Method::Get), &local.limits);
-        let wanted = rest.until - rest.from;
+        let wanted = self.until - self.from;
         let mut sent = 0;
         loop {
             let piece = leased
@@ -78,8 +83,7 @@ impl<T: Transport> Conn<T> {
             if sent > wanted {
                 return Err(UpstreamError::BadResponse("rest-too-long"));
             }
-            let mut slices = [IoSlice::new(bytes)];
-            let written = self.io.write_all(&mut slices, local.patience.progress);
+            let written = link.send(local, bytes);
             written.await.map_err(|_| UpstreamError::GivenUp)?;
             leased.up.buf.consume(piece.consumed);
         }

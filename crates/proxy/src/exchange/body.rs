@@ -1,0 +1,221 @@
+//! The body of a fill's answer on its way to one client.
+
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::rc::Rc;
+
+use bytes::Bytes;
+use foxy_http1::chunked;
+
+use super::Finish;
+use super::pass::last_chunk;
+use super::rest::Rest;
+use crate::Event;
+use crate::ask::Ask;
+use crate::fetch::FillHead;
+use crate::fill::{Follower, Next, Released};
+use crate::http::Link;
+use crate::local::Local;
+use crate::net::{Io, Ticks, Transport};
+use crate::reply::Mode;
+use crate::serve::supply::{Missing, Piece, Supply};
+
+/// An answer whose head is written and not sent yet.
+#[derive(Debug)]
+pub(super) struct Streaming<'x, T> {
+    pub(super) link: &'x mut Link<T>,
+    pub(super) local: &'x Rc<Local>,
+    pub(super) ask: &'x Rc<Ask>,
+    pub(super) head: &'x FillHead,
+    pub(super) mode: Mode,
+    /// The result, as far as the answer has come.
+    pub(super) finish: Finish,
+}
+
+impl<T: Transport> Streaming<'_, T> {
+    /// Sends the head that is written, and the body.
+    pub(super) async fn run(
+        mut self,
+        mut follower: Follower<FillHead>,
+        mut skip: u64,
+        mut left: u64,
+    ) -> Finish {
+        let (head, mode) = (self.head, self.mode);
+        let mut pending = std::mem::take(&mut self.link.ends().scratch.head);
+        let patience = self.local.patience.progress;
+        loop {
+            let next = match follower.try_next() {
+                Some(next) => next,
+                None => {
+                    if !pending.is_empty() {
+                        if self.link.send(self.local, &pending).await.is_err() {
+                            return Finish::gone(head.status);
+                        }
+                        pending.clear();
+                    }
+                    tokio::select! {
+                        biased;
+                        next = poll_fn(|cx| follower.poll_next(cx)) => next,
+                        () = self.link.gone() => return Finish::gone(head.status),
+                    }
+                }
+            };
+            let sent = match next {
+                Ok(Next::Data(bytes)) => {
+                    let bytes = sliced(&bytes, &mut skip, &mut left);
+                    if bytes.is_empty() {
+                        continue;
+                    }
+                    self.finish.body += bytes.len() as u64;
+                    write_piece(self.link.io(), &pending, &bytes, mode, patience).await
+                }
+                Ok(Next::End(_)) if left > 0 && left != u64::MAX => {
+                    // Less than the part that was announced.
+                    return self.cut("");
+                }
+                Ok(Next::End(trailers)) => {
+                    return self.end(pending, &trailers).await;
+                }
+                Err(released) => {
+                    let link = &self.link;
+                    if !pending.is_empty() && link.send(self.local, &pending).await.is_err() {
+                        return Finish::gone(head.status);
+                    }
+                    if let Some(running) = head.running.get() {
+                        let stored = head.length.is_some() && running.is_sized();
+                        let supply = Supply::behind(self.ask, &running.head, follower, stored);
+                        return Box::pin(self.go_on(supply)).await;
+                    }
+                    drop(follower);
+                    return Box::pin(self.go_on_alone(released)).await;
+                }
+            };
+            pending.clear();
+            if sent.is_err() {
+                return Finish::gone(head.status);
+            }
+        }
+    }
+
+    /// Sends what is left of an answer whose body is complete.
+    async fn end(mut self, mut pending: Vec<u8>, trailers: &Bytes) -> Finish {
+        if self.mode == Mode::Chunked {
+            pending.extend(last_chunk(self.local, trailers));
+        }
+        let sent = self.link.send(self.local, &pending).await;
+        pending.clear();
+        self.link.ends().scratch.head = pending;
+        self.finish.keep &= sent.is_ok();
+        match sent {
+            Ok(()) => self.finish,
+            Err(_) => Finish::gone(self.head.status),
+        }
+    }
+
+    /// Goes on with what the fill has in the store already: this request came late or is slow.
+    async fn go_on(mut self, mut supply: Supply) -> Finish {
+        let (local, head, mode) = (self.local, self.head, self.mode);
+        let patience = local.patience.progress;
+        let until = head.length.unwrap_or(u64::MAX);
+        let mut trailers = Bytes::new();
+        while self.finish.body < until {
+            match supply.next(local, self.finish.body, until).await {
+                Ok(Piece::Bytes(bytes)) => {
+                    self.finish.body += bytes.len() as u64;
+                    let sent = write_piece(self.link.io(), &[], &bytes, mode, patience).await;
+                    if sent.is_err() {
+                        return Finish::gone(head.status);
+                    }
+                }
+                Ok(Piece::End(text)) => {
+                    trailers = text;
+                    break;
+                }
+                Err(Missing) => {
+                    local.count(Event::FollowersReleased);
+                    return self.cut("fragment-missing");
+                }
+            }
+        }
+        if mode == Mode::Chunked {
+            let end = last_chunk(local, &trailers);
+            self.finish.keep &= self.link.send(local, &end).await.is_ok();
+        }
+        self.finish
+    }
+
+    /// The fill let this request down in the middle of the body: the rest comes by its own range
+    /// request if it can be told to be the same, else the connection is cut so that the client
+    /// sees that something is missing.
+    async fn go_on_alone(mut self, released: Released) -> Finish {
+        let head = self.head;
+        self.local.count(Event::FollowersReleased);
+        let rest = head
+            .length
+            .zip(head.strong_etag.as_ref())
+            .map(|(length, etag)| Rest {
+                from: self.finish.body,
+                until: length,
+                complete: length,
+                etag: etag.clone(),
+            });
+        if let Some(rest) = rest
+            && head.status == 200
+            && let Ok(sent) = rest.send(self.local, self.ask, self.link).await
+        {
+            self.finish.body += sent;
+            return self.finish;
+        }
+        let Released::Failed(error) = released else {
+            return self.cut("lagged");
+        };
+        self.finish.outcome = error.outcome();
+        self.cut(error.reason())
+    }
+
+    /// Cuts the connection: bytes of the answer are missing.
+    fn cut(mut self, reason: &'static str) -> Finish {
+        self.link.abort(self.local);
+        self.finish.keep = false;
+        if !reason.is_empty() {
+            self.finish.reason = reason;
+        }
+        self.finish
+    }
+}
+
+/// Returns the bytes of a piece that belong to the part that is sent.
+fn sliced(bytes: &Bytes, skip: &mut u64, left: &mut u64) -> Bytes {
+    let bound = |n: u64| usize::try_from(n).unwrap_or(usize::MAX).min(bytes.len());
+    let from = bound(*skip);
+    let until = bound(skip.saturating_add(*left));
+    *skip -= from as u64;
+    *left -= if *left == u64::MAX {
+        0
+    } else {
+        (until - from) as u64
+    };
+    bytes.slice(from..until)
+}
+
+/// Writes a piece of a body with what is to go before it.
+async fn write_piece<T: Transport>(
+    io: &Io<T>,
+    before: &[u8],
+    bytes: &Bytes,
+    mode: Mode,
+    patience: Ticks,
+) -> io::Result<()> {
+    if mode == Mode::Chunked {
+        let line = chunked::chunk_header(bytes.len() as u64);
+        let mut slices = [
+            IoSlice::new(before),
+            IoSlice::new(line.as_bytes()),
+            IoSlice::new(bytes),
+            IoSlice::new(chunked::CHUNK_END),
+        ];
+        return io.write_all(&mut slices, patience).await;
+    }
+    let mut slices = [IoSlice::new(before), IoSlice::new(bytes)];
+    io.write_all(&mut slices, patience).await
+}

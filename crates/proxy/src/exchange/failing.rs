@@ -1,0 +1,116 @@
+//! Answers when the origin fails: a stale answer if that is allowed, or an error page of Foxy.
+
+use foxy_base::{first, rule};
+use foxy_http_rules::Failure;
+
+use super::join::Want;
+use super::{Exchange, Finish};
+use crate::Outcome;
+use crate::fetch::FillHead;
+use crate::gate::{Grant, Shown};
+use crate::http::{Ends, MEMORY};
+use crate::net::Transport;
+use crate::purge::stored_digest;
+use crate::reply::{Extra, send_page_with};
+use crate::rewriting::Recipient;
+use crate::route::Refusal;
+use crate::serve::find::Tier;
+use crate::upstream::UpstreamError;
+
+impl<T: Transport> Exchange<'_, T> {
+    /// The origin could not be asked: a stale answer or an error page.
+    pub(super) async fn failed(&mut self, want: &Want, error: UpstreamError) -> Finish {
+        if !matches!(error, UpstreamError::Forbidden(_))
+            && let Some(finish) = self.stale(want, Failure::Unreachable).await
+        {
+            return finish;
+        }
+        let error = error.validating(want.stored.as_deref());
+        self.error_page(error).await
+    }
+
+    /// The fetch that this request waited for got an error from the origin. The error page may be
+    /// meant for the leader alone, so only the status and `Retry-After` are passed on.
+    pub(super) async fn failing(&mut self, want: &Want, head: &FillHead) -> Finish {
+        if let Some(finish) = self.stale_instead(want, head).await {
+            return finish;
+        }
+        let refusal = Refusal {
+            status: if head.status == 503 { 503 } else { 502 },
+            reason: "origin-failing",
+        };
+        let mut fields = Vec::new();
+        if let Some(after) = first(&head.fields, "Retry-After") {
+            foxy_http1::write::field(&mut fields, b"Retry-After", after);
+        }
+        let extra = Extra {
+            fields: &fields,
+            ..Extra::default()
+        };
+        Finish {
+            origin_status: head.status,
+            origin: Some(head.origin),
+            ..self.page(refusal, &extra, Outcome::OriginError).await
+        }
+    }
+
+    /// Answers with the error page for an upstream error.
+    pub(super) async fn error_page(&mut self, error: UpstreamError) -> Finish {
+        let refusal = Refusal {
+            status: error.status(),
+            reason: error.reason(),
+        };
+        self.refused(refusal, error.outcome()).await
+    }
+
+    /// Answers with an error page of Foxy.
+    pub(crate) async fn refused(&mut self, refusal: Refusal, outcome: Outcome) -> Finish {
+        self.page(refusal, &Extra::default(), outcome).await
+    }
+
+    /// Answers with an error page of Foxy that has more than its reason.
+    pub(super) async fn page(
+        &mut self,
+        refusal: Refusal,
+        extra: &Extra<'_>,
+        outcome: Outcome,
+    ) -> Finish {
+        let Ends { io, scratch, .. } = self.link.ends();
+        let page = (refusal, Recipient::new(&self.ask.role, &self.ask.client));
+        let (head, keep) = (self.ask.head(), self.keep);
+        let sent = send_page_with(&self.local, io, scratch, page, extra, Some(&head), keep);
+        Finish::refused(refusal, outcome, keep, sent.await)
+    }
+
+    /// Refuses a request because memory is spent. Nothing of its body was read: if it has one, the
+    /// connection ends, so that the body is not taken for the next request.
+    pub(crate) async fn without_memory(&mut self) -> Finish {
+        self.keep = rule!(
+            "smuggling: a connection ends with a body for which there is no memory",
+            self.keep && self.ask.head().parts().framing().is_empty(),
+            self.keep
+        );
+        self.refused(MEMORY, Outcome::Local).await
+    }
+
+    /// A stale answer in place of an error of the origin, if allowed.
+    pub(super) async fn stale_instead(&mut self, want: &Want, head: &FillHead) -> Option<Finish> {
+        if head.status < 500 {
+            return None;
+        }
+        let mut finish = self.stale(want, Failure::Status(head.status)).await?;
+        finish.origin_status = head.status;
+        finish.origin = Some(head.origin);
+        Some(finish)
+    }
+
+    pub(super) async fn stale(&mut self, want: &Want, failure: Failure) -> Option<Finish> {
+        let object = want.stored.as_ref()?;
+        let stored = stored_digest(object)?;
+        let config = self.local.proxy.rules(self.ask.rule);
+        let now = self.local.wall();
+        let grant = Grant::on_failure(&self.ask.digest, &stored, now, failure, config)?;
+        let shown = Shown::hit_in(grant, Tier::Memory, self.ask.rule);
+        self.object(object, shown).await
+    }
+}

@@ -1,0 +1,148 @@
+//! Requests for container images: the proof that a client may have a layer, and HEAD.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use foxy_base::rule;
+use foxy_http_rules::{Failure, Fwd, stale_on_failure};
+use foxy_store::Object;
+
+use super::join::{Verdict, Want, fetch_behind};
+use super::{Exchange, Finish};
+use crate::Event;
+use crate::ask::Ask;
+use crate::fetch::{self, FillHead, Job};
+use crate::fill::{Follower, Joined};
+use crate::gate::Grant;
+use crate::local::Local;
+use crate::net::Transport;
+use crate::route::Refusal;
+use crate::serve::find::find;
+
+/// Fetches of others that a request for a proof waits for, one after the other.
+const TURNS: usize = 4;
+
+impl<T: Transport> Exchange<'_, T> {
+    /// Answers HEAD. If it was for a tag that is not stored, the manifest is then fetched in the
+    /// background: some clients ask for tags by HEAD alone, and need an answer when the registry fails.
+    pub(crate) async fn head(&mut self, want: &Want) -> Finish {
+        let finish = self.pass_head(want).await;
+        let image = self.ask.registry().and_then(|part| part.image());
+        let unknown = want.stored.is_none() && finish.status == 200;
+        if unknown && image.is_some_and(|image| image.is_tag()) {
+            fetch_behind(&self.local, &self.ask);
+        }
+        finish
+    }
+
+    /// Asks the store for the proof, and else the registry. Returns why the client may not have the
+    /// layer.
+    pub(crate) async fn may_have(&mut self) -> Option<Refusal> {
+        let (local, ask) = (Rc::clone(&self.local), Rc::clone(&self.ask));
+        let mut stored = None;
+        let mut follower = None;
+        for _ in 0..TURNS {
+            let (object, fresh) = proof(&local, &ask).await;
+            if fresh {
+                return None;
+            }
+            stored = object;
+            let want = Want {
+                reason: Fwd::Miss,
+                validate: false,
+                stored: stored.clone(),
+                part: None,
+                range: false,
+                exact: false,
+                primary: None,
+                arrived: local.wall(),
+            };
+            let mut own = follower
+                .take()
+                .unwrap_or_else(|| ask_for_proof(&local, &ask, &want));
+            let failure = match self.await_head(&want, &mut own).await {
+                Verdict::Send(_, head, _) | Verdict::Failing(head) => match head.status {
+                    200 => return None,
+                    status @ 500.. => (Failure::Status(status), refused(502, "origin-failing")),
+                    status => {
+                        rule!(
+                            "mirror: the proof of a layer ends when its registry denies it",
+                            local.proxy.forget(ask.base_hash, &ask.base),
+                            ()
+                        );
+                        return Some(refused(status, "layer-not-of-repository"));
+                    }
+                },
+                Verdict::Failed(error) | Verdict::LeaderFailed(error) => (
+                    Failure::Unreachable,
+                    refused(error.status(), error.reason()),
+                ),
+                Verdict::Gone => return Some(refused(499, "client-gone")),
+                // An answer to others proves nothing for this request.
+                _ => {
+                    follower = Some(self.alone(&want));
+                    continue;
+                }
+            };
+            let (failure, refusal) = failure;
+            return (!still_holds(&local, &ask, stored.as_ref(), failure)).then_some(refusal);
+        }
+        let lasting = still_holds(&local, &ask, stored.as_ref(), Failure::Unreachable);
+        (!lasting).then_some(refused(503, "busy"))
+    }
+}
+
+/// Joins the request for the proof, or starts it. Its answer has no body: it is stored even if
+/// nobody waits for its end.
+fn ask_for_proof(local: &Rc<Local>, ask: &Rc<Ask>, want: &Want) -> Follower<FillHead> {
+    let fills = &local.proxy.fills;
+    match fills.join(ask.base_hash, &ask.base, ask.base_hash) {
+        Joined::Follows(follower) => {
+            local.count(Event::Followers);
+            follower
+        }
+        Joined::Starts(writer, follower) => {
+            let job = Job {
+                stored: want.stored.clone(),
+                background: true,
+                ..Job::plain(Rc::clone(ask))
+            };
+            fetch::spawn(local, job, writer);
+            follower
+        }
+    }
+}
+
+/// The stored proof, and whether it holds now.
+async fn proof(local: &Local, ask: &Ask) -> (Option<Arc<Object>>, bool) {
+    let rules = local.proxy.rules(ask.rule);
+    let mut key = ask.base.to_vec();
+    let found = find(local, &mut key, &ask.sent(local), &rules.key_parts).await;
+    let Some((object, _)) = found.object else {
+        return (None, false);
+    };
+    let digest = local.proxy.admitted(&object, ask.rule);
+    let fresh = digest.is_some_and(|digest| {
+        let proves = rule!(
+            "mirror: only a registry's consent proves a right to a layer",
+            digest.status == 200,
+            true
+        );
+        proves && Grant::shared(&ask.digest, &digest, local.wall(), rules).is_ok()
+    });
+    (Some(object), fresh)
+}
+
+/// True if an old proof counts while the registry fails.
+fn still_holds(local: &Local, ask: &Ask, stored: Option<&Arc<Object>>, failure: Failure) -> bool {
+    let digest = stored.and_then(|object| local.proxy.admitted(object, ask.rule));
+    digest.is_some_and(|digest| {
+        let rules = local.proxy.rules(ask.rule);
+        let old = stale_on_failure(&ask.digest, &digest, local.wall(), failure, rules);
+        digest.status == 200 && old.is_some()
+    })
+}
+
+const fn refused(status: u16, reason: &'static str) -> Refusal {
+    Refusal { status, reason }
+}

@@ -1,0 +1,54 @@
+//! One request that takes longer than a hit: from its own copy to the end of its answer.
+//!
+//! An exchange has the copy of the request and the connection that gets the answer. It asks the store and
+//! fetches, judges for its own request what they bring, and sends it. The connection goes on with the next
+//! request when it has ended.
+
+mod body;
+mod failing;
+mod follow;
+mod images;
+mod join;
+mod large;
+mod not_modified;
+mod objects;
+mod pass;
+mod purge_method;
+mod purger;
+mod purges;
+mod ranged;
+mod rest;
+mod stream;
+
+use std::rc::Rc;
+
+use crate::ask::Ask;
+use crate::finish::Finish;
+use crate::http::Link;
+use crate::local::Local;
+use crate::net::Transport;
+
+pub(crate) use join::{Want, revalidate};
+pub(crate) use large::spans;
+pub(crate) use objects::{lost, unfit};
+
+/// A request, and the connection that gets its answer.
+#[derive(Debug)]
+pub(crate) struct Exchange<'c, T> {
+    link: &'c mut Link<T>,
+    local: Rc<Local>,
+    ask: Rc<Ask>,
+    /// The connection can carry another request, as far as this request says.
+    keep: bool,
+}
+
+impl<'c, T: Transport> Exchange<'c, T> {
+    pub(crate) fn new(link: &'c mut Link<T>, local: &Rc<Local>, ask: Rc<Ask>, keep: bool) -> Self {
+        Self {
+            link,
+            local: Rc::clone(local),
+            ask,
+            keep,
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Requests with the method PURGE.
+
+use std::sync::Arc;
+
+use foxy_store::{Places, Purge};
+
+use super::purger::{Purger, TOO_MANY, not_accepted, purger, within_rights};
+use super::{Exchange, Finish, purge_method};
+use crate::Outcome;
+use crate::ask::Ask;
+use crate::http::Ends;
+use crate::local::Local;
+use crate::net::Transport;
+use crate::reply::send_plain;
+use crate::route::Refusal;
+
+/// The purge is not durable: it holds for this process only.
+const NOT_DURABLE: Refusal = Refusal {
+    status: 500,
+    reason: "purge-not-durable",
+};
+
+impl<T: Transport> Exchange<'_, T> {
+    /// Removes what is stored under the URL, all variants included, or what the request's fields
+    /// name instead; durably.
+    pub(crate) async fn purge(&mut self) -> Finish {
+        self.keep &= self.ask.head().framing().is_empty();
+        let refusal = match purged(&self.local, &self.ask).await {
+            Ok(body) => return self.purged(&body).await,
+            Err(refusal) => refusal,
+        };
+        let outcome = match refusal.status {
+            400 => Outcome::BadRequest,
+            403 | 429 => Outcome::Denied,
+            _ => Outcome::Purge,
+        };
+        self.refused(refusal, outcome).await
+    }
+
+    async fn purged(&mut self, body: &str) -> Finish {
+        let (local, own) = (&self.local, (self.keep, &self.ask.head()));
+        let fields = "Content-Type: application/json\r\n";
+        let Ends { io, scratch, .. } = self.link.ends();
+        let sent = send_plain(local, io, scratch, fields, body.as_bytes(), own).await;
+        Finish {
+            outcome: Outcome::Purge,
+            reason: "purged",
+            status: 200,
+            keep: self.keep && sent.is_ok(),
+            body: sent.unwrap_or(0),
+            ..Finish::default()
+        }
+    }
+}
+
+/// Purges, and returns the body of the answer.
+async fn purged(local: &Local, ask: &Ask) -> Result<String, Refusal> {
+    match may_purge(local, ask)? {
+        (_, Some(wanted)) => purge_many(local, &wanted).await,
+        (purger, None) => remove(local, ask, purger).await,
+    }
+}
+
+/// The purger and the purge; `None` means a hard purge of the URL itself.
+fn may_purge(local: &Local, ask: &Ask) -> Result<(Purger, Option<Vec<Purge>>), Refusal> {
+    let proxy = &local.proxy;
+    let head = ask.head();
+    let purger = purger(&proxy.config.access, &ask.client, &head)?;
+    let bad = |reason| Refusal {
+        status: 400,
+        reason,
+    };
+    let wanted = purge_method::of(ask).map_err(bad)?;
+    within_rights(purger, wanted.as_deref().unwrap_or_default())?;
+    if purger == Purger::Client {
+        let taken = proxy.purge_rate.take(ask.client.ip(), local.mono());
+        taken.map_err(|_| TOO_MANY)?;
+        if wanted.is_some() && !proxy.room_for_clients() {
+            return Err(TOO_MANY);
+        }
+    }
+    Ok((purger, wanted))
+}
+
+/// Purges what fields name; the answer has the numbers of the purges.
+async fn purge_many(local: &Local, wanted: &[Purge]) -> Result<String, Refusal> {
+    let proxy = Arc::clone(&local.proxy);
+    let mut numbers = Vec::new();
+    for purge in wanted {
+        match proxy.purge_many(purge, Places::Shared).await {
+            Ok(began) if began.durable => numbers.push(began.number.to_string()),
+            Ok(_) => return Err(NOT_DURABLE),
+            Err(error) => return Err(not_accepted(&error)),
+        }
+    }
+    Ok(format!("{{\"purges\": [{}]}}\n", numbers.join(", ")))
+}
+
+/// Purges the URL; the answer has the count of objects.
+async fn remove(local: &Local, ask: &Ask, purger: Purger) -> Result<String, Refusal> {
+    let proxy = Arc::clone(&local.proxy);
+    let may_count = purger == Purger::Operator || proxy.room_for_clients();
+    let purged = proxy.purge_key(ask.base_hash, &ask.base, may_count).await;
+    if !purged.durable {
+        return Err(NOT_DURABLE);
+    }
+    if purged.objects == 0 {
+        return Err(Refusal {
+            status: 404,
+            reason: "not-stored",
+        });
+    }
+    let counting = match purged.counting {
+        Some(number) => format!(", \"variants_counted_by\": {number}"),
+        None => String::new(),
+    };
+    Ok(format!("{{\"objects\": {}{counting}}}\n", purged.objects))
+}

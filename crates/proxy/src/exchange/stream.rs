@@ -1,0 +1,183 @@
+//! The answer of a fill on its way to one client.
+
+use foxy_base::{Fields, eq_name};
+use foxy_http_rules::range::{Span, is_of_content};
+use foxy_http_rules::{CacheStatus, freshness, size_is_right};
+use foxy_http1::{Version, write};
+
+use super::body::Streaming;
+use super::join::Want;
+use super::not_modified::has_it;
+use super::ranged::Cut;
+use super::{Exchange, Finish};
+use crate::Outcome;
+use crate::fetch::FillHead;
+use crate::fill::Follower;
+use crate::gate::Grant;
+use crate::local::Local;
+use crate::net::Transport;
+use crate::reply::{Mode, Own, own_fields};
+use crate::rewriting::Recipient;
+
+/// How a fill's answer goes to one client.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct How {
+    pub(super) cut: Cut,
+    /// Another request had started the fill.
+    pub(super) collapsed: bool,
+}
+
+/// Framing, bytes to leave out at the start, and bytes to send (`u64::MAX`: all).
+fn framing(head: &FillHead, cut: Cut, version: Version) -> (Mode, u64, u64) {
+    match (head.status, cut) {
+        (_, Cut::Slice { skip, range, .. }) => {
+            let length = range.span.map_or(0, Span::len);
+            (Mode::Length(length), skip, length)
+        }
+        (204 | 304, _) => (Mode::Bare, 0, u64::MAX),
+        _ => (Mode::of(head.length, version), 0, u64::MAX),
+    }
+}
+
+impl<T: Transport> Exchange<'_, T> {
+    /// Sends the head and the body of a fill as it comes. Returns `None`, with nothing sent, if the
+    /// first bytes have left the window while this request waited for room in the send queues.
+    pub(super) async fn stream(
+        &mut self,
+        want: &Want,
+        (grant, head): (Grant, &FillHead),
+        follower: Follower<FillHead>,
+        how: How,
+    ) -> Option<Finish> {
+        if has_it(&self.local, &self.ask, want, head) {
+            return Some(self.not_modified(want, head, how).await);
+        }
+        let (cut, collapsed) = (how.cut, how.collapsed);
+        let version = self.ask.head().version();
+        let (mode, skip, left) = framing(head, cut, version);
+        let length = left.min(head.length.unwrap_or(0));
+        let Some(_queue) = self.link.queue(&self.local, length, 0).await else {
+            return Some(self.without_memory().await);
+        };
+        let lost = |from| !can_read_back(&self.local, head, from);
+        if follower.is_behind().is_some_and(lost) {
+            return None;
+        }
+        self.keep &= mode != Mode::UntilClose;
+        self.write_stream_head(want, (grant, head), how, mode);
+        let mut finish = streamed(want, head, collapsed, self.keep);
+        finish.ttl = head.digest.as_ref().map(|digest| {
+            let left = freshness::ttl_ms(digest, digest.response_time);
+            left.div_euclid(1000)
+        });
+        let streaming = Streaming {
+            link: self.link,
+            local: &self.local,
+            ask: &self.ask,
+            head,
+            mode,
+            finish,
+        };
+        Some(streaming.run(follower, skip, left).await)
+    }
+
+    fn write_stream_head(
+        &mut self,
+        want: &Want,
+        (_grant, head): (Grant, &FillHead),
+        how: How,
+        mode: Mode,
+    ) {
+        let (local, ask) = (&self.local, &self.ask);
+        let out = &mut self.link.ends().scratch.head;
+        out.clear();
+        write::status_line(out, head.status);
+        if let Cut::Slice { range, .. } = how.cut {
+            for i in 0..head.fields.count() {
+                let (name, value) = head.fields.field(i);
+                if !eq_name(name, b"content-range") && !is_of_content(name) {
+                    write::field(out, name, value);
+                }
+            }
+            out.extend_from_slice(b"Content-Range: ");
+            range.write(out);
+            out.extend_from_slice(b"\r\n");
+        } else {
+            out.extend_from_slice(head.fields.text());
+        }
+        let now = local.wall();
+        let age = head
+            .digest
+            .as_ref()
+            .map(|digest| freshness::age(digest, now));
+        if age.is_none()
+            && let Some(age) = &head.age
+        {
+            write::field(out, b"Age", age);
+        }
+        let ttl = head
+            .digest
+            .as_ref()
+            .map(|d| freshness::ttl_ms(d, now).div_euclid(1000));
+        // The size of a body without Content-Length is not known yet.
+        let sizes = |config| head.status == 206 || size_is_right(head.length, config);
+        let cache = CacheStatus {
+            cache: &local.proxy.config.headers.name,
+            fwd: Some(want.reason),
+            fwd_status: Some(head.status),
+            ttl,
+            stored: head.not_stored.is_empty() && sizes(local.proxy.rules(ask.rule)),
+            collapsed: how.collapsed,
+            detail: Some(head.not_stored).filter(|why| !why.is_empty()),
+            rule: local.proxy.rule_name(ask.rule),
+            ..CacheStatus::default()
+        };
+        let to = Recipient::new(&ask.role, &ask.client);
+        let own = Own {
+            mode,
+            age: age.filter(|age| *age > 0),
+            cache: Some(&cache),
+            keep: self.keep,
+            head: Some(&ask.head()),
+            to: Some(to),
+            varies: to.varies(&head.fields),
+        };
+        own_fields(out, local, &own);
+    }
+}
+
+/// True if the bytes of this answer before `from` are in the store.
+fn can_read_back(local: &Local, head: &FillHead, from: u64) -> bool {
+    let Some(running) = head.running.get() else {
+        return false;
+    };
+    let unit = u64::from(running.head.fragment_size().max(1));
+    let engine = &local.proxy.engine;
+    (0..from.div_ceil(unit)).all(|n| {
+        let number = u32::try_from(n).unwrap_or(u32::MAX);
+        engine.has_fragment(&running.head, number)
+    })
+}
+
+/// Returns the outcome of a fetched answer.
+pub(super) fn streamed_outcome(want: &Want, collapsed: bool) -> Outcome {
+    match (collapsed, &want.stored) {
+        (true, _) => Outcome::Collapsed,
+        (false, Some(_)) => Outcome::Refreshed,
+        (false, None) => Outcome::Miss,
+    }
+}
+
+/// Returns the entry for the log about a streamed answer.
+fn streamed(want: &Want, head: &FillHead, collapsed: bool, keep: bool) -> Finish {
+    Finish {
+        outcome: streamed_outcome(want, collapsed),
+        reason: head.not_stored,
+        status: head.status,
+        origin_status: head.status,
+        origin: Some(head.origin),
+        fields: Some(head.fields.clone()),
+        keep,
+        ..Finish::default()
+    }
+}

@@ -1,0 +1,10 @@
+//! A client's connection as HTTP/1.1 has it: the head of the next request, the bytes of its body, places
+//! in the send queues, and the end of the connection. Nothing here decides about an answer.
+
+mod link;
+mod read;
+mod room;
+
+pub(crate) use link::{Ends, Link};
+pub(crate) use read::NoRequest;
+pub(crate) use room::MEMORY;

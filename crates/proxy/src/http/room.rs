@@ -1,0 +1,97 @@
+//! Memory for requests, and places in the send queues of the kernel.
+
+use std::time::Duration;
+
+use foxy_http_rules::range::Span;
+
+use super::Link;
+use crate::Event;
+use crate::ledger::{Entry, Pressure, Use};
+use crate::local::Local;
+use crate::net::{Doing, Transport};
+use crate::route::Refusal;
+
+/// Memory of a connection that waits for its next request, without its read buffer. An estimate.
+pub(super) const IDLE_BYTES: usize = 4 << 10;
+/// Memory of a connection with a request, without its read buffer. An estimate; the fetch of a miss
+/// has an entry for itself.
+pub(super) const ACTIVE_BYTES: usize = 5 << 10;
+/// Memory of a connection whose head has not arrived whole: the kernel's receive queue too.
+pub(super) const HEAD_BYTES: usize = ACTIVE_BYTES + (16 << 10);
+
+/// Bytes that one client's queue in the kernel takes if it does not read: the kernel fills the last
+/// packet of the queue to this size whatever its limits say.
+const QUEUE_BYTES: usize = 64 << 10;
+
+/// Tries and pauses of a request that waits for memory that others give back: 5 s in all.
+const ROOM_TRIES: u32 = 100;
+/// Tries for the rest of a long head, 0.5 s in all: its client alone needs more than usual.
+pub(super) const HEAD_TRIES: u32 = 10;
+pub(super) const ROOM_PAUSE: Duration = Duration::from_millis(50);
+
+/// Memory is still spent after connections that are not needed were closed.
+pub(crate) const MEMORY: Refusal = Refusal {
+    status: 503,
+    reason: "memory-spent",
+};
+
+impl<T: Transport> Link<T> {
+    /// A place for a body of `bytes` bytes in the send queues of the kernel, and for `held` bytes of
+    /// it in memory. Short bodies need none, and get an empty entry. Waits for other clients to read
+    /// their answers; those that have not read for long are closed. `None` after the patience for
+    /// progress, or if this connection is closed for others.
+    pub(crate) async fn queue(&self, local: &Local, bytes: u64, held: usize) -> Option<Entry> {
+        let ledger = self.io.ledger();
+        if bytes <= QUEUE_BYTES as u64 {
+            return Some(ledger.empty(Use::Queues));
+        }
+        let deadline = self.io.deadline(local.patience.progress);
+        let place = loop {
+            let want = (QUEUE_BYTES + held).min(ledger.limit(Use::Queues));
+            let place = ledger.reserve(Use::Queues, want);
+            if place.is_some() {
+                break place;
+            }
+            self.io.set_doing(Doing::Queued);
+            local.shed_stalled();
+            if self.io.is_doomed() || local.sweep.now() >= deadline {
+                break None;
+            }
+            tokio::time::sleep(ROOM_PAUSE).await;
+        };
+        self.io.set_doing(Doing::Work);
+        place
+    }
+
+    /// As [`queue`](Self::queue), for these parts of a body that is sent in fragments.
+    pub(crate) async fn queue_for(&self, local: &Local, spans: &[Span]) -> Option<Entry> {
+        let bytes = spans.iter().map(|span| span.len()).sum();
+        let fragment = local.proxy.engine.fragment_bytes() as usize;
+        self.queue(local, bytes, fragment).await
+    }
+
+    /// Takes memory for the future of an answer.
+    pub(crate) fn take(&self, bytes: usize) -> Entry {
+        self.io.ledger().take(Use::Connections, bytes)
+    }
+
+    /// True if memory for requests is spent, and does not become free in time. Connections that are not
+    /// needed are closed for it.
+    pub(crate) async fn lacks_room(&self, local: &Local) -> bool {
+        let ledger = self.io.ledger();
+        if ledger.pressure() != Pressure::Spent {
+            return false;
+        }
+        for _ in 0..ROOM_TRIES {
+            if ledger.pressure() == Pressure::Spent {
+                local.shed();
+            }
+            if !ledger.is_full() {
+                return false;
+            }
+            tokio::time::sleep(ROOM_PAUSE).await;
+        }
+        local.count(Event::MemoryRefused);
+        true
+    }
+}

@@ -1,0 +1,22 @@
+//! The question for a login.
+
+use foxy_http1::write;
+
+use super::Logins;
+
+/// Field lines that ask a client to log in.
+pub(crate) fn challenge(logins: &Logins, site: bool) -> Vec<u8> {
+    let mut fields = Vec::new();
+    let name: &[u8] = match site {
+        true => b"WWW-Authenticate",
+        false => b"Proxy-Authenticate",
+    };
+    let realm = logins.realm();
+    let basic = format!("Basic realm=\"{realm}\", charset=\"UTF-8\"");
+    write::field(&mut fields, name, basic.as_bytes());
+    if logins.have_tokens() {
+        let bearer = format!("Bearer realm=\"{realm}\"");
+        write::field(&mut fields, name, bearer.as_bytes());
+    }
+    fields
+}
