@@ -75,7 +75,7 @@ impl Proxy {
                 let others = others.filter(|other| self.engine.supersede(*other, key));
                 (primary + others.count() as u64, None)
             }
-            None => self.remove_unknown(hash, key, may_count).await,
+            None => remove_unknown(self, hash, key, may_count).await,
         };
         let ticket = self.engine.purge(hash, key);
         Purged {
@@ -89,59 +89,6 @@ impl Proxy {
         }
     }
 
-    /// Removes a key of which memory does not know whether it has variants: how many objects went,
-    /// and the purge that counts the others.
-    async fn remove_unknown(
-        &self,
-        hash: KeyHash,
-        key: &[u8],
-        may_count: bool,
-    ) -> (u64, Option<u64>) {
-        let (engine, own) = (Arc::clone(&self.engine), key.to_vec());
-        let removed = aside(move || {
-            let peek = engine.peek(hash, &own);
-            let varies = peek.is_some_and(|peek| !peek.object.vary().is_empty());
-            (engine.supersede(hash, &own), varies)
-        });
-        let (existed, varies) = removed.await;
-        let counting = (varies && may_count).then(|| self.count_variants(key));
-        let counting = counting.flatten();
-        (u64::from(existed), counting)
-    }
-
-    /// A purge of many for what is left under a URL: it counts what it finds.
-    fn count_variants(&self, key: &[u8]) -> Option<u64> {
-        let parts = KeyParts::of(key);
-        let purge = Purge {
-            kind: PurgeKind::Url,
-            text: parts.url.to_vec(),
-            partition: String::from_utf8_lossy(parts.partition).into_owned(),
-            soft: false,
-        };
-        self.engine
-            .purges()
-            .purge_many(&purge, Places::Shared)
-            .ok()
-            .map(|(number, _)| self.shown_number(number))
-    }
-
-    /// Public number of a purge: numbers since the start begin at 1. Store numbers are never
-    /// reused, so each start begins them at 4,294,967,296 times the number of the start.
-    fn shown_number(&self, number: u64) -> u64 {
-        match number.checked_sub(self.purges_before) {
-            Some(since @ 1..SMALL) => since,
-            _ => number,
-        }
-    }
-
-    fn shown_status(&self, status: PurgeStatus) -> PurgeStatus {
-        PurgeStatus {
-            number: self.shown_number(status.number),
-            merged_into: status.merged_into.map(|number| self.shown_number(number)),
-            ..status
-        }
-    }
-
     /// Progress of the purge with this number; `None` if it is unknown, or known no longer.
     #[must_use]
     pub fn purge_status(&self, number: u64) -> Option<PurgeStatus> {
@@ -151,14 +98,14 @@ impl Proxy {
             _ => number,
         };
         let status = self.engine.purges().purge_status(number)?;
-        Some(self.shown_status(status))
+        Some(shown_status(self, status))
     }
 
     /// The latest purges, newest first.
     #[must_use]
     pub fn purge_statuses(&self, limit: usize) -> Vec<PurgeStatus> {
         let latest = self.engine.purges().purge_statuses(limit).into_iter();
-        latest.map(|status| self.shown_status(status)).collect()
+        latest.map(|status| shown_status(self, status)).collect()
     }
 
     /// The text of a [`PurgeKind::Url`] purge in this partition: the URL as the operator's rules
@@ -194,13 +141,67 @@ impl Proxy {
             );
         }
         Ok(Began {
-            number: self.shown_number(number),
+            number: shown_number(self, number),
             durable: rule!(
                 "purge: the answer to a purge of many waits until it survives a power cut",
                 durable(ticket).await,
                 true
             ),
         })
+    }
+}
+
+/// Removes a key of which memory does not know whether it has variants: how many objects went,
+/// and the purge that counts the others.
+async fn remove_unknown(
+    proxy: &Proxy,
+    hash: KeyHash,
+    key: &[u8],
+    may_count: bool,
+) -> (u64, Option<u64>) {
+    let (engine, own) = (Arc::clone(&proxy.engine), key.to_vec());
+    let removed = aside(move || {
+        let peek = engine.peek(hash, &own);
+        let varies = peek.is_some_and(|peek| !peek.object.vary().is_empty());
+        (engine.supersede(hash, &own), varies)
+    });
+    let (existed, varies) = removed.await;
+    let counting = (varies && may_count).then(|| count_variants(proxy, key));
+    let counting = counting.flatten();
+    (u64::from(existed), counting)
+}
+
+/// A purge of many for what is left under a URL: it counts what it finds.
+fn count_variants(proxy: &Proxy, key: &[u8]) -> Option<u64> {
+    let parts = KeyParts::of(key);
+    let purge = Purge {
+        kind: PurgeKind::Url,
+        text: parts.url.to_vec(),
+        partition: String::from_utf8_lossy(parts.partition).into_owned(),
+        soft: false,
+    };
+    proxy
+        .engine
+        .purges()
+        .purge_many(&purge, Places::Shared)
+        .ok()
+        .map(|(number, _)| shown_number(proxy, number))
+}
+
+/// Public number of a purge: numbers since the start begin at 1. Store numbers are never
+/// reused, so each start begins them at 4,294,967,296 times the number of the start.
+fn shown_number(proxy: &Proxy, number: u64) -> u64 {
+    match number.checked_sub(proxy.purges_before) {
+        Some(since @ 1..SMALL) => since,
+        _ => number,
+    }
+}
+
+fn shown_status(proxy: &Proxy, status: PurgeStatus) -> PurgeStatus {
+    PurgeStatus {
+        number: shown_number(proxy, status.number),
+        merged_into: status.merged_into.map(|number| shown_number(proxy, number)),
+        ..status
     }
 }
 

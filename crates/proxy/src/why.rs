@@ -114,7 +114,7 @@ impl Proxy {
             last,
             last_words: last.and_then(|last| explain::reason(last.reason)),
         };
-        self.judge(request, (rule, hash, bytes), &mut why);
+        judge(self, request, (rule, hash, bytes), &mut why);
         if request.partition == FORWARD && request.url.scheme == Scheme::Https {
             why.because.push(TUNNEL.to_owned());
         }
@@ -127,131 +127,131 @@ impl Proxy {
         let gate = self.config.gatekeeper.as_ref();
         gate.map_or_else(Vec::new, |gate| gate.explain(question, self.clock.wall()))
     }
+}
 
-    fn judge(
-        &self,
-        request: &WhyRequest<'_>,
-        (rule, hash, key): (RuleId, KeyHash, Vec<u8>),
-        why: &mut Why,
-    ) {
-        let config = self.rules(rule);
-        let now = self.clock.wall();
-        let digest = RequestDigest::new(request.method.as_bytes(), request.fields).under(config);
-        let looked = self.look(hash, key, request, config);
-        let stored = looked
-            .peek
-            .as_ref()
-            .and_then(|peek| self.admitted(&peek.object, rule));
-        if let (Some(peek), Some(stored)) = (&looked.peek, &stored) {
-            why.stored = Some(stored_why(peek, stored, now));
-        }
-        if passes(request, &digest, self.config.user_rules.get(rule), why) {
-            return;
-        }
-        let (Some(peek), Some(stored)) = (&looked.peek, stored) else {
-            not_there(&looked, &digest, why);
-            return;
-        };
-        if stored.flags.has(Flags::PARTIAL) {
-            let words = "only a part of the body is stored";
-            why.because.push(words.to_owned());
-        }
-        let decision = decide(&digest, &stored, now, config);
-        set(&decision, why);
-        let words = explain::decision(&decision, &digest, &stored, now, config);
-        why.because.extend(words);
-        if conditions(request, &digest, peek, &stored, now, why) {
-            self.fragments(request, &digest, &peek.object, why);
-        }
+fn judge(
+    proxy: &Proxy,
+    request: &WhyRequest<'_>,
+    (rule, hash, key): (RuleId, KeyHash, Vec<u8>),
+    why: &mut Why,
+) {
+    let config = proxy.rules(rule);
+    let now = proxy.clock.wall();
+    let digest = RequestDigest::new(request.method.as_bytes(), request.fields).under(config);
+    let looked = look(proxy, hash, key, request, config);
+    let stored = looked
+        .peek
+        .as_ref()
+        .and_then(|peek| proxy.admitted(&peek.object, rule));
+    if let (Some(peek), Some(stored)) = (&looked.peek, &stored) {
+        why.stored = Some(stored_why(peek, stored, now));
     }
+    if passes(request, &digest, proxy.config.user_rules.get(rule), why) {
+        return;
+    }
+    let (Some(peek), Some(stored)) = (&looked.peek, stored) else {
+        not_there(&looked, &digest, why);
+        return;
+    };
+    if stored.flags.has(Flags::PARTIAL) {
+        let words = "only a part of the body is stored";
+        why.because.push(words.to_owned());
+    }
+    let decision = decide(&digest, &stored, now, config);
+    set(&decision, why);
+    let words = explain::decision(&decision, &digest, &stored, now, config);
+    why.because.extend(words);
+    if conditions(request, &digest, peek, &stored, now, why) {
+        fragments(proxy, request, &digest, &peek.object, why);
+    }
+}
 
-    /// Consequence of missing bytes for a hit.
-    fn fragments(
-        &self,
-        request: &WhyRequest<'_>,
-        digest: &RequestDigest,
-        object: &Object,
-        why: &mut Why,
-    ) {
-        if digest.method != Method::Get || !object.is_large() {
-            return;
-        }
-        let unit = u64::from(object.fragment_size().max(1));
-        let length = object.total_length();
-        let ranges = Ranges::of(request.fields).filter(|_| digest.range);
-        let spans: Vec<Span> = match &ranges {
-            Some(ranges) => ranges
-                .specs()
-                .iter()
-                .filter_map(|spec| spec.resolve(length))
-                .collect(),
-            None => Span::new(0, length).into_iter().collect(),
-        };
-        let numbers = |span: &Span| span.start / unit..=(span.end - 1) / unit;
-        let absent = |n: u64| {
-            let n = u32::try_from(n).unwrap_or(u32::MAX);
-            !self.engine.has_fragment(object, n)
-        };
-        if !spans.iter().flat_map(numbers).any(absent) {
-            return;
-        }
-        let words = if digest.only_if_cached {
-            (why.decision, why.fwd) = ("only-if-cached", "");
-            "bytes of it are not stored, and the request says only-if-cached: it is answered with 504"
-        } else {
-            (why.decision, why.fwd) = ("fetch", "partial");
-            "bytes of it are not stored: what is missing is fetched by range requests"
-        };
-        why.because.insert(0, words.to_owned());
+/// Consequence of missing bytes for a hit.
+fn fragments(
+    proxy: &Proxy,
+    request: &WhyRequest<'_>,
+    digest: &RequestDigest,
+    object: &Object,
+    why: &mut Why,
+) {
+    if digest.method != Method::Get || !object.is_large() {
+        return;
     }
+    let unit = u64::from(object.fragment_size().max(1));
+    let length = object.total_length();
+    let ranges = Ranges::of(request.fields).filter(|_| digest.range);
+    let spans: Vec<Span> = match &ranges {
+        Some(ranges) => ranges
+            .specs()
+            .iter()
+            .filter_map(|spec| spec.resolve(length))
+            .collect(),
+        None => Span::new(0, length).into_iter().collect(),
+    };
+    let numbers = |span: &Span| span.start / unit..=(span.end - 1) / unit;
+    let absent = |n: u64| {
+        let n = u32::try_from(n).unwrap_or(u32::MAX);
+        !proxy.engine.has_fragment(object, n)
+    };
+    if !spans.iter().flat_map(numbers).any(absent) {
+        return;
+    }
+    let words = if digest.only_if_cached {
+        (why.decision, why.fwd) = ("only-if-cached", "");
+        "bytes of it are not stored, and the request says only-if-cached: it is answered with 504"
+    } else {
+        (why.decision, why.fwd) = ("fetch", "partial");
+        "bytes of it are not stored: what is missing is fetched by range requests"
+    };
+    why.because.insert(0, words.to_owned());
+}
 
-    fn look(
-        &self,
-        hash: KeyHash,
-        key: Vec<u8>,
-        request: &WhyRequest<'_>,
-        config: &Config,
-    ) -> Looked {
-        // As a client on this machine.
-        let asker = Asker::imagined(Ipv4Addr::LOCALHOST.into());
-        let site = (request.partition, request.rewriting);
-        let hop = Hop::imagined(self, site, &asker);
-        let sent = Sent::imagined(request.fields, &hop);
-        let mut looked = Looked {
-            peek: None,
-            other_variants: false,
-            without_parts: false,
-        };
-        let Some(peek) = self.engine.peek(hash, &key) else {
-            return looked;
-        };
-        let list = key::split_vary(&peek.object).map_or(&[][..], |(list, _)| list);
-        if !vary::has_parts(list, &config.key_parts) {
-            looked.without_parts = true;
-            return looked;
-        }
-        let Some((list, values)) = key::split_vary(&peek.object) else {
-            looked.peek = Some(peek);
-            return looked;
-        };
-        if sent.matches(list, values) {
-            looked.peek = Some(peek);
-            return looked;
-        }
-        looked.other_variants = true;
-        let (mut key, mut wanted) = (key, Vec::new());
-        sent.selecting_values(list, &mut wanted);
-        key::push_variant(peek.object.meta().nonce, &wanted, &mut key);
-        looked.peek = self
-            .engine
-            .peek(self.engine.key_hash(&key), &key)
-            .or_else(|| {
-                let object = peek.object.fields();
-                sent.satisfied_by_language(list, values, object)
-                    .then(|| peek.clone())
-            });
-        looked
+fn look(
+    proxy: &Proxy,
+    hash: KeyHash,
+    key: Vec<u8>,
+    request: &WhyRequest<'_>,
+    config: &Config,
+) -> Looked {
+    // As a client on this machine.
+    let asker = Asker::imagined(Ipv4Addr::LOCALHOST.into());
+    let site = (request.partition, request.rewriting);
+    let hop = Hop::imagined(proxy, site, &asker);
+    let sent = Sent::imagined(request.fields, &hop);
+    let mut looked = Looked {
+        peek: None,
+        other_variants: false,
+        without_parts: false,
+    };
+    let Some(peek) = proxy.engine.peek(hash, &key) else {
+        return looked;
+    };
+    let list = key::split_vary(&peek.object).map_or(&[][..], |(list, _)| list);
+    if !vary::has_parts(list, &config.key_parts) {
+        looked.without_parts = true;
+        return looked;
     }
+    let Some((list, values)) = key::split_vary(&peek.object) else {
+        looked.peek = Some(peek);
+        return looked;
+    };
+    if sent.matches(list, values) {
+        looked.peek = Some(peek);
+        return looked;
+    }
+    looked.other_variants = true;
+    let (mut key, mut wanted) = (key, Vec::new());
+    sent.selecting_values(list, &mut wanted);
+    key::push_variant(peek.object.meta().nonce, &wanted, &mut key);
+    looked.peek = proxy
+        .engine
+        .peek(proxy.engine.key_hash(&key), &key)
+        .or_else(|| {
+            let object = peek.object.fields();
+            sent.satisfied_by_language(list, values, object)
+                .then(|| peek.clone())
+        });
+    looked
 }
 
 /// Returns whether the cache has nothing to do with the request.

@@ -18,7 +18,6 @@ const LARGE: &[(&str, &str, usize, usize)] = &[
     ("disk", "State", 17, 18),
     ("foxy", "Config", 15, 19),
     ("http1", "Facts", 11, 17),
-    ("proxy", "Proxy", 47, 7),
     ("store", "Object", 23, 17),
 ];
 
