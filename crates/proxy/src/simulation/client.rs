@@ -8,10 +8,11 @@ use foxy_base::Rng;
 use tokio::time::{sleep, timeout};
 
 use super::content::Made;
-use super::message::{Head, read_body, read_head};
+use super::message::{Head, ends_with_connection, read_body, read_head};
 use super::network::Network;
 use super::oracle::{self, Ending};
 use super::origin;
+use super::pipe::Cut;
 use super::request::Asked;
 use super::wire::{Wire, pair};
 use super::world::World;
@@ -139,7 +140,11 @@ impl Client {
         } else {
             0.0
         };
-        let manners = [0.0, cuts].map(|cuts| Network::manner(&mut self.rng, cuts));
+        let mut manners = [0.0, cuts].map(|cuts| Network::manner(&mut self.rng, cuts));
+        if let Some((_, cut)) = &mut manners[1].cut {
+            // No network ends a connection in order.
+            *cut = Cut::Reset;
+        }
         let own = SocketAddr::from(([127, 0, 0, self.number + 10], 5000));
         let foxy = SocketAddr::from(([127, 0, 0, 1], 3128));
         let [mine, other] = pair(&mut self.rng, manners, [own, foxy]);
@@ -178,6 +183,10 @@ impl Client {
             if head.status >= 200 {
                 break head;
             }
+            if asked.old {
+                let wrong = "an interim answer for HTTP/1.0";
+                self.world.trace.wrong("bytes", wrong);
+            }
         };
         if self.rng.chance(0.05) {
             // A slow reader, whose answer fills the connection.
@@ -185,7 +194,11 @@ impl Client {
         }
         let mut body = Vec::new();
         let bodiless = asked.method == "HEAD" || matches!(head.status, 204 | 304);
-        let whole = bodiless || read_body(wire, buf, &head, (MOST, &mut body)).await;
+        let mut whole = bodiless || read_body(wire, buf, &head, (MOST, &mut body)).await;
+        if !bodiless && ends_with_connection(&head) {
+            // The kernel ends the connections of a killed process in order.
+            whole &= !oracle::has_ended(&self.world, asked);
+        }
         Some(Got { head, body, whole })
     }
 }

@@ -80,8 +80,8 @@ pub(super) async fn read_body(
             }
         }
     }
-    if head.field("transfer-encoding") != Some("chunked") {
-        return false;
+    if head.field("transfer-encoding").is_none() {
+        return read_to_end(wire, buf, (most, body)).await;
     }
     loop {
         match chunk(wire, buf, body).await {
@@ -90,6 +90,24 @@ pub(super) async fn read_body(
             _ => return false,
         }
     }
+}
+
+/// True if a body ends with the connection: with an orderly end, not a reset.
+pub(super) fn ends_with_connection(head: &Head) -> bool {
+    head.field("content-length").is_none() && head.field("transfer-encoding").is_none()
+}
+
+async fn read_to_end(wire: &Wire, buf: &mut Vec<u8>, (most, body): (usize, &mut Vec<u8>)) -> bool {
+    body.append(buf);
+    let mut part = [0; 16 << 10];
+    while body.len() <= most {
+        match wire.read(&mut part).await {
+            Ok(0) => return true,
+            Ok(n) => body.extend_from_slice(&part[..n]),
+            Err(_) => return false,
+        }
+    }
+    false
 }
 
 /// Reads a chunk; how long it is, 0 for the last one.

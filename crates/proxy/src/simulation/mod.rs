@@ -5,9 +5,10 @@
 //! the accepting of sockets and the threads. Connections are pipes in memory ([`wire`]), to clients as
 //! well as to the origin; the disk is a `MemDisk`; the writer's turns are taken by a task. The runtime's
 //! clock stands still until nothing is left to do, and is the `Clock` of proxy, store and disk as well.
-//! Six clients ask for pages with every usual caching directive ([`content`]). Meanwhile contents change
-//! and an operator purges ([`operator`]), connections break and the origin fails ([`network`],
-//! [`origin`]), operations of the disk fail, and the process is killed or loses power ([`history`]).
+//! Six clients, which now and then speak HTTP/1.0, ask for pages with every usual caching directive
+//! ([`content`]). Meanwhile contents change and an operator purges ([`operator`]), connections break and
+//! the origin fails ([`network`], [`origin`]), operations of the disk fail, and the process is killed or
+//! loses power ([`history`]).
 //!
 //! Each answer names in `X-Made` the URL, version, user and variant that it was made for, and the number
 //! of the origin's answer, which a 304 renews. The body follows from the first four. [`oracle`] compares:

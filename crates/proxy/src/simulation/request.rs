@@ -46,6 +46,8 @@ pub(super) struct Asked {
     /// The entity tag in If-None-Match.
     pub(super) known: Option<String>,
     pub(super) control: Control,
+    /// Its client speaks HTTP/1.0: the end of the connection may be the end of the body.
+    pub(super) old: bool,
     /// In milliseconds of the history.
     pub(super) started: u64,
     /// The process's life in which it began.
@@ -95,6 +97,7 @@ impl Asked {
             range,
             known: known.map(|(_, tag)| tag).filter(|_| range.is_none()),
             control,
+            old: rng.chance(0.08),
             started: world.trace.now(),
             life: world.life.get(),
             rude: rng.chance(0.08),
@@ -105,9 +108,9 @@ impl Asked {
     pub(super) fn text(&self) -> String {
         let asked = self;
         let (name, number) = (PAGES[asked.page].name, asked.number);
+        let (method, minor) = (asked.method, u8::from(!asked.old));
         let mut text = format!(
-            "{} http://origin.sim/{name} HTTP/1.1\r\nHost: origin.sim\r\nX-Request: {number}\r\n",
-            asked.method
+            "{method} http://origin.sim/{name} HTTP/1.{minor}\r\nHost: origin.sim\r\nX-Request: {number}\r\n"
         );
         text.push_str(asked.control.text());
         match asked.user {
