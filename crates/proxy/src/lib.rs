@@ -61,6 +61,7 @@ mod simulation;
 mod sites;
 #[cfg(feature = "stand-in")]
 mod stand_in;
+mod stored;
 mod token;
 mod upstream;
 mod variants;

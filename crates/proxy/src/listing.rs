@@ -4,7 +4,7 @@ use foxy_base::WallTime;
 use foxy_http_rules::freshness;
 use foxy_store::{KeyParts, Object};
 
-use crate::purge::stored_digest;
+use crate::stored::stored_digest;
 
 /// Facts of a stored object at a moment.
 #[derive(Clone, Debug, PartialEq, Eq)]

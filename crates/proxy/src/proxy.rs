@@ -14,8 +14,8 @@ use crate::counters::SiteCounters;
 use crate::fetch::FillHead;
 use crate::fill::FillMap;
 use crate::ledger::{Pressure, Use};
-use crate::purge::stored_digest;
 use crate::shared::Shared;
+use crate::stored::stored_digest;
 use crate::{Config, Counters, Outcome, Resolver, SiteTotals, Totals};
 
 /// Memory that was spent counts as short for so long, so that people see it.

@@ -5,10 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use foxy_base::{KeyHash, rule};
-use foxy_http_rules::{Digest, Flags, old};
 use foxy_http1::{Escapes, Url};
 use foxy_store::{
-    Durable, KeyParts, Object, Places, Purge, PurgeError, PurgeKind, PurgeStatus, SyncTicket,
+    Durable, KeyParts, Places, Purge, PurgeError, PurgeKind, PurgeStatus, SyncTicket,
 };
 
 use crate::fetch::FillHead;
@@ -237,24 +236,6 @@ fn covers(purge: &Purge, fill: &Fill<FillHead>) -> bool {
             found
         }),
     }
-}
-
-/// Input of the caching rules for a stored object: its digest, with the mark of a soft purge.
-/// `None` if it is unreadable, or was stored by an older Foxy and must not be used any more.
-#[inline]
-pub(crate) fn stored_digest(object: &Object) -> Option<Digest> {
-    let mut digest = Digest::decode(&object.meta().rules)?;
-    if !old::admits(&mut digest, object.fields()) {
-        return None;
-    }
-    if rule!(
-        "purge: a soft one makes stale",
-        object.is_soft_purged(),
-        false
-    ) {
-        digest.flags = digest.flags.with(Flags::SOFT_PURGED);
-    }
-    Some(digest)
 }
 
 /// The text of a purge as it is compared with keys: URLs and hosts in their normal form, anything

@@ -6,7 +6,7 @@ use foxy_http1::{RequestHead, Version};
 
 use super::{Conn, Finish};
 use crate::net::Transport;
-use crate::purge::stored_digest;
+use crate::stored::stored_digest;
 use crate::{Details, LogRecord, RequestId, Role};
 
 impl<T: Transport> Conn<T> {

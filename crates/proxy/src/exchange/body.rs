@@ -1,22 +1,19 @@
 //! The body of a fill's answer on its way to one client.
 
 use std::future::poll_fn;
-use std::io::{self, IoSlice};
 use std::rc::Rc;
 
 use bytes::Bytes;
-use foxy_http1::chunked;
 
 use super::Finish;
-use super::pass::last_chunk;
 use super::rest::Rest;
 use crate::Event;
 use crate::ask::Ask;
 use crate::fetch::FillHead;
 use crate::fill::{Follower, Next, Released};
-use crate::http::Link;
+use crate::http::{Link, last_chunk, write_piece};
 use crate::local::Local;
-use crate::net::{Io, Ticks, Transport};
+use crate::net::Transport;
 use crate::reply::Mode;
 use crate::serve::supply::{Missing, Piece, Supply};
 
@@ -40,7 +37,7 @@ impl<T: Transport> Streaming<'_, T> {
         mut skip: u64,
         mut left: u64,
     ) -> Finish {
-        let (head, mode) = (self.head, self.mode);
+        let (head, is_chunk) = (self.head, self.mode == Mode::Chunked);
         let mut pending = std::mem::take(&mut self.link.ends().scratch.head);
         let patience = self.local.patience.progress;
         loop {
@@ -67,7 +64,7 @@ impl<T: Transport> Streaming<'_, T> {
                         continue;
                     }
                     self.finish.body += bytes.len() as u64;
-                    write_piece(self.link.io(), &pending, &bytes, mode, patience).await
+                    write_piece(self.link.io(), &pending, &bytes, is_chunk, patience).await
                 }
                 Ok(Next::End(_)) if left > 0 && left != u64::MAX => {
                     // Less than the part that was announced.
@@ -114,7 +111,8 @@ impl<T: Transport> Streaming<'_, T> {
 
     /// Goes on with what the fill has in the store already: this request came late or is slow.
     async fn go_on(mut self, mut supply: Supply) -> Finish {
-        let (local, head, mode) = (self.local, self.head, self.mode);
+        let (local, head) = (self.local, self.head);
+        let is_chunk = self.mode == Mode::Chunked;
         let patience = local.patience.progress;
         let until = head.length.unwrap_or(u64::MAX);
         let mut trailers = Bytes::new();
@@ -122,7 +120,7 @@ impl<T: Transport> Streaming<'_, T> {
             match supply.next(local, self.finish.body, until).await {
                 Ok(Piece::Bytes(bytes)) => {
                     self.finish.body += bytes.len() as u64;
-                    let sent = write_piece(self.link.io(), &[], &bytes, mode, patience).await;
+                    let sent = write_piece(self.link.io(), &[], &bytes, is_chunk, patience).await;
                     if sent.is_err() {
                         return Finish::gone(head.status);
                     }
@@ -137,7 +135,7 @@ impl<T: Transport> Streaming<'_, T> {
                 }
             }
         }
-        if mode == Mode::Chunked {
+        if is_chunk {
             let end = last_chunk(local, &trailers);
             self.finish.keep &= self.link.send(local, &end).await.is_ok();
         }
@@ -196,26 +194,4 @@ fn sliced(bytes: &Bytes, skip: &mut u64, left: &mut u64) -> Bytes {
         (until - from) as u64
     };
     bytes.slice(from..until)
-}
-
-/// Writes a piece of a body with what is to go before it.
-async fn write_piece<T: Transport>(
-    io: &Io<T>,
-    before: &[u8],
-    bytes: &Bytes,
-    mode: Mode,
-    patience: Ticks,
-) -> io::Result<()> {
-    if mode == Mode::Chunked {
-        let line = chunked::chunk_header(bytes.len() as u64);
-        let mut slices = [
-            IoSlice::new(before),
-            IoSlice::new(line.as_bytes()),
-            IoSlice::new(bytes),
-            IoSlice::new(chunked::CHUNK_END),
-        ];
-        return io.write_all(&mut slices, patience).await;
-    }
-    let mut slices = [IoSlice::new(before), IoSlice::new(bytes)];
-    io.write_all(&mut slices, patience).await
 }

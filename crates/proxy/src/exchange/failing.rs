@@ -10,11 +10,11 @@ use crate::fetch::FillHead;
 use crate::gate::{Grant, Shown};
 use crate::http::{Ends, MEMORY};
 use crate::net::Transport;
-use crate::purge::stored_digest;
 use crate::reply::{Extra, send_page_with};
 use crate::rewriting::Recipient;
 use crate::route::Refusal;
 use crate::serve::find::Tier;
+use crate::stored::stored_digest;
 use crate::upstream::UpstreamError;
 
 impl<T: Transport> Exchange<'_, T> {

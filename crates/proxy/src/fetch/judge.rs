@@ -19,8 +19,8 @@ use super::part::{self, Piece};
 use crate::ask::Ask;
 use crate::fill::Fill;
 use crate::local::Local;
-use crate::purge::stored_digest;
 use crate::serve::find::Primary;
+use crate::stored::stored_digest;
 use crate::{Collapse, Role, key};
 
 /// When the exchange happened.

@@ -2,9 +2,11 @@
 //! in the send queues, and the end of the connection. Nothing here decides about an answer.
 
 mod link;
+mod pieces;
 mod read;
 mod room;
 
 pub(crate) use link::{Ends, Link};
+pub(crate) use pieces::{last_chunk, write_piece};
 pub(crate) use read::NoRequest;
 pub(crate) use room::MEMORY;

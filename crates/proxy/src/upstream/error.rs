@@ -8,7 +8,7 @@ use crate::Outcome;
 use crate::Trouble;
 use crate::guard::Forbidden;
 use crate::manner::MAINTENANCE;
-use crate::purge::stored_digest;
+use crate::stored::stored_digest;
 
 /// Why there is no (complete) answer from an origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,21 +1,20 @@
 //! The answer on its way from the origin to the client.
 
-use std::io::IoSlice;
-
 use foxy_base::{FieldBlock, FieldBlockBuilder, eq_name, first};
 use foxy_http_rules::CacheStatus;
 use foxy_http_rules::rules::BypassWhy;
 use foxy_http1::{
-    BodyFraming, BodyReader, Method, ResponseHead, ResponseParts, Upgrade, Version, chunked, write,
+    BodyFraming, BodyReader, Method, ResponseHead, ResponseParts, Upgrade, Version, write,
 };
 
 use super::save::{Saving, freshen};
 use super::unanswered::Unanswered;
-use super::upload::{Upload, last_chunk};
+use super::upload::Upload;
 use super::{PassError, Way, invalidate};
 use crate::Outcome;
 use crate::ask::Ask;
 use crate::finish::Finish;
+use crate::http::{last_chunk, write_piece};
 use crate::local::Local;
 use crate::net::{Io, Transport};
 use crate::parents::WANTS_LOGIN;
@@ -280,23 +279,10 @@ impl<T: Transport> Download<'_, T> {
             if let Some(saving) = &mut saving {
                 saving.push(data);
             }
-            let line = chunked::chunk_header(data.len() as u64);
-            let (before, after): (&[u8], &[u8]) = if mode == Mode::Chunked {
-                (line.as_bytes(), chunked::CHUNK_END)
-            } else {
-                (&[], &[])
-            };
-            let mut slices = [
-                IoSlice::new(&self.scratch.head),
-                IoSlice::new(before),
-                IoSlice::new(data),
-                IoSlice::new(after),
-            ];
             self.upload.answering(true);
-            let sent = self
-                .io
-                .write_all(&mut slices, self.local.patience.progress)
-                .await;
+            let (before, is_chunk) = (&self.scratch.head, mode == Mode::Chunked);
+            let patience = self.local.patience.progress;
+            let sent = write_piece(self.io, before, data, is_chunk, patience).await;
             sent.map_err(|_| PassError::Client(status))?;
             self.scratch.head.clear();
             up.buf.consume(piece.consumed);

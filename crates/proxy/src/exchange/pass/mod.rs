@@ -25,7 +25,6 @@ use crate::{Outcome, key};
 use download::{Answered, Download, Then};
 use save::Sent;
 use unanswered::Unanswered;
-pub(super) use upload::last_chunk;
 use upload::{Upload, UploadError, send_body};
 
 /// Why there is no complete exchange.

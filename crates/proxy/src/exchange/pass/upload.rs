@@ -2,11 +2,11 @@
 
 use std::cell::Cell;
 use std::future::poll_fn;
-use std::io::IoSlice;
 use std::task::{Poll, Waker};
 
-use foxy_http1::{BodyFraming, BodyReader, FieldSlots, Reject, chunked};
+use foxy_http1::{BodyFraming, BodyReader, Reject};
 
+use crate::http::{last_chunk, write_piece};
 use crate::ledger::Pressure;
 use crate::local::Local;
 use crate::net::{BodyError, Io, ReadBuf, Ticks, Transport, next_piece};
@@ -130,29 +130,8 @@ pub(super) async fn send_body<T: Transport, U: Transport>(
             buf.consume(piece.consumed);
             return Ok(());
         }
-        let sent = if chunks {
-            let line = chunked::chunk_header(data.len() as u64);
-            let mut slices = [
-                IoSlice::new(line.as_bytes()),
-                IoSlice::new(data),
-                IoSlice::new(chunked::CHUNK_END),
-            ];
-            origin.write_all(&mut slices, origin_patience).await
-        } else {
-            origin.write(data, origin_patience).await
-        };
+        let sent = write_piece(origin, &[], data, chunks, origin_patience).await;
         sent.map_err(|_| UploadError::Origin)?;
         buf.consume(piece.consumed);
     }
-}
-
-/// The last chunk with the trailers of a body just read.
-pub(crate) fn last_chunk(local: &Local, trailers: &[u8]) -> Vec<u8> {
-    let mut out = Vec::new();
-    let mut slots = FieldSlots::new();
-    match chunked::parse_trailers(trailers, &mut slots, &local.limits) {
-        Ok(fields) => chunked::write_last_chunk(&fields, &mut out),
-        Err(_) => out.extend_from_slice(chunked::LAST_CHUNK),
-    }
-    out
 }
