@@ -1,5 +1,6 @@
 //! The client of a connection, and the role that its present request is for.
 
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -14,7 +15,6 @@ use crate::gatekeeper::Counted;
 use crate::local::Local;
 use crate::net::TlsStream;
 use crate::rewriting::Recipient;
-use std::net::SocketAddr;
 
 /// The client of a connection, and what it may ask for.
 #[derive(Debug)]
