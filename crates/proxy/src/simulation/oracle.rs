@@ -31,7 +31,9 @@ pub(super) fn judge(world: &Rc<World>, asked: &Asked, ending: &Ending) {
     match ending {
         Ending::Forgotten => wrong("liveness", "a request without end"),
         // The reset that cuts an answer may take its head away from the client.
-        Ending::Nothing if excused || lost => world.counts.add("nothing"),
+        Ending::Nothing if excused || lost || may_be_outdated(world, asked) => {
+            world.counts.add("nothing");
+        }
         Ending::Nothing => wrong("liveness", "no answer, though nothing failed"),
         Ending::Got(got) => {
             let (status, made) = (got.head.status, got.head.field("x-made"));
@@ -67,6 +69,12 @@ fn may_lose_bytes(world: &World, asked: &Asked) -> bool {
     let page = &PAGES[asked.page];
     let alone = page.tag != Tag::Strong || asked.control == Control::OnlyIfCached;
     world.profile.disk != DiskTrouble::None && page.is_long() && alone
+}
+
+/// True if an answer may be cut because what is left of it is of a version that the origin does not have
+/// any more.
+fn may_be_outdated(world: &World, asked: &Asked) -> bool {
+    PAGES[asked.page].is_long() && world.version(asked.page) > 1
 }
 
 type Judgement = Result<(), (&'static str, String)>;
