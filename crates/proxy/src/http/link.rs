@@ -161,6 +161,11 @@ impl<T: Transport> Link<T> {
     /// Cuts the connection: what was sent must not look complete.
     pub(crate) fn abort(&self, local: &Local) {
         local.count(Event::Aborted);
+        self.reset();
+    }
+
+    /// Ends the connection by a reset: the client left or stalled in the middle of an answer.
+    pub(crate) fn reset(&self) {
         self.aborted.set(true);
         self.io.transport().reset_on_close();
     }

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::client::Got;
 use super::content::{Made, PAGES, Personal, Stale, Tag};
-use super::profile::DiskTrouble;
+use super::profile::{DiskTrouble, Ends};
 use super::request::{Asked, Control};
 use super::world::{Barrier, Cause, Said, User, World};
 
@@ -68,7 +68,9 @@ pub(super) fn has_ended(world: &World, asked: &Asked) -> bool {
 fn may_lose_bytes(world: &World, asked: &Asked) -> bool {
     let page = &PAGES[asked.page];
     let alone = page.tag != Tag::Strong || asked.control == Control::OnlyIfCached;
-    world.profile.disk != DiskTrouble::None && page.is_long() && alone
+    // A power cut tears what was not synced, in the middle of an object too.
+    let torn = world.profile.disk != DiskTrouble::None || world.profile.ends == Ends::PowerCuts;
+    torn && page.is_long() && alone
 }
 
 /// True if an answer may be cut because what is left of it is of a version that the origin does not have

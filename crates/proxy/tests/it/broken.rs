@@ -1,9 +1,12 @@
 //! Truncated messages, endless heads, and fields too long for a record.
 
 use std::io::{ErrorKind, Read as _};
+use std::net::Shutdown;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::common::{Answer, Foxy, Origin};
+use crate::common::{Answer, Foxy, Origin, until};
 use foxy_proxy::{Config, Limits, Role, Timeouts};
 
 /// A POST with this chunked body, unchanged.
@@ -217,4 +220,26 @@ fn a_body_that_ends_with_the_connection_and_is_cut_ends_by_a_reset() {
         let reset = end.is_err_and(|error| error.kind() == ErrorKind::ConnectionReset);
         assert!(reset, "{request}: an orderly end after {text:?}");
     }
+}
+
+/// A client that has closed its own side is given up while the origin is silent, and may still read.
+#[test]
+fn a_half_closed_client_does_not_take_a_part_for_the_whole() {
+    let foxy = Foxy::forward();
+    let done = Arc::new(AtomicBool::new(false));
+    let silent = Arc::clone(&done);
+    let origin = Origin::start(move |asked| {
+        let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+        asked.client.send(format!("{head}5\r\nhello\r\n"));
+        until(|| silent.load(Ordering::SeqCst));
+        false
+    });
+    let mut client = foxy.connect();
+    let to = origin.authority();
+    client.send(format!("GET http://{to}/ HTTP/1.0\r\nHost: {to}\r\n\r\n"));
+    client.stream.shutdown(Shutdown::Write).unwrap();
+    let end = client.stream.read_to_end(&mut Vec::new());
+    done.store(true, Ordering::SeqCst);
+    let reset = end.is_err_and(|error| error.kind() == ErrorKind::ConnectionReset);
+    assert!(reset, "an orderly end");
 }
