@@ -1,4 +1,4 @@
-//! What the caching rules need to know of a stored object.
+//! The input of the caching rules for a stored object.
 
 use foxy_base::rule;
 use foxy_http_rules::{Digest, Flags, old};

@@ -193,7 +193,7 @@ impl<T: Transport> Conn<T> {
         let head = self.link.head(parts);
         self.finished(Some(&head), started, finish);
         self.link.consume(parts);
-        finish.keep
+        self.carries_on(finish)
     }
 
     /// Ends a request that left the read buffer; true if the connection carries another.
@@ -201,6 +201,15 @@ impl<T: Transport> Conn<T> {
         let recent = finish.recent(self.local.wall());
         self.local.proxy.recent.note(ask.base_hash, recent);
         self.finished(Some(&ask.head()), started, finish);
+        self.carries_on(finish)
+    }
+
+    /// True if the connection carries another request. One whose client left or stalled in the middle of an
+    /// answer ends by a reset: an HTTP/1.0 client that still reads would take what it got for the whole.
+    fn carries_on(&self, finish: &Finish) -> bool {
+        if finish.outcome == Outcome::ClientGone {
+            self.link.reset();
+        }
         finish.keep
     }
 

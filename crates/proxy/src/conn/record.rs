@@ -7,7 +7,7 @@ use foxy_http1::{RequestHead, Version};
 use super::{Conn, Finish};
 use crate::net::Transport;
 use crate::stored::stored_digest;
-use crate::{Details, LogRecord, Outcome, RequestId, Role};
+use crate::{Details, LogRecord, RequestId, Role};
 
 impl<T: Transport> Conn<T> {
     /// Logs and counts a finished request. Allocates nothing.
@@ -17,10 +17,6 @@ impl<T: Transport> Conn<T> {
         started: MonoTime,
         finish: &Finish,
     ) {
-        if finish.outcome == Outcome::ClientGone {
-            // An HTTP/1.0 client that still reads would take what it got for the whole.
-            self.link.reset();
-        }
         let (local, client, role) = (&self.local, &self.caller.client, &self.caller.role);
         let duration = local.mono().since(started);
         let counters = local.counters();

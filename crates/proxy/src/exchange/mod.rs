@@ -1,8 +1,8 @@
 //! One request that takes longer than a hit: from its own copy to the end of its answer.
 //!
-//! An exchange has the copy of the request and the connection that gets the answer. It asks the store and
-//! fetches, judges for its own request what they bring, and sends it. The connection goes on with the next
-//! request when it has ended.
+//! An exchange has the copy of the request and the connection that gets the answer. It looks the object up,
+//! joins or starts a fetch, judges the answer for its own request, and sends it. When the exchange has ended,
+//! the connection continues with the next request.
 
 mod body;
 mod failing;

@@ -37,7 +37,7 @@ pub(crate) struct Link<T> {
     aborted: Cell<bool>,
 }
 
-/// What a client has sent, from the head of the present request on.
+/// Received bytes, from the head of the present request on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Received<'l> {
     bytes: &'l [u8],
