@@ -16,10 +16,6 @@ use crate::local::Local;
 const OVER: Duration = Duration::from_secs(1);
 /// Time between two looks at the memory.
 const LOOK: Duration = Duration::from_millis(10);
-/// Clients with at most this many connections, or this part of what one client may have, do not
-/// wait behind clients with more.
-const FEW: usize = 16;
-const FEW_PART: usize = 8;
 
 /// The queues of one worker. Each holds the time since which memory has been spent for it.
 #[derive(Debug, Default)]
@@ -33,16 +29,18 @@ pub(crate) struct Entrance {
 }
 
 impl Entrance {
-    /// Waits until a connection may be served; `number` is the count of its client's connections.
-    /// The wait ends too when the proxy shuts down.
-    pub(crate) async fn enter(&self, local: &Local, number: usize) {
+    /// Waits until a connection may be served; `connections` is the number of its client's. The wait ends
+    /// too when the proxy shuts down.
+    pub(crate) async fn enter(&self, local: &Local, connections: usize) {
         let ledger = &local.proxy.ledger;
         if !ledger.is_over() {
             return;
         }
         let _waiting = Waiting::new(&self.waiting);
-        let few = FEW.max(ledger.connections_of_one() / FEW_PART);
-        let queue = if number <= few { &self.few } else { &self.many };
+        let queue = match connections <= ledger.few() {
+            true => &self.few,
+            false => &self.many,
+        };
         let mut waiting_since = queue.lock().await;
         while ledger.is_over() {
             let since = *waiting_since.get_or_insert_with(|| local.mono());

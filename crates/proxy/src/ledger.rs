@@ -12,6 +12,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use crate::places::Counts;
+
 /// Purposes of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
@@ -41,11 +43,13 @@ impl Use {
     }
 }
 
-/// Memory of one connection in the count of a client's connections: with buffers, and with a part
+/// Memory of one connection that is served, in the share of a client: with buffers, and with a part
 /// of the fetches that they start.
 const CONNECTION_BYTES: usize = 32 << 10;
 /// Memory that comes back at least when an idle connection is closed.
 const CLOSED_BYTES: usize = 8 << 10;
+/// Memory that comes back at least when a request ends that has no read buffer.
+const ENDED_BYTES: usize = 4 << 10;
 /// Memory of a connection that waits to be served: its socket, with a request in it.
 const WAITING_BYTES: usize = 8 << 10;
 /// Fewest connections that may wait for one worker.
@@ -62,6 +66,11 @@ const RECEIVE_BYTES: usize = 64 << 10;
 const SMALL_LEDGER: usize = 32 << 20;
 /// Connections that any client may have.
 const CONNECTIONS_MIN: usize = 32;
+
+/// Clients with at most this many connections, or this part of what one client may have, do not
+/// wait behind clients with more.
+const FEW: usize = 16;
+const FEW_PART: usize = 8;
 
 /// How much of the ledger is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -182,8 +191,11 @@ impl Ledger {
     /// True if connections and their buffers have more than half of the limit: new connections come in
     /// slowly. Queues and fills do not count: they have limits of their own, and while their entries are
     /// rights that nobody uses, small answers can still be sent. Memory beyond all entries counts too.
+    /// With much room the limit is the whole: thousands can come in between two observations.
     pub(crate) fn is_over(&self) -> bool {
-        self.of_connections() + self.excess() > self.max() / 2 && !self.is_roomy()
+        let of_connections = self.of_connections();
+        of_connections >= self.max()
+            || of_connections + self.excess() > self.max() / 2 && !self.is_roomy()
     }
 
     /// True if connections and their buffers have the whole limit: new work must wait, and is refused
@@ -194,17 +206,42 @@ impl Ledger {
         self.of_connections() >= self.max() && !self.is_roomy()
     }
 
+    /// Requests to end so that connections do not have the whole limit any more; 0 if they do not.
+    pub(crate) fn overfull(&self) -> usize {
+        match self.is_full() {
+            true => (self.of_connections() - self.spent_from()).div_ceil(ENDED_BYTES),
+            false => 0,
+        }
+    }
+
     fn of_connections(&self) -> usize {
         self.used(Use::Connections) + self.used(Use::Buffers)
     }
 
-    /// Connections that one client may have now. Without pressure there is no limit here; with it a
-    /// client has what fits into a quarter of the ledger, so that others find room.
-    pub(crate) fn connections_of_one(&self) -> usize {
+    /// True if a client with these connections has no more than its share. Without pressure there is no
+    /// limit here; with it a client has a quarter of the ledger, so that others find room, and half of
+    /// the places of those that wait for `workers`. A connection that waits has a socket and no buffers:
+    /// one that is served counts as four of them.
+    pub(crate) fn has_share(&self, counts: Counts, workers: usize) -> bool {
+        if self.pressure() == Pressure::Low {
+            return true;
+        }
+        let bytes = counts.served * CONNECTION_BYTES + counts.waiting * WAITING_BYTES;
+        let waiting = self.waiting_max(workers) * workers / 2;
+        bytes <= self.share() && counts.waiting <= waiting.max(CONNECTIONS_MIN)
+    }
+
+    /// Connections of a client that has few of them now.
+    pub(crate) fn few(&self) -> usize {
         match self.pressure() {
             Pressure::Low => usize::MAX,
-            _ => (self.max() / 4 / CONNECTION_BYTES).max(CONNECTIONS_MIN),
+            _ => (self.share() / CONNECTION_BYTES / FEW_PART).max(FEW),
         }
+    }
+
+    /// Bytes of one client where memory is short.
+    fn share(&self) -> usize {
+        (self.max() / 4).max(CONNECTIONS_MIN * CONNECTION_BYTES)
     }
 
     /// Connections that may wait to be served by each of `workers`; never 0, or a worker of many would
@@ -406,8 +443,9 @@ mod tests {
         assert_eq!(seen(), (Pressure::Spent, true, true));
         ledger.observe(10, true);
         // Buffers stay small: all rights together may still be used.
-        assert_eq!(seen(), (Pressure::High, false, false));
+        assert_eq!(seen(), (Pressure::High, true, false));
         drop(connections);
+        assert_eq!(seen(), (Pressure::High, false, false));
         let _buffers = ledger.take(Use::Buffers, 30);
         assert!(ledger.reserve(Use::Queues, 70).is_some());
         assert!(ledger.reserve(Use::Queues, 71).is_none());
@@ -425,8 +463,11 @@ mod tests {
         assert_eq!(seen(), (false, false), "they have their half");
         let _one = ledger.take(Use::Buffers, 1);
         assert_eq!(seen(), (true, false));
+        assert_eq!(ledger.overfull(), 0);
         let _more = ledger.take(Use::Buffers, 49);
-        assert_eq!(seen(), (true, true));
+        assert_eq!((seen(), ledger.overfull()), ((true, true), 1));
+        let _many = ledger.take(Use::Connections, 10 << 10);
+        assert_eq!(ledger.overfull(), 3, "down to seven eighths");
     }
 
     #[test]
@@ -475,10 +516,31 @@ mod tests {
 
     #[test]
     fn one_client_has_a_part_of_the_connections_where_memory_is_short() {
-        let ledger = Ledger::new(64 << 20, 0);
-        assert_eq!(ledger.connections_of_one(), usize::MAX);
-        let _others = ledger.take(Use::Connections, 32 << 20);
-        assert_eq!(ledger.connections_of_one(), 512);
+        let most = |max: usize, counts: fn(usize) -> Counts| {
+            let ledger = Ledger::new(max, 0);
+            assert!(ledger.has_share(counts(1 << 20), 2), "memory is not short");
+            let _others = ledger.take(Use::Connections, max / 2);
+            (0..).take_while(|n| ledger.has_share(counts(*n), 2)).last()
+        };
+        let served = |served| Counts { served, waiting: 0 };
+        let waiting = |waiting| Counts { served: 0, waiting };
+        assert_eq!(most(64 << 20, served), Some(512));
+        assert_eq!(
+            most(64 << 20, waiting),
+            Some(1024),
+            "half of those that may wait"
+        );
+        // 256 connections may wait for both workers: three clients that behave do not fill the half.
+        assert_eq!(most(8 << 20, served), Some(64));
+        assert_eq!(most(8 << 20, waiting), Some(128));
+        assert_eq!(most(1 << 20, served), Some(32));
+        assert_eq!(most(1 << 20, waiting), Some(32));
+        let both = |waiting| Counts {
+            served: 16,
+            waiting,
+        };
+        assert_eq!(most(8 << 20, both), Some(128));
+        assert_eq!(most(4 << 20, both), Some(64));
     }
 
     #[test]

@@ -216,6 +216,17 @@ impl Local {
         self.counted(self.sweep.shed(surplus.max(SHED), self.entrance.waiting()));
     }
 
+    /// Ends requests that wait for others to read, as many as keep all memory. Each worker ends its part.
+    pub(crate) fn shed_queued(&self) {
+        let surplus = self.proxy.ledger.overfull();
+        if surplus > 0 {
+            self.counted(
+                self.sweep
+                    .shed_queued(surplus.div_ceil(self.proxy.workers())),
+            );
+        }
+    }
+
     /// As [`shed`](Self::shed), of clients that do not read their answers only.
     pub(crate) fn shed_stalled(&self) {
         self.counted(self.sweep.shed_stalled(SHED, self.entrance.waiting()));

@@ -1,5 +1,6 @@
 //! Places for client connections, counted per client, so that one client cannot take them all.
 
+use std::cell::Cell;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,8 +14,24 @@ const SHARDS: usize = 64;
 /// Open connections per client address. An IPv6 client has its whole /64.
 #[derive(Debug)]
 pub(crate) struct Places {
-    shards: Vec<Mutex<HashMap<IpAddr, usize>>>,
+    shards: Vec<Mutex<HashMap<IpAddr, Counts>>>,
     most: AtomicUsize,
+}
+
+/// Connections of one client.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    /// Connections that are served.
+    pub(crate) served: usize,
+    /// Connections that wait to be let in.
+    pub(crate) waiting: usize,
+}
+
+impl Counts {
+    /// All connections.
+    pub(crate) const fn open(self) -> usize {
+        self.served + self.waiting
+    }
 }
 
 /// One connection's place; free again when dropped.
@@ -22,14 +39,40 @@ pub(crate) struct Places {
 pub(crate) struct Place {
     places: Arc<Places>,
     client: IpAddr,
-    /// Connections that the client had when it took this place, this one included.
-    number: usize,
+    waits: Cell<bool>,
 }
 
 impl Place {
-    /// Connections that the client had when it took this place, this one included.
-    pub(crate) fn number(&self) -> usize {
-        self.number
+    /// Connections of the client, this one included.
+    pub(crate) fn counts(&self) -> Counts {
+        self.change(|_| {})
+    }
+
+    /// Sets whether the connection waits to be let in; it is served otherwise.
+    pub(crate) fn set_waits(&self, waits: bool) {
+        match (self.waits.replace(waits), waits) {
+            (false, true) => self.change(|counts| {
+                counts.served -= 1;
+                counts.waiting += 1;
+            }),
+            (true, false) => self.change(|counts| {
+                counts.waiting -= 1;
+                counts.served += 1;
+            }),
+            _ => return,
+        };
+    }
+
+    /// True if the connection waits to be let in.
+    pub(crate) fn waits(&self) -> bool {
+        self.waits.get()
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Counts)) -> Counts {
+        let mut shard = self.places.shard(self.client).lock();
+        let counts = shard.entry(self.client).or_default();
+        change(counts);
+        *counts
     }
 
     /// Distinguishes the client from others.
@@ -56,21 +99,20 @@ impl Places {
     pub(crate) fn take(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
         let client = client(address);
         let mut shard = self.shard(client).lock();
-        let count = shard.entry(client).or_insert(0);
-        if *count >= self.most.load(Ordering::Relaxed) {
+        let counts = shard.entry(client).or_default();
+        if counts.open() >= self.most.load(Ordering::Relaxed) {
             return None;
         }
-        *count += 1;
-        let number = *count;
+        counts.served += 1;
         drop(shard);
         Some(Place {
             places: Arc::clone(self),
             client,
-            number,
+            waits: Cell::new(false),
         })
     }
 
-    fn shard(&self, client: IpAddr) -> &Mutex<HashMap<IpAddr, usize>> {
+    fn shard(&self, client: IpAddr) -> &Mutex<HashMap<IpAddr, Counts>> {
         &self.shards[(hash(client) % SHARDS as u64) as usize]
     }
 }
@@ -84,10 +126,11 @@ fn hash(client: IpAddr) -> u64 {
 
 impl Drop for Place {
     fn drop(&mut self) {
+        self.set_waits(false);
         let mut shard = self.places.shard(self.client).lock();
-        if let Some(count) = shard.get_mut(&self.client) {
-            *count -= 1;
-            if *count == 0 {
+        if let Some(counts) = shard.get_mut(&self.client) {
+            counts.served -= 1;
+            if counts.open() == 0 {
                 shard.remove(&self.client);
             }
         }
@@ -115,12 +158,34 @@ mod tests {
         let take = |text: &str| places.take(text.parse().unwrap());
         let first = take("192.0.2.1").unwrap();
         let second = take("::ffff:192.0.2.1").unwrap();
-        assert_eq!((first.number(), second.number()), (1, 2));
+        assert_eq!(second.counts().open(), 2);
         assert_eq!(first.client(), second.client());
         assert!(take("192.0.2.1").is_none());
         assert!(take("192.0.2.2").is_some());
         drop(first);
         assert!(take("192.0.2.1").is_some());
+    }
+
+    #[test]
+    fn connections_that_wait_are_counted_apart() {
+        let places = Places::new(3);
+        let take = || places.take(IpAddr::from([192, 0, 2, 1]));
+        let (first, second) = (take().unwrap(), take().unwrap());
+        let counts = |served, waiting| Counts { served, waiting };
+        second.set_waits(true);
+        second.set_waits(true);
+        assert_eq!(first.counts(), counts(1, 1));
+        drop(first);
+        second.set_waits(false);
+        assert_eq!(second.counts(), counts(1, 0));
+        second.set_waits(true);
+        let others = [take().unwrap(), take().unwrap()];
+        assert!(take().is_none(), "connections that wait have places too");
+        drop(second);
+        assert_eq!(others[0].counts(), counts(2, 0));
+        drop(others);
+        let left: usize = places.shards.iter().map(|shard| shard.lock().len()).sum();
+        assert_eq!(left, 0);
     }
 
     #[test]

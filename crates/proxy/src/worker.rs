@@ -162,6 +162,7 @@ pub(crate) async fn sweep(local: Rc<Local>) {
         local.pool.sweep(local.sweep.now(), Upstream::rest);
         if local.proxy.ledger.pressure() == Pressure::Spent {
             local.shed_surplus();
+            local.shed_queued();
         }
         local.log.borrow_mut().flush();
     }
@@ -218,11 +219,14 @@ pub(crate) fn start(post: &Rc<Post>, stream: TcpStream, peer: SocketAddr) {
                 None => return,
             };
         }
-        let (number, crowd) = guard.client();
         if local.proxy.ledger.is_over() {
             // Boxed: it would enlarge the task of every connection.
-            Box::pin(local.entrance.enter(&local, crowd)).await;
+            Box::pin(guard.wait()).await;
         }
+        if !guard.is_let_in() {
+            return;
+        }
+        let number = guard.client();
         // Boxed: a connection that waits must not have the memory of one that is served.
         match tls {
             None => Box::pin(serve(&post, stream, (client, number))).await,
@@ -262,15 +266,21 @@ fn place_of(local: &Local, client: SocketAddr) -> Option<Option<Place>> {
         return Some(None);
     }
     let place = local.proxy.places.take(client.ip());
-    // A client that has its share already pays for its next connection itself.
-    let share = local.proxy.ledger.connections_of_one();
-    let pays =
-        |place: &Place| place.number() <= share || local.shed_client(place.client(), OF_ONE) > 0;
-    let place = place.filter(pays);
+    let place = place.filter(|place| {
+        place.set_waits(local.proxy.ledger.is_over());
+        has_share(local, place)
+    });
     if place.is_none() {
         local.count(Event::ConnectionsRefused);
     }
     Some(Some(place?))
+}
+
+/// True if a client may have this connection too. One that has its share already pays for it itself.
+fn has_share(local: &Local, place: &Place) -> bool {
+    let proxy = &local.proxy;
+    proxy.ledger.has_share(place.counts(), proxy.workers())
+        || local.shed_client(place.client(), OF_ONE) > 0
 }
 
 /// Counts an open connection until it is dropped.
@@ -281,11 +291,31 @@ struct Open {
 }
 
 impl Open {
-    /// The number that distinguishes the client from others (0 if it is not counted), and how many
-    /// connections it has.
-    fn client(&self) -> (u64, usize) {
+    /// The number that distinguishes the client from others; 0 if it is not counted.
+    fn client(&self) -> u64 {
+        self.place.as_ref().map_or(0, Place::client)
+    }
+
+    /// Waits until the connection may be served.
+    async fn wait(&self) {
         let place = self.place.as_ref();
-        place.map_or((0, 0), |place| (place.client(), place.number()))
+        place.inspect(|place| place.set_waits(true));
+        let connections = place.map_or(0, |place| place.counts().open());
+        self.local.entrance.enter(&self.local, connections).await;
+    }
+
+    /// Counts the connection among those that are served. False if it waited, and its client has more
+    /// than its share of these now.
+    fn is_let_in(&self) -> bool {
+        let Some(place) = self.place.as_ref().filter(|place| place.waits()) else {
+            return true;
+        };
+        place.set_waits(false);
+        let has_share = has_share(&self.local, place);
+        if !has_share {
+            self.local.count(Event::ConnectionsRefused);
+        }
+        has_share
     }
 }
 

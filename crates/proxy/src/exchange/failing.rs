@@ -82,12 +82,12 @@ impl<T: Transport> Exchange<'_, T> {
         Finish::refused(refusal, outcome, keep, sent.await)
     }
 
-    /// Refuses a request because memory is spent. Nothing of its body was read: if it has one, the
-    /// connection ends, so that the body is not taken for the next request.
+    /// Refuses a request because memory is spent. The connection ends, and gives its memory to others.
+    /// Nothing of the request's body was read, which would be taken for the next request.
     pub(crate) async fn without_memory(&mut self) -> Finish {
         self.keep = rule!(
             "smuggling: a connection ends with a body for which there is no memory",
-            self.keep && self.ask.head().parts().framing().is_empty(),
+            false,
             self.keep
         );
         self.refused(MEMORY, Outcome::Local).await

@@ -11,6 +11,9 @@ use crate::ledger::Ledger;
 /// The time between two sweeps.
 pub(crate) const TICK: Duration = Duration::from_millis(250);
 
+/// Time that a request may wait for others to read where connections have all memory.
+const QUEUED: Duration = Duration::from_secs(1);
+
 /// A number of sweeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Ticks(u64);
@@ -270,6 +273,17 @@ impl Sweep {
         self.close(most, Some(&self.none_idle), |_| idle)
     }
 
+    /// Ends the wait of at most `most` requests that wait for others to read, the oldest first: they have
+    /// all memory, and no other request gets an answer until some of them end. They get a 503, as a
+    /// request does that finds no memory. Returns how many.
+    pub(crate) fn shed_queued(&self, most: usize) -> usize {
+        let now = self.now.get();
+        let queued = move |watch: &Watch| {
+            watch.doing() == Doing::Queued && now.since(watch.since.get()) >= Ticks::of(QUEUED)
+        };
+        self.close(most, None, |_| queued)
+    }
+
     /// Closes those that `which` accepts, of those that have been at it for long enough.
     fn shed_where(
         &self,
@@ -285,10 +299,11 @@ impl Sweep {
             let for_heads = outside / at(Doing::Head).max(1);
             move |watch: &Watch| {
                 let doing = watch.doing();
-                let patience = doing.patience(match doing {
+                let waiting = match doing {
                     Doing::Head => for_heads,
                     _ => for_readers,
-                });
+                };
+                let patience = doing.patience(waiting);
                 patience.is_some_and(|patience| now.since(watch.since.get()) >= patience)
                     && which(watch)
             }
@@ -431,6 +446,31 @@ mod tests {
         assert_eq!(heads, [5, 5, 2, 2].map(Some));
         // A client far away needs a round trip for its handshake.
         assert_eq!(longest(Doing::Handshake, 9), Some(5));
+    }
+
+    #[test]
+    fn requests_that_wait_for_readers_do_not_keep_all_memory() {
+        let sweep = sweep();
+        let watches = [sweep.watch(), sweep.watch(), sweep.watch()];
+        watches.iter().for_each(|w| w.set_doing(Doing::Queued));
+        sweep.tick();
+        watches[0].set_doing(Doing::Stalled);
+        watches[2].set_doing(Doing::Work);
+        watches[2].set_doing(Doing::Queued);
+        let first = (2..=200).find(|_| {
+            sweep.tick();
+            sweep.shed_queued(1) == 1
+        });
+        assert_eq!(first, Some(5));
+        let doomed = || [0, 1, 2].map(|number: usize| watches[number].is_doomed());
+        assert_eq!(
+            doomed(),
+            [false, true, false],
+            "the oldest, of those that wait"
+        );
+        assert_eq!(sweep.shed_queued(9), 0);
+        sweep.tick();
+        assert_eq!(sweep.shed_queued(9), 1);
     }
 
     #[test]
