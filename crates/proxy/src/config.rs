@@ -62,9 +62,15 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// True if so little memory is for requests that what clients send ahead counts.
-    pub(crate) const fn has_little_memory(&self) -> bool {
-        self.memory < 96 << 20
+    /// Receive buffer of clients in bytes, which the kernel doubles; `None`: the system's, where there is
+    /// memory for what clients send ahead. With the least of memory a head of more than 4 KiB costs
+    /// another round trip, and thousands of unfinished heads fit into the budget.
+    pub(crate) const fn receive_bytes(&self) -> Option<usize> {
+        match self.memory {
+            0..=0xff_ffff => Some(4 << 10),
+            0x100_0000..=0x5ff_ffff => Some(8 << 10),
+            _ => None,
+        }
     }
 }
 

@@ -19,23 +19,10 @@ use crate::local::Local;
 use crate::origins::check;
 use crate::post::{Post, Posted};
 use crate::worker::start;
-use crate::{Limits, Origins, Renewal, RenewedListener, Role, Serves};
+use crate::{Origins, Renewal, RenewedListener, Role, Serves};
 
-/// Receive buffer of clients where memory is small, and where there is least. The kernel doubles it.
-const SMALL_RECEIVE: usize = 8 << 10;
-const LEAST_RECEIVE: usize = 4 << 10;
 /// After a listener is closed: time for the connections in its queue to be accepted.
 const LAST: Duration = Duration::from_millis(20);
-
-/// Receive buffer of the clients of a listener; `None`: the system's. With the least of memory a head
-/// of more than 4 KiB costs another round trip: thousands of unfinished heads fit into the budget.
-const fn receive_bytes(limits: &Limits) -> Option<usize> {
-    match limits.memory {
-        0..=0xff_ffff => Some(LEAST_RECEIVE),
-        _ if limits.has_little_memory() => Some(SMALL_RECEIVE),
-        _ => None,
-    }
-}
 
 /// The listeners, and the settings of now.
 pub(crate) struct Listening {
@@ -73,7 +60,7 @@ impl Listening {
         let socket = TcpListener::from_std(socket)?;
         // Accepted sockets inherit it. With little memory, what a client sends before it is read
         // must not fill megabytes of the kernel.
-        if let Some(bytes) = receive_bytes(&self.local.proxy.config.limits) {
+        if let Some(bytes) = self.local.proxy.config.limits.receive_bytes() {
             let _ = SockRef::from(&socket).set_recv_buffer_size(bytes);
         }
         let proxy = &self.local.proxy;

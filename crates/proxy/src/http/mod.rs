@@ -5,6 +5,8 @@ mod link;
 mod pieces;
 mod read;
 mod room;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use link::{Ends, Link};
 pub(crate) use pieces::{last_chunk, write_piece};

@@ -5,7 +5,9 @@ use std::io;
 use foxy_http1::{RequestHead, RequestParts};
 
 use super::Link;
-use super::room::{ACTIVE_BYTES, HEAD_BYTES, HEAD_TRIES, IDLE_BYTES, MEMORY, ROOM_PAUSE};
+use super::room::{
+    ACTIVE_BYTES, HEAD_TRIES, IDLE_BYTES, LONG_HEAD, MEMORY, ROOM_PAUSE, head_bytes,
+};
 use crate::Event;
 use crate::local::Local;
 use crate::net::{Doing, Ticks, Transport};
@@ -56,8 +58,12 @@ impl<T: Transport> Link<T> {
             } else {
                 let patience = local.patience.head;
                 let deadline = *head_deadline.get_or_insert_with(|| self.io.deadline(patience));
-                self.memory.set(HEAD_BYTES);
-                self.buf.fill(&self.io, max, deadline).await
+                self.memory.set(head_bytes(&local.proxy.config.limits));
+                let is_long = self.buf.filled().len() >= LONG_HEAD;
+                match is_long && self.io.ledger().is_over() {
+                    false => self.buf.fill(&self.io, max, deadline).await,
+                    true => Err(io::ErrorKind::QuotaExceeded.into()),
+                }
             };
             match read {
                 Ok(0) => return Err(NoRequest::Closed),
@@ -72,7 +78,7 @@ impl<T: Transport> Link<T> {
                 Err(error) if error.kind() == io::ErrorKind::QuotaExceeded => {
                     waits += 1;
                     tokio::time::sleep(ROOM_PAUSE).await;
-                    if waits > HEAD_TRIES {
+                    if waits > HEAD_TRIES || self.io.is_doomed() {
                         return Err(NoRequest::Refused(MEMORY));
                     }
                 }

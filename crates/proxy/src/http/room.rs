@@ -5,19 +5,20 @@ use std::time::Duration;
 use foxy_http_rules::range::Span;
 
 use super::Link;
-use crate::Event;
 use crate::ledger::{Entry, Pressure, Use};
 use crate::local::Local;
 use crate::net::{Doing, Transport};
 use crate::route::Refusal;
+use crate::{Event, Limits};
 
 /// Memory of a connection that waits for its next request, without its read buffer. An estimate.
 pub(super) const IDLE_BYTES: usize = 4 << 10;
 /// Memory of a connection with a request, without its read buffer. An estimate; the fetch of a miss
 /// has an entry for itself.
 pub(super) const ACTIVE_BYTES: usize = 5 << 10;
-/// Memory of a connection whose head has not arrived whole: the kernel's receive queue too.
-pub(super) const HEAD_BYTES: usize = ACTIVE_BYTES + (16 << 10);
+/// The kernel's receive queue of a client whose head has not arrived whole. An estimate where the system
+/// chooses the length.
+const RECEIVED_BYTES: usize = 16 << 10;
 
 /// Bytes that one client's queue in the kernel takes if it does not read: the kernel fills the last
 /// packet of the queue to this size whatever its limits say.
@@ -25,7 +26,10 @@ const QUEUE_BYTES: usize = 64 << 10;
 
 /// Tries and pauses of a request that waits for memory that others give back: 5 s in all.
 const ROOM_TRIES: u32 = 100;
-/// Tries for the rest of a long head, 0.5 s in all: its client alone needs more than usual.
+/// Length from which on the rest of a head waits while new connections do: its client alone needs more
+/// than usual.
+pub(super) const LONG_HEAD: usize = 16 << 10;
+/// Tries for the rest of a long head, 0.5 s in all.
 pub(super) const HEAD_TRIES: u32 = 10;
 pub(super) const ROOM_PAUSE: Duration = Duration::from_millis(50);
 
@@ -34,6 +38,13 @@ pub(crate) const MEMORY: Refusal = Refusal {
     status: 503,
     reason: "memory-spent",
 };
+
+/// Memory of a connection whose head has not arrived whole, without its read buffer.
+pub(super) fn head_bytes(limits: &Limits) -> usize {
+    // The kernel doubles a length that is set.
+    let received = limits.receive_bytes().map(|bytes| 2 * bytes);
+    ACTIVE_BYTES + received.unwrap_or(RECEIVED_BYTES)
+}
 
 impl<T: Transport> Link<T> {
     /// A place for a body of `bytes` bytes in the send queues of the kernel, and for `held` bytes of
@@ -60,6 +71,9 @@ impl<T: Transport> Link<T> {
             tokio::time::sleep(ROOM_PAUSE).await;
         };
         self.io.set_doing(Doing::Work);
+        if place.is_none() {
+            local.count(Event::MemoryRefused);
+        }
         place
     }
 

@@ -106,7 +106,9 @@ pub(super) async fn send_body<T: Transport, U: Transport>(
             begun = begins => begun.map_err(|_| UploadError::Client)?,
         }
     }
-    if local.proxy.config.limits.has_little_memory() && io.ledger().pressure() < Pressure::Spent {
+    if local.proxy.config.limits.receive_bytes().is_some()
+        && io.ledger().pressure() < Pressure::Spent
+    {
         io.widen_receive();
     }
     let mut reader = BodyReader::new(framing, &local.limits);
