@@ -1,24 +1,30 @@
-//! The parts that stand on no other part: all others are made of some of them.
+//! The parts of an engine, at its start: those that stand on no other part, and those that stores
+//! and their writers are made of.
 
 use std::sync::Arc;
 
-use foxy_base::Clock;
+use foxy_base::{Clock, KeySeed};
 use foxy_index::Index;
 
+use super::keys::Keys;
 use super::numbers::Numbers;
 use super::shards::Shards;
 use super::tables::Tables;
 use super::{EngineConfig, INDEX_PAGES};
+use crate::catalogue::Catalogue;
 use crate::fleet::Fleet;
 use crate::gate::Gate;
 use crate::hold::Holds;
-use crate::memory::MemoryBudget;
+use crate::memory::{Memory, MemoryBudget};
+use crate::purge::Purges;
+use crate::puts::Puts;
 use crate::stats::EngineCounters;
 
 /// The beginning of a new engine. A part takes what it needs of it, and nothing else.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Ground {
     pub(crate) tables: Tables,
+    pub(crate) keys: Arc<Keys>,
     pub(crate) fleet: Arc<Fleet>,
     pub(crate) budget: Arc<MemoryBudget>,
     pub(crate) gate: Arc<Gate>,
@@ -38,6 +44,7 @@ impl Ground {
         let gate = Gate::new(&config.admission, config.memory_bytes, clock.mono());
         Self {
             tables: Tables::new(shards, index),
+            keys: Arc::new(Keys::new(KeySeed(config.key_seed))),
             fleet: Arc::default(),
             budget: Arc::new(budget),
             gate: Arc::new(gate),
@@ -47,4 +54,14 @@ impl Ground {
             clock,
         }
     }
+}
+
+/// The parts that a store is opened with, and that its writer is made of.
+#[derive(Clone, Debug)]
+pub(crate) struct Foundation {
+    pub(crate) ground: Ground,
+    pub(crate) memory: Arc<Memory>,
+    pub(crate) catalogue: Arc<Catalogue>,
+    pub(crate) purges: Arc<Purges>,
+    pub(crate) puts: Arc<Puts>,
 }

@@ -14,7 +14,8 @@
 //! | [`Puts`] | storing, whole and in fragments; an admitter lets objects in |
 //! | [`Mover`] | records that a drain sends to other stores |
 //!
-//! They are made of the parts of a [`Ground`], and none of them has the engine.
+//! They are made of the parts of a [`Ground`], and none of them has the engine. A store is opened with
+//! [`Foundation`], and the parts of its writer take from these what they need.
 
 mod figures;
 mod ground;
@@ -27,13 +28,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use foxy_base::{Clock, FieldBlock, KeyHash, KeySeed};
+use foxy_base::{Clock, FieldBlock, KeyHash};
 use foxy_disk::Disk;
 use foxy_format::fragment_hash;
 use foxy_policy::CachePolicy;
 
 pub(crate) use self::figures::of_store;
-pub(crate) use self::ground::Ground;
+pub(crate) use self::ground::{Foundation, Ground};
 pub(crate) use self::keys::Keys;
 pub(crate) use self::numbers::Numbers;
 pub(crate) use self::shards::Shards;
@@ -42,14 +43,13 @@ use crate::around::Neighbours;
 use crate::catalogue::Catalogue;
 use crate::drain::{Drain, Mover};
 use crate::fleet::Fleet;
-use crate::hold::Holds;
 use crate::lookups::Lookups;
 use crate::memory::Memory;
 use crate::purge::{Purges, Walk};
 use crate::puts::Puts;
 use crate::reads::Reads;
 use crate::routes::Routes;
-use crate::stats::{EngineCounters, StoreStats};
+use crate::stats::StoreStats;
 use crate::ticket::SyncTicket;
 use crate::{
     EngineConfig, FragmentPut, LargePut, Lookup, NewLarge, NewObject, Object, ObjectMeta,
@@ -67,21 +67,10 @@ pub const INDEX_PAGES: foxy_index::Pages = foxy_index::Pages {
 /// The shared heart of the cache. See the crate's head for its promises.
 #[derive(Debug)]
 pub struct Engine {
-    pub(crate) config: EngineConfig,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) tables: Tables,
-    pub(crate) keys: Keys,
-    pub(crate) fleet: Arc<Fleet>,
-    pub(crate) numbers: Arc<Numbers>,
-    pub(crate) memory: Memory,
-    pub(crate) counters: Arc<EngineCounters>,
-    pub(crate) catalogue: Arc<Catalogue>,
-    pub(crate) purges: Arc<Purges>,
+    foundation: Foundation,
     lookups: Lookups,
     reads: Arc<Reads>,
-    puts: Arc<Puts>,
-    pub(crate) mover: Arc<Mover>,
-    pub(crate) holds: Holds,
+    mover: Arc<Mover>,
 }
 
 impl Engine {
@@ -106,22 +95,31 @@ impl Engine {
         let puts = Puts::new(&ground, &catalogue, &purges, &routes, config.fragment_bytes);
         let mover = Mover::new(&ground, &purges, &routes);
         Arc::new(Self {
-            keys: Keys::new(KeySeed(config.key_seed)),
-            tables: ground.tables,
-            fleet: ground.fleet,
-            numbers: ground.numbers,
-            memory,
-            counters: ground.counters,
-            catalogue,
-            purges,
+            foundation: Foundation {
+                ground,
+                memory: Arc::new(memory),
+                catalogue,
+                purges,
+                puts: Arc::new(puts),
+            },
             lookups,
             reads: Arc::new(reads),
-            puts: Arc::new(puts),
             mover: Arc::new(mover),
-            holds: ground.holds,
-            config,
-            clock: ground.clock,
         })
+    }
+
+    /// The parts that stores are opened with.
+    pub(crate) const fn foundation(&self) -> &Foundation {
+        &self.foundation
+    }
+
+    #[cfg(test)]
+    pub(crate) const fn mover(&self) -> &Arc<Mover> {
+        &self.mover
+    }
+
+    const fn ground(&self) -> &Ground {
+        &self.foundation.ground
     }
 
     /// Adds a store: formats an empty disk, otherwise recovers what is on it. When this returns,
@@ -137,27 +135,27 @@ impl Engine {
         disk: Arc<dyn Disk>,
         options: StoreOptions,
     ) -> Result<Writer, OpenError> {
-        let _one_at_a_time = self.fleet.lock_membership();
-        Writer::open(self, disk, &options, None)
+        let _one_at_a_time = self.ground().fleet.lock_membership();
+        Writer::open(&self.foundation, disk, &options, None)
     }
 
     /// Hash of a full key, as every other operation wants it.
     #[must_use]
     pub fn key_hash(&self, key: &[u8]) -> KeyHash {
-        self.keys.hash(key)
+        self.ground().keys.hash(key)
     }
 
     /// Largest body stored whole, and payload of a fragment, in bytes.
     #[must_use]
     pub fn fragment_bytes(&self) -> u32 {
-        self.puts.fragment_bytes()
+        self.foundation.puts.fragment_bytes()
     }
 
     /// The longest object that may be stored: a quarter of the smallest store, or without one
     /// what the RAM tier keeps of large objects.
     #[must_use]
     pub fn object_bytes_max(&self) -> u64 {
-        self.puts.object_bytes_max()
+        self.foundation.puts.object_bytes_max()
     }
 
     /// Stores an object in place of whatever its key held: visible to lookups at once if it was
@@ -165,57 +163,57 @@ impl Engine {
     /// than [`Engine::fragment_bytes`] are stored as large objects. Never blocks on a disk.
     pub fn put(&self, new: NewObject) -> Put {
         debug_assert!(
-            self.keys.is_hash_of(new.hash, &new.key),
+            self.ground().keys.is_hash_of(new.hash, &new.key),
             "hashed with another seed"
         );
-        self.puts.put(new)
+        self.foundation.puts.put(new)
     }
 
     /// As [`Engine::put`], past the RAM tier: the object waits for its cluster in memory and takes no
     /// place there afterwards. What does not go to a disk is not stored at all. The caller keeps it
     /// out when it is read, too: [`Reads::finish_read_if`].
     pub fn put_past_memory(&self, new: NewObject) -> Put {
-        self.puts.put_past_memory(new)
+        self.foundation.puts.put_past_memory(new)
     }
 
     /// Begins to store a large object. The key's present entry stays as it is until `finish`;
     /// call [`Engine::supersede`] at header time.
     pub fn put_large(&self, new: NewLarge) -> LargePut {
         debug_assert!(
-            self.keys.is_hash_of(new.hash, &new.key),
+            self.ground().keys.is_hash_of(new.hash, &new.key),
             "hashed with another seed"
         );
-        self.puts.put_large(new)
+        self.foundation.puts.put_large(new)
     }
 
     /// Stores the head of a large object of which no byte is there yet, in place of what its key
     /// held: lookups give it from now on. `length` is that of the whole body.
     pub fn put_sparse(&self, new: &NewLarge, length: u64) -> Put {
         debug_assert!(
-            self.keys.is_hash_of(new.hash, &new.key),
+            self.ground().keys.is_hash_of(new.hash, &new.key),
             "hashed with another seed"
         );
-        self.puts.put_sparse(new, length)
+        self.foundation.puts.put_sparse(new, length)
     }
 
     /// Begins to put bytes of a large object whose head is stored, from byte `start` on. When the
     /// object is superseded meanwhile it goes on: who has the head reads them to the end, and
     /// nobody else finds them.
     pub fn put_fragments(&self, head: &Arc<Object>, start: u64) -> FragmentPut {
-        self.puts.put_fragments(head, start)
+        self.foundation.puts.put_fragments(head, start)
     }
 
     /// Returns whether fragment `n` is probably stored (memory only, counts no use).
     #[must_use]
     pub fn has_fragment(&self, head: &Object, n: u32) -> bool {
         let hash = fragment_hash(head.hash(), head.meta().version, n);
-        self.tables.is_known(hash)
+        self.ground().tables.is_known(hash)
     }
 
     /// Returns whether `head` is still the version that its key holds, as far as memory tells.
     #[must_use]
     pub fn is_current_version(&self, head: &Object) -> bool {
-        self.tables.is_current_version(head)
+        self.ground().tables.is_current_version(head)
     }
 
     /// Stores a new head (facts, Vary and fields) for a stored response whose body stays, as a
@@ -228,7 +226,7 @@ impl Engine {
         tags: Bytes,
         fields: FieldBlock,
     ) -> Option<Put> {
-        self.puts.refresh(old, meta, vary, tags, fields)
+        self.foundation.puts.refresh(old, meta, vary, tags, fields)
     }
 
     /// Removes the live entry of a key: from RAM, from what waits and from disk. When it returns
@@ -236,30 +234,33 @@ impl Engine {
     /// for a response that replaces, before and regardless of storing that. True if there was one.
     /// Never blocks on a disk.
     pub fn supersede(&self, hash: KeyHash, _key: &[u8]) -> bool {
-        self.catalogue.supersede(hash)
+        self.foundation.catalogue.supersede(hash)
     }
 
     /// Removes a key like [`Engine::supersede`], whether or not it is known, and promises that it
     /// stays removed across power cuts once the ticket is done. Variants cannot be reached any
     /// more, since their keys contain the primary's nonce.
     pub fn purge(&self, hash: KeyHash, _key: &[u8]) -> SyncTicket {
-        self.catalogue.purge(hash)
+        self.foundation.catalogue.purge(hash)
     }
 
     /// A ticket for everything put and removed before, purges of many included.
     pub fn sync(&self) -> SyncTicket {
-        self.fleet.sync()
+        self.ground().fleet.sync()
     }
 
     /// Purges of many objects at once, and soft ones.
     #[must_use]
     pub const fn purges(&self) -> &Arc<Purges> {
-        &self.purges
+        &self.foundation.purges
     }
 
     /// Looks up the object under a key. Memory only: a shared lock, no allocation.
     pub fn lookup(&self, hash: KeyHash, key: &[u8]) -> Lookup {
-        debug_assert!(self.keys.is_hash_of(hash, key), "hashed with another seed");
+        debug_assert!(
+            self.ground().keys.is_hash_of(hash, key),
+            "hashed with another seed"
+        );
         self.lookups.lookup(hash, key)
     }
 
@@ -267,7 +268,10 @@ impl Engine {
     /// An object that cannot be read gives `None`, like one that is not stored.
     #[must_use]
     pub fn peek(&self, hash: KeyHash, key: &[u8]) -> Option<Peek> {
-        debug_assert!(self.keys.is_hash_of(hash, key), "hashed with another seed");
+        debug_assert!(
+            self.ground().keys.is_hash_of(hash, key),
+            "hashed with another seed"
+        );
         self.lookups.peek(hash, key)
     }
 
@@ -281,7 +285,7 @@ impl Engine {
     /// Returns whether a key is probably stored (memory only, counts no use).
     #[must_use]
     pub fn is_stored(&self, hash: KeyHash) -> bool {
-        self.tables.is_known(hash)
+        self.ground().tables.is_known(hash)
     }
 
     /// Fragment `n` (from 0) of a large object.
@@ -310,25 +314,30 @@ impl Engine {
     /// Begins a scrub, a pass over everything on disk; `None` while something is still being loaded.
     #[must_use]
     pub fn scrub(&self) -> Option<Scrub> {
-        Scrub::begin(&self.tables, &self.fleet, &self.reads, &self.clock)
+        Scrub::begin(
+            &self.ground().tables,
+            &self.ground().fleet,
+            &self.reads,
+            &self.ground().clock,
+        )
     }
 
     /// Begins to drain, if a store waits for it and everything is loaded.
     #[must_use]
     pub fn begin_drain(&self) -> Option<Drain> {
-        Drain::begin(&self.tables, &self.fleet, &self.mover)
+        Drain::begin(&self.ground().tables, &self.ground().fleet, &self.mover)
     }
 
     /// A walk over everything that is stored now, or on disk alone.
     #[must_use]
     pub fn walk(&self, memory: bool) -> Walk {
-        Walk::new(&self.tables, &self.fleet, memory)
+        Walk::new(&self.ground().tables, &self.ground().fleet, memory)
     }
 
     /// The stores together: their duties, their disks, and what is known of those that are away.
     #[must_use]
     pub fn fleet(&self) -> &Fleet {
-        &self.fleet
+        &self.ground().fleet
     }
 
     /// Gives the engine another memory budget, in bytes, as [`EngineConfig::memory_bytes`] gives it the
@@ -336,13 +345,13 @@ impl Engine {
     /// a smaller budget, and its limit does not rise above half of the first budget. What already waits to
     /// be written is written.
     pub fn set_memory(&self, bytes: u64) {
-        self.memory.set(bytes);
+        self.foundation.memory.set(bytes);
     }
 
     /// The RAM tier does without `bytes` bytes of its share from now on, because the process has
     /// more memory than was planned; a sixteenth of the budget stays with it.
     pub fn withhold(&self, bytes: u64) {
-        self.memory.withhold(bytes);
+        self.foundation.memory.withhold(bytes);
     }
 
     /// True if waiting objects take half of their room, so that objects may soon be refused. A fill that
@@ -350,27 +359,30 @@ impl Engine {
     /// between this and the limit.
     #[must_use]
     pub fn is_congested(&self) -> bool {
-        self.memory.budget().is_congested()
+        self.foundation.memory.budget().is_congested()
     }
 
     /// Figures of this moment.
     #[must_use]
     pub fn stats(&self) -> StoreStats {
-        let stores = self.fleet.stores();
+        let stores = self.ground().fleet.stores();
         let mut stats = StoreStats {
             ram_hits: 0,
             pending_hits: 0,
-            counts: self.counters.read(),
+            counts: self.ground().counters.read(),
             ram_objects: 0,
             ram_bytes: 0,
-            ram_capacity: self.memory.budget().ram(),
-            pending_bytes: self.memory.budget().pending(),
-            disk_objects: self.tables.index().len(),
-            index_bytes: self.tables.index().memory_bytes(),
-            memory: self.memory.shares(),
-            stores: stores.iter().map(|s| of_store(s, &*self.clock)).collect(),
+            ram_capacity: self.foundation.memory.budget().ram(),
+            pending_bytes: self.foundation.memory.budget().pending(),
+            disk_objects: self.ground().tables.index().len(),
+            index_bytes: self.ground().tables.index().memory_bytes(),
+            memory: self.foundation.memory.shares(),
+            stores: stores
+                .iter()
+                .map(|s| of_store(s, &*self.ground().clock))
+                .collect(),
         };
-        for shard in self.tables.shards().iter() {
+        for shard in self.ground().tables.shards().iter() {
             let shard = shard.read();
             stats.ram_hits += shard.ram_hits.load(Ordering::Relaxed);
             stats.pending_hits += shard.pending_hits.load(Ordering::Relaxed);

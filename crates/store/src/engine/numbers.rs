@@ -8,6 +8,7 @@ use foxy_format::StoreUuid;
 /// Numbers of this run, and versions of objects, which differ from those of all runs.
 #[derive(Debug)]
 pub(crate) struct Numbers {
+    seed: u64,
     next: AtomicU64,
     version_seed: AtomicU64,
 }
@@ -15,6 +16,7 @@ pub(crate) struct Numbers {
 impl Numbers {
     pub(super) fn new(seed: u64) -> Self {
         Self {
+            seed,
             next: AtomicU64::new(1),
             version_seed: AtomicU64::new(hash64(seed, b"version")),
         }
@@ -23,6 +25,11 @@ impl Numbers {
     /// A number never given before in this run.
     pub(crate) fn next(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// A number never given before in this run, mixed with the seed of the configuration.
+    pub(crate) fn next_seeded(&self) -> u64 {
+        self.seed ^ self.next()
     }
 
     /// An object version that was never given before, in this run or an earlier one.

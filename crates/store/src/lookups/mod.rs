@@ -134,19 +134,35 @@ mod tests {
 
     #[test]
     fn memory_answers_before_a_disk_and_only_for_its_own_key() {
-        let parts = parts(64 << 20);
-        let lookup = |key: &str| parts.lookup(hash(key), key.as_bytes());
+        let engine = parts(64 << 20);
+        let lookup = |key: &str| engine.lookup(hash(key), key.as_bytes());
         assert!(matches!(lookup("k"), Lookup::Miss));
         let store = bare_store(0);
-        parts.fleet.registry().add(&store, None);
+        engine
+            .foundation()
+            .ground
+            .fleet
+            .registry()
+            .add(&store, None);
         let entry = store.space.spot(1, 3).unwrap().entry(512).unwrap();
-        let _ = parts.tables.index().insert(hash("k"), entry);
+        let _ = engine
+            .foundation()
+            .ground
+            .tables
+            .index()
+            .insert(hash("k"), entry);
         assert!(matches!(lookup("k"), Lookup::Disk(plan) if plan.store == store.id));
         let held = Arc::new(Object::from_new(object("k", b"body"), 1));
-        parts.tables.shard(hash("k")).write().insert_ram(held);
+        engine
+            .foundation()
+            .ground
+            .tables
+            .shard(hash("k"))
+            .write()
+            .insert_ram(held);
         assert!(matches!(lookup("k"), Lookup::Memory(_)));
-        assert!(matches!(parts.lookup(hash("k"), b"other"), Lookup::Miss));
-        let counts = parts.stats().counts;
+        assert!(matches!(engine.lookup(hash("k"), b"other"), Lookup::Miss));
+        let counts = engine.stats().counts;
         assert_eq!((counts.misses, counts.disk_plans), (2, 1));
     }
 }

@@ -100,8 +100,8 @@ mod tests {
 
     #[test]
     fn the_ram_tier_has_what_the_others_leave() {
-        let parts = parts(64 << 20);
-        let memory = &parts.memory;
+        let engine = parts(64 << 20);
+        let memory = &engine.foundation().memory;
         let (before, ram) = (memory.shares(), || memory.budget().ram());
         assert_eq!(ram(), before.ram);
         memory.withhold(8 << 20);
@@ -111,7 +111,12 @@ mod tests {
         memory.withhold(0);
         let store = bare_store(0);
         store.load.set_writer_bytes(2 << 20);
-        parts.fleet.registry().add(&store, None);
+        engine
+            .foundation()
+            .ground
+            .fleet
+            .registry()
+            .add(&store, None);
         memory.rebalance();
         assert_eq!(ram(), before.ram - (2 << 20));
         memory.set(32 << 20);

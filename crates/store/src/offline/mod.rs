@@ -268,7 +268,7 @@ pub fn verify(
             debug_assert!(matches!(walked.place, Place::Store { .. }));
             if object.is_fragment() {
                 found.fragments += 1;
-            } else if engine.purges.has_removed(object) {
+            } else if engine.purges().has_removed(object) {
                 found.purged += 1;
             } else {
                 found.objects += 1;

@@ -32,7 +32,7 @@ pub use self::walk::{Place, Walk, WalkStep, Walked};
 pub(crate) use self::journal::{Journal, JournalInbox};
 pub(crate) use self::mark::PurgeMark;
 pub(crate) use self::recall::{Recalled, first_block, recall};
-pub(crate) use self::set::{PurgeSet, Verdict};
+pub(crate) use self::set::Verdict;
 pub(crate) use self::walk::WalkFault;
 
 use crate::Object;

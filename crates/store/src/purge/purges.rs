@@ -199,10 +199,10 @@ mod tests {
 
     #[test]
     fn what_a_purge_covers_goes_when_somebody_asks_for_it() {
-        let parts = parts(64 << 20);
-        let purges = parts.purges();
+        let engine = parts(64 << 20);
+        let purges = engine.purges();
         let old = Arc::new(Object::from_new(object("k", b"body"), 1));
-        let shard = parts.tables.shard(hash("k"));
+        let shard = engine.foundation().ground.tables.shard(hash("k"));
         shard.write().insert_ram(Arc::clone(&old));
         assert!(purges.unless_purged(Arc::clone(&old)).is_some());
         let (number, _) = purges.purge_many(&everything(), Places::Shared).unwrap();
@@ -210,8 +210,11 @@ mod tests {
             (purges.purge_sequence(), purges.active_purges()),
             (number, 1)
         );
-        assert!(purges.has_removed(&old) && parts.tables.is_known(hash("k")));
-        assert!(purges.unless_purged(old).is_none() && !parts.tables.is_known(hash("k")));
+        assert!(purges.has_removed(&old) && engine.foundation().ground.tables.is_known(hash("k")));
+        assert!(
+            purges.unless_purged(old).is_none()
+                && !engine.foundation().ground.tables.is_known(hash("k"))
+        );
         assert_eq!(
             purges.purge_status(number).map(|status| status.objects),
             Some(1)
@@ -220,14 +223,14 @@ mod tests {
 
     #[test]
     fn the_journals_of_those_that_stay_note_a_store_that_does_not() {
-        let parts = parts(64 << 20);
+        let engine = parts(64 << 20);
         let stores = [bare_store(0), bare_store(1)];
         stores
             .iter()
-            .for_each(|store| parts.fleet.registry().add(store, None));
-        let before = parts.purges().purge_sequence();
-        parts.purges().leave_behind(stores[0].id);
-        assert!(parts.purges().purge_sequence() > before);
+            .for_each(|store| engine.foundation().ground.fleet.registry().add(store, None));
+        let before = engine.purges().purge_sequence();
+        engine.purges().leave_behind(stores[0].id);
+        assert!(engine.purges().purge_sequence() > before);
         let asked = stores
             .each_ref()
             .map(|store| !store.journal.lock().is_empty());

@@ -7,7 +7,7 @@ use foxy_base::rule;
 use foxy_format::{BLOCK, JournalBlock, JournalHalf, PurgeNote, StoreUuid, read_journal_half};
 
 use super::journal::{Journal, block_at, half_blocks};
-use crate::Engine;
+use crate::engine::Foundation;
 use crate::recovery::read_agreed;
 use crate::shared::StoreShared;
 use crate::stats::add;
@@ -120,12 +120,12 @@ impl Recalled {
     /// lookups, when the end of its log is known. `generation` is the store's own, made durable.
     pub(crate) fn adopt(
         self,
-        engine: &Engine,
+        foundation: &Foundation,
         store: &Arc<StoreShared>,
         generation: u64,
     ) -> Journal {
         // A store that grows takes its own place.
-        let others: Vec<_> = (engine.fleet.stores().iter())
+        let others: Vec<_> = (foundation.ground.fleet.stores().iter())
             .filter(|other| other.space.uuid() != store.space.uuid())
             .cloned()
             .collect();
@@ -139,7 +139,7 @@ impl Recalled {
             (generation << 32).max(self.seen),
             0
         );
-        engine.purges.set().raise(base);
+        foundation.purges.set().raise(base);
         let mut floor = self.floor;
         if self.damaged {
             tracing::warn!(store = %store.disk.describe(), "the purge journal is damaged: what is stored is void");
@@ -151,7 +151,7 @@ impl Recalled {
             );
         }
         // It missed purges that the others are done with.
-        let retired = engine.purges.set().read().retired;
+        let retired = foundation.purges.set().read().retired;
         if rule!(
             "journal: a store that missed purges gives nothing from before them",
             retired > self.seen,
@@ -170,10 +170,13 @@ impl Recalled {
             other.marks.raise_purge_floor(self.retired);
         }
         if !behind.is_empty() {
-            engine.memory.clear();
+            foundation.memory.clear();
         }
         let all: Vec<_> = others.iter().chain([store]).cloned().collect();
-        engine.purges.set().adopt(self.notes, self.retired, &all);
+        foundation
+            .purges
+            .set()
+            .adopt(self.notes, self.retired, &all);
         // All journals should have the purges of each.
         let single = !self.journal.is_doubled();
         let tell_this = self.damaged

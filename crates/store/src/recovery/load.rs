@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use foxy_base::{MonoTime, rule};
+use foxy_base::{Clock, MonoTime, rule};
 use foxy_disk::AlignedBuf;
 use foxy_format::{LogPosition, Removed};
 use foxy_index::LANES;
@@ -12,7 +12,7 @@ use foxy_index::LANES;
 use super::part::{Part, slot_len};
 use super::pieces::{Piece, Pieces, Raw, tell};
 use super::take::{Keys, Taker, take_all};
-use crate::Engine;
+use crate::engine::{Ground, Tables};
 use crate::shared::StoreShared;
 use crate::stats::add;
 
@@ -30,8 +30,9 @@ const ROOM_AHEAD: u64 = 4;
 #[derive(Debug)]
 pub(crate) struct Loader {
     store: Arc<StoreShared>,
+    tables: Tables,
+    time: LoadTime,
     floor: LogPosition,
-    began: Option<MonoTime>,
     /// Newest first.
     parts: VecDeque<Part>,
     /// Segments of a turn, at most.
@@ -54,12 +55,40 @@ pub(crate) struct Loader {
     owed: Option<LogPosition>,
 }
 
+/// How long loading takes, from its first step on.
+#[derive(Debug)]
+struct LoadTime {
+    clock: Arc<dyn Clock>,
+    began: Option<MonoTime>,
+}
+
+impl LoadTime {
+    fn begin(&mut self) {
+        self.began.get_or_insert_with(|| self.clock.mono());
+    }
+
+    fn nanos(&self) -> u64 {
+        let took = |began| self.clock.mono().since(began).as_nanos();
+        let nanos = self.began.map_or(0, took);
+        u64::try_from(nanos).unwrap_or(u64::MAX)
+    }
+}
+
 impl Loader {
-    pub(crate) fn new(store: Arc<StoreShared>, floor: LogPosition, at_once: usize) -> Self {
+    pub(crate) fn new(
+        ground: &Ground,
+        store: Arc<StoreShared>,
+        floor: LogPosition,
+        at_once: usize,
+    ) -> Self {
         Self {
             store,
+            tables: ground.tables.clone(),
+            time: LoadTime {
+                clock: Arc::clone(&ground.clock),
+                began: None,
+            },
             floor,
-            began: None,
             parts: VecDeque::new(),
             at_once: at_once.max(1),
             pieces: Pieces::default(),
@@ -117,8 +146,9 @@ impl Loader {
     }
 
     /// Takes in what the removal log of the run before says.
-    pub(crate) fn recall(&mut self, engine: &Engine) -> std::io::Result<()> {
+    pub(crate) fn recall(&mut self) -> std::io::Result<()> {
         let (voids, keys) = (&mut self.voids, &mut self.keys);
+        let index = self.tables.index();
         self.store.recall_removals(|removed| match removed {
             Removed::Nothing => {}
             Removed::Place(at) => {
@@ -128,18 +158,16 @@ impl Loader {
                     .push(at.offset_units());
             }
             Removed::Key(hash, before) => {
-                let place = keys[engine.tables.index().lane(hash)]
-                    .entry(hash)
-                    .or_default();
+                let place = keys[index.lane(hash)].entry(hash).or_default();
                 *place = before.max(*place);
             }
         })
     }
 
     /// Loads the newest segments up to the first that has a summary to read.
-    pub(crate) fn load_scanned(&mut self, engine: &Engine) {
+    pub(crate) fn load_scanned(&mut self) {
         while let Some(part) = self.parts.pop_front_if(|p| p.header.is_none()) {
-            self.take_in(engine, vec![Raw::of(part)]);
+            self.take_in(vec![Raw::of(part)]);
         }
         // A store that grows or returns may have to take over too much already.
         self.lose_if_full(self.store.marks.log_end());
@@ -190,8 +218,8 @@ impl Loader {
     }
 
     /// Loads what has been read, in order; true when everything is loaded.
-    pub(crate) fn step(&mut self, engine: &Engine) -> bool {
-        self.began.get_or_insert_with(|| engine.clock.mono());
+    pub(crate) fn step(&mut self) -> bool {
+        self.time.begin();
         let (mut group, turn) = (Vec::new(), self.turn());
         while group.len() < turn
             && let Some(part) = self.parts.pop_front_if(|part| self.pieces.has_all_of(part))
@@ -200,18 +228,18 @@ impl Loader {
             group.push(Raw { part, slot, spill });
         }
         if let Some(newest) = group.first().map(|raw| raw.part.sequence) {
-            self.take_in(engine, group);
+            self.take_in(group);
             self.lose_if_full(LogPosition::new(newest + 1, 0));
         }
         self.parts.is_empty()
     }
 
     /// Takes in the entries of segments, newer ones first.
-    fn take_in(&mut self, engine: &Engine, group: Vec<Raw>) {
+    fn take_in(&mut self, group: Vec<Raw>) {
         let counts = group.iter().map(|raw| raw.part.count());
         let count = counts.sum::<u64>();
         let together = self.cores > 1 && count >= WORTH_A_THREAD;
-        let mut segments = tell(engine, &self.store, group, together);
+        let mut segments = tell(self.tables.index(), &self.store, group, together);
         let lost = segments.iter().position(|told| told.lost);
         if let Some(at) = rule!(
             "load: a segment that neither summary nor clusters tell is lost, and all before it",
@@ -229,9 +257,9 @@ impl Loader {
             told.voids = self.voids.remove(&told.part.sequence).unwrap_or_default();
             told.voids.sort_unstable();
         }
-        let room = self.room(engine, count);
+        let room = self.room(count);
         let taker = Taker {
-            engine,
+            index: self.tables.index(),
             store: &self.store,
             floor: self.floor,
             room,
@@ -240,10 +268,10 @@ impl Loader {
     }
 
     /// For how many entries there should be room now: `count`, and some of those that follow.
-    fn room(&mut self, engine: &Engine, count: u64) -> u64 {
+    fn room(&mut self, count: u64) -> u64 {
         let part = u128::from(self.stored + 1) * u128::from(self.left);
         let expected = u64::try_from(part / u128::from(self.seen + 1)).unwrap_or(u64::MAX);
-        let ahead = engine.tables.index().len() / ROOM_AHEAD + count;
+        let ahead = self.tables.index().len() / ROOM_AHEAD + count;
         self.left = self.left.saturating_sub(count);
         self.seen += count;
         ahead.min(expected)
@@ -300,16 +328,14 @@ impl Loader {
     }
 
     /// Everything is loaded.
-    pub(crate) fn finish(&self, engine: &Engine) {
+    pub(crate) fn finish(&self) {
         self.store.loading.end();
         self.store.all_recalled();
         self.tell_damage();
-        let took = self
-            .began
-            .map_or(0, |began| engine.clock.mono().since(began).as_nanos());
+        let took = self.time.nanos();
         self.store
             .counters
             .load_nanos
-            .store(u64::try_from(took).unwrap_or(u64::MAX), Ordering::Relaxed);
+            .store(took, Ordering::Relaxed);
     }
 }

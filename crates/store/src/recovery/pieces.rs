@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 
 use foxy_disk::AlignedBuf;
 use foxy_format::{EntryKind, LogPosition};
-use foxy_index::LANES;
+use foxy_index::{Index, LANES};
 
 use super::part::{Part, read_entries, scanned_entries};
 use super::take::{Told, beside};
-use crate::Engine;
 use crate::shared::StoreShared;
 
 /// A piece that is read of a segment.
@@ -80,7 +79,7 @@ impl Raw {
         }
     }
 
-    fn tell(mut self, engine: &Engine, store: &StoreShared) -> Told {
+    fn tell(mut self, index: &Index, store: &StoreShared) -> Told {
         let entries = match self.part.header {
             None => Some(std::mem::take(&mut self.part.entries)),
             Some(header) => {
@@ -103,7 +102,7 @@ impl Raw {
         for entry in entries {
             match entry.kind {
                 EntryKind::Void => told.removes.push(LogPosition(entry.hash.low())),
-                _ => told.entries[engine.tables.index().lane(entry.hash)].push(entry),
+                _ => told.entries[index.lane(entry.hash)].push(entry),
             }
         }
         told
@@ -112,14 +111,14 @@ impl Raw {
 
 /// Segments with their entries, in the same order; two at a time if `together`.
 pub(super) fn tell(
-    engine: &Engine,
+    index: &Index,
     store: &StoreShared,
     mut group: Vec<Raw>,
     together: bool,
 ) -> Vec<Told> {
     let all = |group: &mut Vec<Raw>| -> Vec<Told> {
         let raws = group.drain(..);
-        raws.map(|raw| raw.tell(engine, store)).collect()
+        raws.map(|raw| raw.tell(index, store)).collect()
     };
     let mut rest = match together {
         true => group.split_off(group.len() / 2),

@@ -15,12 +15,13 @@ use super::part::Part;
 use super::slots::read_slots;
 use super::stock::Stock;
 use super::superblocks::{failed, find_superblock, format, write_both, write_superblock};
+use crate::engine::Foundation;
 use crate::membership::Standing;
 use crate::purge::{self, Journal, Recalled};
 use crate::shared::StoreShared;
 use crate::stats::add;
 use crate::writer::segment::{OpenSegment, summary};
-use crate::{Engine, OpenError, StoreOptions};
+use crate::{OpenError, StoreOptions};
 
 /// A summarised segment with this part of it free (1/n) is gone on with.
 const WORTH_GOING_ON: u32 = 8;
@@ -45,24 +46,25 @@ pub(crate) struct Opened {
 
 /// Opens or formats, and takes in what the open segments hold.
 pub(crate) fn open(
-    engine: &Arc<Engine>,
+    foundation: &Foundation,
     disk: Arc<dyn Disk>,
     options: &StoreOptions,
     grows: Option<&Arc<StoreShared>>,
 ) -> Result<Opened, OpenError> {
-    let began = engine.clock.mono();
+    let ground = &foundation.ground;
+    let began = ground.clock.mono();
     let name = disk.describe();
     let found = find_superblock(&*disk, options)?;
     let standing = match (&found, grows) {
         (_, Some(_)) => Standing::Grows,
-        (Some(found), None) => engine.fleet.standing(found, engine.counters.has_changed()),
+        (Some(found), None) => ground.fleet.standing(found, ground.counters.has_changed()),
         (None, None) => Standing::Known,
     };
     let mut superblock = match found {
         Some(found) => found,
-        None => format(engine, &*disk, options)?,
+        None => format(ground, &*disk, options)?,
     };
-    let seed = engine.keys.agree_on(superblock.seed);
+    let seed = ground.keys.agree_on(superblock.seed);
     let standing = match rule!(
         "seed: a store whose keys are hashed otherwise begins empty",
         superblock.seed == seed,
@@ -72,7 +74,7 @@ pub(crate) fn open(
         false => Standing::Stranger,
     };
     let needed = superblock.geometry.total_bytes();
-    let open_already = engine
+    let open_already = ground
         .fleet
         .stores()
         .iter()
@@ -84,11 +86,11 @@ pub(crate) fn open(
         .map_err(|e| failed(&name, "write the superblock", e))?;
     let too_many = || OpenError::TooMany { disk: name.clone() };
     let units = needed / foxy_index::UNIT_BYTES;
-    let (id, base) = engine.fleet.registry().next(units).ok_or_else(too_many)?;
+    let (id, base) = ground.fleet.registry().next(units).ok_or_else(too_many)?;
     let weight = options
         .weight
         .unwrap_or(u32::try_from(needed >> 20).unwrap_or(u32::MAX).max(1));
-    let memory = engine.memory.budget().bytes();
+    let memory = ground.budget.bytes();
     let mut store = StoreShared::new(id, base, &superblock, disk, weight, options, memory);
     store.space.set_seed(seed);
     store.condition.recall(&superblock.quarantine);
@@ -96,7 +98,7 @@ pub(crate) fn open(
         store.removals = Arc::clone(&old.removals);
         store.counters = Arc::clone(&old.counters);
     }
-    let alone = engine.fleet.is_unmet();
+    let alone = ground.fleet.is_unmet();
     if alone || grows.is_some() {
         store.role.join_alone();
     }
@@ -104,14 +106,14 @@ pub(crate) fn open(
     let recalled = purge::recall(&store, superblock.generation)
         .map_err(|e| failed(&name, "read the purge journal", e))?;
     let opened = take_stock(
-        engine,
+        foundation,
         store,
         superblock,
         options,
         recalled,
         (standing, grows),
     )?;
-    let took = engine.clock.mono().since(began).as_nanos();
+    let took = ground.clock.mono().since(began).as_nanos();
     opened
         .store
         .counters
@@ -141,13 +143,14 @@ fn raise_generation(disk: &dyn Disk, superblock: &mut Superblock) -> io::Result<
 
 /// Looks at every slot, scans what is open, and prepares the loading of the rest.
 fn take_stock(
-    engine: &Arc<Engine>,
+    foundation: &Foundation,
     store: Arc<StoreShared>,
     mut superblock: Superblock,
     options: &StoreOptions,
     purges: Recalled,
     (standing, grows): (Standing, Option<&Arc<StoreShared>>),
 ) -> Result<Opened, OpenError> {
+    let ground = &foundation.ground;
     let mut stock = Stock::new(&store);
     for (found, index) in read_slots(&store).into_iter().zip(0..) {
         stock.take(found, index);
@@ -169,7 +172,8 @@ fn take_stock(
     let ready = take_ready(&mut parts, &mut next_sequence);
     let ready = ready.filter(|(_, sequence)| is_mark_after(*sequence, lost));
     next_sequence = next_sequence.max(lost + 1);
-    let mut loader = Loader::new(store.clone(), superblock.floor, options.load_steps);
+    let steps = options.load_steps;
+    let mut loader = Loader::new(ground, store.clone(), superblock.floor, steps);
     let last = parts.first().map(|part| part.sequence);
     let current = match last.is_some_and(|last| is_segment_after(last, lost)) {
         true => go_on(&store, &mut parts, ready),
@@ -185,7 +189,7 @@ fn take_stock(
     );
     store.marks.set_log_end(end);
     let name = || store.disk.describe();
-    let company = engine.fleet.company().unwrap_or_default();
+    let company = ground.fleet.company().unwrap_or_default();
     crate::membership::believe(
         &mut superblock,
         &mut loader,
@@ -199,14 +203,12 @@ fn take_stock(
     })
     .map_err(|e| failed(&name(), "write the superblock", e))?;
     if recalls(standing) {
-        let recalled = loader.recall(engine);
-        recalled.map_err(|e| failed(&name(), "read the removal log", e))?;
+        (loader.recall()).map_err(|e| failed(&name(), "read the removal log", e))?;
     }
-    let journal = purges.adopt(engine, &store, superblock.generation);
-    let uuid = store.space.uuid();
-    engine.numbers.mix_versions(uuid, superblock.generation);
-    engine.catalogue.take_in(&store, standing, grows);
-    loader.load_scanned(engine);
+    let journal = purges.adopt(foundation, &store, superblock.generation);
+    (ground.numbers).mix_versions(store.space.uuid(), superblock.generation);
+    foundation.catalogue.take_in(&store, standing, grows);
+    loader.load_scanned();
     Ok(Opened {
         journal,
         store,

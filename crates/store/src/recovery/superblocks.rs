@@ -10,8 +10,9 @@ use foxy_format::{
 };
 
 use super::agreed::{read_agreed, write_checked};
+use crate::engine::Ground;
 use crate::purge::first_block;
-use crate::{Engine, OpenError, StoreOptions};
+use crate::{OpenError, StoreOptions};
 
 /// Bytes at the beginning and end of a disk that must be zero to take it for empty: file systems,
 /// volume managers and partition tables leave their marks there.
@@ -76,7 +77,7 @@ pub(crate) fn find_superblock(
 /// format. Changes nothing.
 ///
 /// # Errors
-/// As [`Engine::open_store`].
+/// As [`crate::Engine::open_store`].
 pub fn identity(disk: &dyn Disk, options: &StoreOptions) -> Result<Option<[u8; 16]>, OpenError> {
     Ok(find_superblock(disk, options)?.map(|found| found.uuid.0))
 }
@@ -202,7 +203,7 @@ fn look_around(disk: &dyn Disk) -> io::Result<Looks> {
 }
 
 pub(super) fn format(
-    engine: &Engine,
+    ground: &Ground,
     disk: &dyn Disk,
     options: &StoreOptions,
 ) -> Result<Superblock, OpenError> {
@@ -237,14 +238,14 @@ pub(super) fn format(
     let mut superblock = Superblock {
         extensions: EXTENSION_CHAIN,
         generation: 1,
-        uuid: new_uuid(engine, options),
+        uuid: new_uuid(ground, options),
         geometry,
         floor: LogPosition(0),
-        company: engine.fleet.company().unwrap_or_default(),
+        company: ground.fleet.company().unwrap_or_default(),
         quarantine: Vec::new(),
         seed: KeySeed::default(),
     };
-    superblock.set_seed(engine.keys.seed());
+    superblock.set_seed(ground.keys.seed());
     let write = || -> io::Result<()> {
         // Slots of a former life of this disk must not be taken for ours; with A written last,
         // an interrupted formatting begins anew.
@@ -303,12 +304,12 @@ fn write_zeros(disk: &dyn Disk, range: std::ops::Range<u64>) -> io::Result<()> {
 }
 
 /// The identity must differ between stores and be unknown to origins, whose bodies end up here.
-fn new_uuid(engine: &Engine, options: &StoreOptions) -> StoreUuid {
+fn new_uuid(ground: &Ground, options: &StoreOptions) -> StoreUuid {
     if let Some(uuid) = options.uuid {
         return StoreUuid(uuid);
     }
-    let time = engine.clock.wall().millis().to_le_bytes();
-    let mut rng = Rng::new(hash64(engine.config.seed ^ engine.numbers.next(), &time)).fork("uuid");
+    let time = ground.clock.wall().millis().to_le_bytes();
+    let mut rng = Rng::new(hash64(ground.numbers.next_seeded(), &time)).fork("uuid");
     let mut uuid = [0; 16];
     uuid[..8].copy_from_slice(&rng.next_u64().to_le_bytes());
     uuid[8..].copy_from_slice(&rng.next_u64().to_le_bytes());

@@ -9,10 +9,9 @@ use std::collections::HashMap;
 
 use foxy_base::{KeyHash, rule};
 use foxy_format::{Entry, EntryKind, LogPosition, UNIT};
-use foxy_index::{Insert, LANES};
+use foxy_index::{Index, Insert, LANES};
 
 use super::part::Part;
-use crate::Engine;
 use crate::gone::Gone;
 use crate::removals::Removal;
 use crate::shared::StoreShared;
@@ -62,7 +61,7 @@ enum Fate {
 /// The input of both lanes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Taker<'a> {
-    pub(super) engine: &'a Engine,
+    pub(super) index: &'a Index,
     pub(super) store: &'a StoreShared,
     /// Records before it are void.
     pub(super) floor: LogPosition,
@@ -74,13 +73,13 @@ impl Taker<'_> {
     /// Takes in what is of `lane`: segments in the order given, later entries first. No more once
     /// there are too many removals to remember.
     pub(super) fn take(self, lane: usize, keys: &mut Keys, segments: &[Told]) -> Taken {
-        self.engine.tables.index().reserve(lane, self.room);
+        self.index.reserve(lane, self.room);
         let due = segments.iter().flat_map(|told| {
             let entries = told.entries[lane].iter().rev();
             entries.map(move |entry| (told, entry))
         });
         // Whatever comes from here on has been asked for in the index.
-        let mut due = due.inspect(|(_, entry)| self.engine.tables.index().warm(entry.hash));
+        let mut due = due.inspect(|(_, entry)| self.index.warm(entry.hash));
         let mut taken = Taken::default();
         let mut batch: Vec<Due<'_>> = due.by_ref().take(LOAD_AHEAD).collect();
         let mut next = Vec::with_capacity(LOAD_AHEAD);
@@ -200,7 +199,7 @@ impl Taker<'_> {
         let Some(new) = spot.entry(u64::from(entry.len_units) * UNIT) else {
             return Fate::Skipped;
         };
-        match self.engine.tables.index().insert_if_absent(entry.hash, new) {
+        match self.index.insert_if_absent(entry.hash, new) {
             Insert::Stored | Insert::Replaced(_) => Fate::Loaded,
             // The place is taken by a newer record of the key, or by a twin, or there is no room.
             // In case the twin goes: an older record of this key must not take its place. And this

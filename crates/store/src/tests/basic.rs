@@ -125,11 +125,15 @@ fn used_records_survive_reuse_and_unused_ones_do_not() {
         );
         // Only disk hits and presence in the RAM tier count as use.
         rig.engine
+            .foundation()
+            .ground
             .tables
             .shard(hash("hot"))
             .write()
             .ram_remove_for_test(hash("hot"));
         rig.engine
+            .foundation()
+            .ground
             .tables
             .shard(hash("cold"))
             .write()
@@ -217,7 +221,7 @@ fn a_late_refresh_does_not_put_an_old_version_over_a_newer_one() {
     rig.settle();
     rig.put("k", b"one");
     rig.settle();
-    rig.engine.memory.clear();
+    rig.engine.foundation().memory.clear();
     let old = rig.get("k").unwrap();
     let refresh = |rig: &Rig| {
         let meta = ObjectMeta {
@@ -228,12 +232,12 @@ fn a_late_refresh_does_not_put_an_old_version_over_a_newer_one() {
         let fields = foxy_base::FieldBlock::empty();
         rig.engine.refresh(&old, meta, none(), none(), fields)
     };
-    rig.engine.memory.clear();
+    rig.engine.foundation().memory.clear();
     assert!(refresh(&rig).is_some(), "read from where the index leads");
     rig.settle();
     rig.put("k", b"two");
     rig.settle();
-    rig.engine.memory.clear();
+    rig.engine.foundation().memory.clear();
     assert!(refresh(&rig).is_none());
     assert_eq!(rig.text("k").as_deref(), Some("two"));
 }

@@ -193,16 +193,24 @@ fn a_damaged_slot_does_not_bring_a_former_life_back() {
     let mut marked = None;
     for n in 0..2000 {
         rig.put(&format!("filler {n}"), &[b'f'; 1500]);
-        rig.engine.memory.clear();
+        rig.engine.foundation().memory.clear();
         rig.settle();
-        rig.engine.memory.clear();
+        rig.engine.foundation().memory.clear();
         if rig.plan("k").is_none() {
             marked = Some(n);
             break;
         }
     }
     assert!(marked.is_some());
-    let life = rig.engine.fleet.store(StoreId(0)).unwrap().space.life(0);
+    let life = rig
+        .engine
+        .foundation()
+        .ground
+        .fleet
+        .store(StoreId(0))
+        .unwrap()
+        .space
+        .life(0);
     assert_eq!(life, 9, "marked, and nothing written to it");
     // Nothing is known of it: this leaves no trace.
     rig.supersede("k");

@@ -68,11 +68,11 @@ fn second_uses_enter_at_the_end_of_the_budget_and_first_ones_stay_in_memory() {
 fn frequent_ones_enter_at_their_third_use() {
     let (engine, _writer, _clock) = open(AdmissionRule::Frequency, u64::MAX);
     spend(&engine, &[SIZE, 1]);
-    engine.memory.clear();
+    engine.foundation().memory.clear();
     let uses: Vec<_> = (0..3)
         .map(|_| {
             let admitted = put(&engine, "often");
-            engine.memory.clear();
+            engine.foundation().memory.clear();
             admitted
         })
         .collect();

@@ -39,7 +39,7 @@ fn purge(rig: &Rig) {
     drop(rig.engine.purge(super::rig::hash("k"), b"k"));
 }
 fn forget(rig: &Rig) {
-    rig.engine.memory.clear();
+    rig.engine.foundation().memory.clear();
 }
 /// Others, so that the next segment is needed.
 fn others(rig: &Rig) {
@@ -91,7 +91,7 @@ impl Scene<'_> {
         if self.loaded {
             rig.settle();
         }
-        rig.engine.memory.clear();
+        rig.engine.foundation().memory.clear();
         rig.disk.set_step(true);
         let mut operations = self.operations.iter();
         let mut expected = Some("one");
@@ -119,7 +119,7 @@ impl Scene<'_> {
         self.check(&rig.kill(), expected, steps, "after a kill");
         rig.disk.set_step(false);
         rig.settle();
-        rig.engine.memory.clear();
+        rig.engine.foundation().memory.clear();
         self.check(&rig, expected, steps, "at rest");
         self.check(&rig.kill(), expected, steps, "after a kill at rest");
         self.runs += 1;
@@ -195,9 +195,9 @@ fn no_order_of_reuse_and_removals_gives_an_old_version() {
         }
         before = rig.disk.kill();
         rig.put(&format!("next {n}"), &[b'n'; 1500]);
-        rig.engine.memory.clear();
+        rig.engine.foundation().memory.clear();
         rig.settle();
-        rig.engine.memory.clear();
+        rig.engine.foundation().memory.clear();
     }
     assert!(rig.plan("k").is_none(), "it was reused");
     let all: [&[Operation]; 3] = [

@@ -186,6 +186,8 @@ fn an_open_segment_in_quarantine_gets_nothing_more() {
     let mut rig = with(&["k"], 9);
     let geometry = geometry(&rig.engine);
     rig.engine
+        .foundation()
+        .ground
         .fleet
         .store(StoreId(0))
         .unwrap()
@@ -236,7 +238,13 @@ fn of_two_marked_segments_both_are_used() {
     for objects in 40..60 {
         let mut rig = Rig::new(16, MEMORY, 11);
         rig.fill("old", objects);
-        let store = rig.engine.fleet.store(StoreId(0)).unwrap();
+        let store = rig
+            .engine
+            .foundation()
+            .ground
+            .fleet
+            .store(StoreId(0))
+            .unwrap();
         let slots = read_slots(&store).into_iter();
         let newest = slots.filter_map(|slot| match slot {
             Found::Slot(header) => Some(header),
@@ -275,7 +283,7 @@ fn of_two_marked_segments_both_are_used() {
         for n in 0..8 {
             again.fill(&format!("new {n}"), 16);
         }
-        again.engine.memory.clear();
+        again.engine.foundation().memory.clear();
         for label in 0..8 {
             for n in 0..16 {
                 let key = format!("filler new {label} {n}");

@@ -306,7 +306,7 @@ impl Live {
 
     /// Keys that are found on disks, by themselves.
     pub(super) fn on_disk(&self) -> BTreeSet<u64> {
-        self.engine.memory.clear();
+        self.engine.foundation().memory.clear();
         (0..KEYS).filter(|key| self.check(*key)).collect()
     }
 

@@ -26,7 +26,14 @@ fn a_lost_mark_does_not_bring_a_former_life_back() {
         let old = (0..16).map(|n| format!("filler old {n}"));
         // Not by a lookup: what is used is written again by reuse.
         let is_known = |rig: &Rig, key: &str| {
-            let mut entries = rig.engine.tables.index().lookup(hash(key)).into_iter();
+            let mut entries = rig
+                .engine
+                .foundation()
+                .ground
+                .tables
+                .index()
+                .lookup(hash(key))
+                .into_iter();
             entries.next().is_some()
         };
         for n in 0..100 {
@@ -37,7 +44,7 @@ fn a_lost_mark_does_not_bring_a_former_life_back() {
             if unknown.is_empty() {
                 continue;
             }
-            rig.engine.memory.clear();
+            rig.engine.foundation().memory.clear();
             for key in &unknown {
                 rig.supersede(key);
             }

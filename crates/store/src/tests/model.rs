@@ -96,6 +96,8 @@ impl Model {
             76..78 => self
                 .rig
                 .engine
+                .foundation()
+                .ground
                 .tables
                 .shard(hash(&name))
                 .write()
@@ -202,7 +204,7 @@ impl Model {
             return;
         };
         if self.rng.chance(0.5) {
-            self.rig.engine.memory.clear();
+            self.rig.engine.foundation().memory.clear();
         }
         let name = Self::name(key);
         if let Ok(object) = self

@@ -31,7 +31,7 @@ fn neighbours() -> (Rig, ReadPlan) {
         rig.engine.put(tagged(key, &[b'b'; 700], key, sequence));
     }
     rig.settle();
-    rig.engine.memory.clear();
+    rig.engine.foundation().memory.clear();
     let plan = rig.plan("x first").unwrap();
     let plan = rig.widen(&plan);
     (rig, plan)
@@ -42,7 +42,13 @@ fn comes_along(rig: &Rig, plan: &ReadPlan, meanwhile: impl FnOnce(&Rig)) -> bool
     let buf = rig.read(plan).unwrap();
     meanwhile(rig);
     let _ = rig.engine.reads().finish_read(plan, b"x first", buf);
-    let shard = rig.engine.tables.shard(hash("x second")).read();
+    let shard = rig
+        .engine
+        .foundation()
+        .ground
+        .tables
+        .shard(hash("x second"))
+        .read();
     shard.in_memory(hash("x second")).is_some()
 }
 
@@ -58,7 +64,13 @@ fn what_lies_around_a_read_comes_along_only_if_it_may_be_given() {
     }));
     let (rig, plan) = neighbours();
     assert!(!comes_along(&rig, &plan, |rig| {
-        let store = rig.engine.fleet.store(StoreId(0)).unwrap();
+        let store = rig
+            .engine
+            .foundation()
+            .ground
+            .fleet
+            .store(StoreId(0))
+            .unwrap();
         store.marks.set_purge_floor(u64::MAX);
     }));
 }
@@ -69,7 +81,13 @@ fn an_explanation_gives_nothing_that_is_void() {
     let (rig, _) = neighbours();
     let key = "x second";
     assert!(rig.engine.peek(hash(key), key.as_bytes()).is_some());
-    let store = rig.engine.fleet.store(StoreId(0)).unwrap();
+    let store = rig
+        .engine
+        .foundation()
+        .ground
+        .fleet
+        .store(StoreId(0))
+        .unwrap();
     store.marks.set_purge_floor(u64::MAX);
     assert!(rig.engine.peek(hash(key), key.as_bytes()).is_none());
 }
@@ -127,7 +145,7 @@ fn a_purge_stays_if_its_sweep_could_not_read_everything() {
     rig.settle();
     rig.engine.put(tagged("x", b"old", "t", 0));
     rig.settle();
-    rig.engine.memory.clear();
+    rig.engine.foundation().memory.clear();
     publish(&rig, "t");
     rig.settle();
     let unreadable = FaultRule::new(OpClass::Read, Fault::EIO).within(rig.segments_at()..u64::MAX);

@@ -70,7 +70,7 @@ impl Rig {
     }
 
     pub(super) fn forget_memory(&self) {
-        self.engine.memory.clear();
+        self.engine.foundation().memory.clear();
     }
 }
 

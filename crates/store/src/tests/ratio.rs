@@ -103,6 +103,8 @@ fn stays_within_four_points_of_exact_lru() {
     );
     assert!(
         rig.engine
+            .foundation()
+            .ground
             .tables
             .shard(super::rig::hash("0"))
             .read()

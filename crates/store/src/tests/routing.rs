@@ -54,7 +54,7 @@ impl Site {
 
     /// One site, hence one group: the keys are asked for in turn, and stored where they are missed.
     fn pass(&mut self) -> u64 {
-        self.engine.memory.clear();
+        self.engine.foundation().memory.clear();
         let mut hits = 0;
         for n in 0..KEYS {
             let new = NewObject {
@@ -131,7 +131,7 @@ fn a_large_object_is_spread_over_the_stores_by_spans() {
     let head = put.finish().object;
     site.run(60);
     assert!(site.engine.has_all_fragments(&head));
-    site.engine.memory.clear();
+    site.engine.foundation().memory.clear();
     let store_of = |n: u32| match site.engine.fragment_lookup(&head, n) {
         Lookup::Disk(plan) => plan.store,
         other => panic!("fragment {n}: {other:?}"),

@@ -14,7 +14,7 @@ const OBJECTS: usize = 400;
 fn filled(seed: u64) -> Rig {
     let mut rig = Rig::new(32, MEMORY, seed);
     rig.fill("a", OBJECTS);
-    rig.engine.memory.clear();
+    rig.engine.foundation().memory.clear();
     rig
 }
 
@@ -34,7 +34,13 @@ fn key(n: usize) -> String {
 }
 
 fn entry(rig: &Rig, n: usize) -> Option<Entry> {
-    rig.engine.tables.index().lookup(hash(&key(n))).first()
+    rig.engine
+        .foundation()
+        .ground
+        .tables
+        .index()
+        .lookup(hash(&key(n)))
+        .first()
 }
 
 #[test]
@@ -74,7 +80,7 @@ fn bad_records_are_dropped_and_nothing_else() {
 fn a_record_gone_bad_here_and_there_among_whole_ones_does_not_end_a_store() {
     let mut rig = Rig::new(100, MEMORY, 5);
     rig.fill("a", 2200);
-    rig.engine.memory.clear();
+    rig.engine.foundation().memory.clear();
     for n in (0..2200).step_by(30) {
         let spot = Spot::of(&entry(&rig, n).unwrap());
         let at = spot.units() * foxy_format::UNIT + 1000;
@@ -116,7 +122,7 @@ fn requests_that_read_are_noticed_and_a_store_in_trouble_is_left_alone() {
     assert!(rig.get(&key(7)).is_some());
     assert!(busy(scrub.step()));
     assert!(!busy(scrub.step()));
-    rig.engine.memory.clear();
+    rig.engine.foundation().memory.clear();
     let plan = rig.plan(&key(7)).unwrap();
     rig.engine.reads().give_up_read(&plan);
     assert_eq!(scrub.step(), ScrubStep::Done);

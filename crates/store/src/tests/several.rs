@@ -68,13 +68,13 @@ fn new_objects_go_to_the_store_that_has_room_for_its_speed() {
     let several = Several::open(vec![disk(8, 1), disk(8, 2)]);
     let engine = &several.engine;
     let set = |n: usize, speed: u64, waits: u64| {
-        let stores = engine.fleet.stores();
+        let stores = engine.foundation().ground.fleet.stores();
         stores[n].load.set(waits, speed);
         stores[n].id
     };
     let routed = || {
         let mut to: Vec<_> = (0..200)
-            .filter_map(|key| engine.mover.routes().route(key))
+            .filter_map(|key| engine.mover().routes().route(key))
             .map(|s| s.id)
             .collect();
         to.sort_unstable_by_key(|id| id.0);

@@ -205,7 +205,7 @@ impl Several {
     }
 
     pub(super) fn forget_memory(&self) {
-        self.engine.memory.clear();
+        self.engine.foundation().memory.clear();
     }
 
     pub(super) fn store(&self, n: usize) -> OneStoreStats {

@@ -24,7 +24,15 @@ fn one_by_one(store: &StoreShared) -> Vec<Found> {
 }
 
 fn store_of(rig: &Rig) -> std::sync::Arc<StoreShared> {
-    rig.engine.fleet.stores().iter().next().unwrap().clone()
+    rig.engine
+        .foundation()
+        .ground
+        .fleet
+        .stores()
+        .iter()
+        .next()
+        .unwrap()
+        .clone()
 }
 
 #[test]

@@ -136,7 +136,7 @@ impl World {
     /// small hold four hundred. A writer that is waiting for a processor must not be overtaken: a
     /// removal without room may come undone by a kill, which is counted and `removal_log.rs` tests.
     fn has_room_for_removals(&self) -> bool {
-        let stores = self.engine.fleet.stores();
+        let stores = self.engine.foundation().ground.fleet.stores();
         stores.iter().all(|s| !s.removals.lock().is_pressed())
     }
 
@@ -153,7 +153,7 @@ impl World {
             0 => self.purge_all(),
             1..200 => self.remove(key, true),
             200..1600 => self.remove(key, false),
-            1600..1800 => self.engine.memory.clear(),
+            1600..1800 => self.engine.foundation().memory.clear(),
             _ => self.put(key),
         }
         self.steps.fetch_add(1, Ordering::Relaxed);

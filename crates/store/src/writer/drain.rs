@@ -40,8 +40,8 @@ impl Writer {
         let ticket = ticket_of(own, true);
         self.take_inbox();
         self.intake.set_heir(heir);
-        let start = self.engine.clock.mono();
-        let over = |writer: &Self| writer.engine.clock.mono().since(start) > at_most;
+        let start = self.seat.now();
+        let over = |writer: &Self| writer.seat.now().since(start) > at_most;
         let unfinished = |writer: &Self| {
             !writer.flight.is_empty() || writer.log.is_sealing() || !writer.notes.is_idle()
         };

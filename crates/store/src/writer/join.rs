@@ -21,7 +21,7 @@ impl Engine {
     /// # Errors
     /// The device failed. What the stores hold is as good as before.
     pub fn join(&self, writers: &mut [Writer]) -> Result<(), OpenError> {
-        self.fleet.renew();
+        self.foundation().ground.fleet.renew();
         for writer in writers {
             writer.try_join().map_err(|source| OpenError::Io {
                 disk: writer.store.disk.describe(),
@@ -54,8 +54,8 @@ impl Writer {
     }
 
     fn try_join(&mut self) -> std::io::Result<()> {
-        let (engine, store) = (&self.engine, &self.store);
-        let epoch = engine.fleet.epoch();
+        let (seat, store) = (&self.seat, &self.store);
+        let epoch = seat.epoch();
         let joined = store.role.has_joined();
         if epoch == 0 || (joined && store.role.says(epoch)) {
             return Ok(());
@@ -63,13 +63,13 @@ impl Writer {
         if !joined
             && !rule!(
                 "company: an added store waits until the others say that it is there",
-                engine.fleet.others_say(epoch, store.id),
+                seat.others_say(epoch),
                 true
             )
         {
             return Ok(());
         }
-        let company = engine.fleet.company();
+        let company = seat.company();
         if let Some(company) = company {
             self.superblocks.join(company)?;
         }

@@ -4,20 +4,26 @@ use std::sync::Arc;
 
 use super::io::{Io, Purpose};
 use super::trouble::Fault;
-use crate::purge::{Journal, PurgeSet};
+use crate::engine::Foundation;
+use crate::purge::{Journal, Purges};
 use crate::shared::StoreShared;
 use crate::stats::add;
 
 /// The purge journal of an open store, with the disk that it is written to.
 #[derive(Debug)]
 pub(super) struct PurgeNotes {
+    purges: Arc<Purges>,
     store: Arc<StoreShared>,
     journal: Journal,
 }
 
 impl PurgeNotes {
-    pub(super) const fn new(store: Arc<StoreShared>, journal: Journal) -> Self {
-        Self { store, journal }
+    pub(super) fn new(foundation: &Foundation, store: Arc<StoreShared>, journal: Journal) -> Self {
+        Self {
+            purges: Arc::clone(&foundation.purges),
+            store,
+            journal,
+        }
     }
 
     /// Returns whether nothing waits and nothing is under way.
@@ -26,7 +32,7 @@ impl PurgeNotes {
     }
 
     /// Begins the next write unless writing `pauses`, and ends what is durable.
-    pub(super) fn step(&mut self, purges: &PurgeSet, pauses: bool, io: &mut Io) {
+    pub(super) fn step(&mut self, pauses: bool, io: &mut Io) {
         if let Some((write, at, len)) = self.journal.settle(|number| io.flushed(number)) {
             io.read(Purpose::JournalCheck(write), at, len);
         }
@@ -40,7 +46,7 @@ impl PurgeNotes {
         if self.journal.is_broken() {
             self.journal.try_again(&self.store);
         }
-        if let Some(write) = self.journal.begin(purges, &self.store) {
+        if let Some(write) = self.journal.begin(self.purges.set(), &self.store) {
             let len = write.bytes.len();
             add(&self.store.counters.meta_bytes, len as u64);
             add(&self.store.counters.journal_writes, 1);

@@ -10,7 +10,7 @@ use thiserror::Error;
 use super::Writer;
 use crate::OpenError;
 use crate::shared::StoreShared;
-use crate::stats::{Duty, add};
+use crate::stats::add;
 
 /// Why a store did not grow.
 #[derive(Debug, Error)]
@@ -64,11 +64,9 @@ impl Writer {
     /// soon as those who read from it let it go ([`crate::Fleet::departure`]). True if everything was
     /// written: then the store has its contents when it comes back to this engine.
     pub fn close(mut self, at_most: Duration) -> bool {
-        let (engine, store) = (Arc::clone(&self.engine), Arc::clone(&self.store));
-        let _one_at_a_time = engine.fleet.lock_membership();
-        store.role.set_duty(Duty::Leaving);
-        // Nobody is about to send something there.
-        engine.tables.shards().barrier();
+        let (seat, store) = (self.seat.clone(), Arc::clone(&self.store));
+        let _one_at_a_time = seat.lock_membership();
+        seat.begin_to_leave();
         let known = rule!(
             "leave: a store that is not loaded yet comes back empty",
             self.opening.is_done(),
@@ -85,13 +83,9 @@ impl Writer {
         let full = store.counters.read().removal_log_full;
         rule!(
             "leave: what is removed while it is away is remembered",
-            engine
-                .fleet
-                .away()
-                .begin(store.space.uuid(), engine.memory.budget().away_keys_max()),
+            seat.note_removals(),
             ()
         );
-        engine.tables.shards().barrier();
         let noted = rule!(
             "leave: a store whose removal log was full comes back empty",
             store.counters.read().removal_log_full == full,
@@ -104,22 +98,18 @@ impl Writer {
             true
         );
         if known && written && noted && marked {
-            engine
-                .fleet
-                .away()
-                .left(store.space.uuid(), self.superblocks.generation(), floor);
+            seat.may_come_back(self.superblocks.generation(), floor);
         } else {
-            engine.fleet.away().take(store.space.uuid());
+            seat.forget_removals();
         }
         if !marked {
             rule!(
                 "leave: the others note a store whose disk does not say so",
-                engine.purges.leave_behind(store.id),
+                seat.leave_behind(),
                 ()
             );
         }
-        engine.catalogue.detach(&store);
-        engine.memory.rebalance();
+        seat.take_out();
         written
     }
 
@@ -141,17 +131,11 @@ impl Writer {
                 result: Err(error),
             };
         }
-        let engine = Arc::clone(&self.engine);
-        let _one_at_a_time = engine.fleet.lock_membership();
-        let duty = self.store.role.duty();
-        self.store.role.set_duty(Duty::Leaving);
-        engine.tables.shards().barrier();
+        let seat = self.seat.clone();
+        let _one_at_a_time = seat.lock_membership();
+        let duty = seat.begin_to_leave();
         let drained = self.drain(at_most);
-        engine.fleet.away().begin(
-            self.store.space.uuid(),
-            engine.memory.budget().away_keys_max(),
-        );
-        engine.tables.shards().barrier();
+        seat.note_removals();
         // Records that were removed before that, and after the drain, must be void in the log as well:
         // a process that loads it knows of nothing else.
         let geometry = match drained && self.drain_for(at_most, true) {
@@ -162,7 +146,7 @@ impl Writer {
             Ok(geometry) => geometry,
             Err(error) => {
                 self.intake.set_heir(false);
-                engine.fleet.away().take(self.store.space.uuid());
+                seat.forget_removals();
                 self.store.role.set_duty(duty);
                 return Grown {
                     writer: Some(self),
@@ -187,7 +171,7 @@ impl Writer {
 
     /// Writes the superblocks and opens the store anew; if that fails it is taken out.
     fn reopen(mut self, geometry: Geometry) -> Result<Self, GrowError> {
-        let (engine, old) = (Arc::clone(&self.engine), Arc::clone(&self.store));
+        let (seat, old) = (self.seat.clone(), Arc::clone(&self.store));
         let options = self.opening.options().clone();
         let written = self.superblocks.grow(geometry);
         let written = written.map_err(|source| GrowError::Io {
@@ -197,12 +181,12 @@ impl Writer {
         // Its operations end with its queue.
         drop(self);
         let disk = Arc::clone(&old.disk);
-        let opened = written.and_then(|()| Ok(Self::open(&engine, disk, &options, Some(&old))?));
+        let opened =
+            written.and_then(|()| Ok(Self::open(seat.foundation(), disk, &options, Some(&old))?));
         if opened.is_err() {
-            engine.fleet.away().take(old.space.uuid());
-            engine.purges.leave_behind(old.id);
-            engine.catalogue.detach(&old);
-            engine.memory.rebalance();
+            seat.forget_removals();
+            seat.leave_behind();
+            seat.take_out();
         }
         opened
     }

@@ -15,8 +15,9 @@
 //! | [`Flight`] | clusters being written, their buffers, the rate |
 //! | [`Tickets`] | callers that wait for durability |
 //! | [`Trouble`] | the pause after a failure |
+//! | [`Seat`] | the place of the store among the others of its engine |
 //!
-//! Only [`Objects`] reaches the engine's tables.
+//! Only [`Objects`] reaches the engine's tables, and only [`Seat`] its other parts.
 
 mod assemble;
 mod chain;
@@ -38,6 +39,7 @@ mod records;
 mod reinsert;
 mod reuse;
 mod seal;
+mod seat;
 pub(crate) mod segment;
 #[cfg(test)]
 mod stand;
@@ -61,12 +63,14 @@ use self::log::Log;
 use self::objects::Objects;
 use self::opening::Opening;
 use self::reuse::{Found, May, Reuse};
+use self::seat::Seat;
 use self::superblocks::Superblocks;
 use self::sync::{Reached, Tickets};
 use self::trouble::{Fault, Trouble};
+use crate::engine::Foundation;
 use crate::recovery::Opened;
 use crate::shared::StoreShared;
-use crate::{Engine, OpenError, StoreOptions};
+use crate::{OpenError, StoreOptions};
 
 pub use self::leave::{GrowError, Grown};
 pub(crate) use self::line::segments_ahead;
@@ -102,7 +106,7 @@ impl WakeHandle {
 /// safe, and what was not yet durable is lost.
 #[derive(Debug)]
 pub struct Writer {
-    engine: Arc<Engine>,
+    seat: Seat,
     store: Arc<StoreShared>,
     io: Io,
     objects: Objects,
@@ -132,12 +136,12 @@ impl Drop for Writer {
 
 impl Writer {
     pub(crate) fn open(
-        engine: &Arc<Engine>,
+        foundation: &Foundation,
         disk: Arc<dyn Disk>,
         options: &StoreOptions,
         grows: Option<&Arc<StoreShared>>,
     ) -> Result<Self, OpenError> {
-        let now = engine.clock.mono();
+        let now = foundation.ground.clock.mono();
         let queue = disk
             .open_queue(QUEUE_DEPTH)
             .map_err(|source| OpenError::Io {
@@ -155,16 +159,16 @@ impl Writer {
             loader,
             journal,
             tables_damaged,
-        } = crate::recovery::open(engine, disk, options, grows)?;
+        } = crate::recovery::open(foundation, disk, options, grows)?;
         let found = Found {
             ready,
             next_sequence,
             tables_damaged,
         };
         Ok(Self {
-            engine: engine.clone(),
+            seat: Seat::new(foundation, &store),
             io: Io::new(store.clone(), queue, now),
-            objects: Objects::new(engine.clone(), store.clone()),
+            objects: Objects::new(foundation, store.clone()),
             superblocks: Superblocks::new(store.clone(), superblock, now),
             gather: Gather::new(options),
             flight: Flight::new(store.clone(), options.write_rate, now),
@@ -172,7 +176,7 @@ impl Writer {
             reuse: Reuse::new(store.clone(), found, options.reinsert_percent),
             tickets: Tickets::new(store.clone(), options.sync_interval),
             opening: Opening::new(options.clone(), loader),
-            notes: PurgeNotes::new(store.clone(), journal),
+            notes: PurgeNotes::new(foundation, store.clone(), journal),
             trouble: Trouble::new(store.clone()),
             intake: Intake::new(store.clone()),
             now,
@@ -183,7 +187,7 @@ impl Writer {
     /// Does what there is to do, without ever waiting for a disk: reaps, commits, assembles,
     /// submits, seals, prepares reuse, loads.
     pub fn turn(&mut self) -> Turn {
-        self.now = self.engine.clock.mono();
+        self.now = self.seat.now();
         if let Some(turn) = self.company_step() {
             return turn;
         }
@@ -192,8 +196,7 @@ impl Writer {
         self.part_if_lost();
         self.take_inbox();
         let pauses = self.trouble.pauses(self.now);
-        let purges = self.engine.purges.set();
-        self.notes.step(purges, pauses, &mut self.io);
+        self.notes.step(pauses, &mut self.io);
         self.load_step();
         self.restore_step();
         self.quarantine_step();
@@ -205,8 +208,7 @@ impl Writer {
         self.cover_step();
         self.tickets.periodic_flush(&mut self.io, self.now);
         let held = self.memory_bytes() as u64;
-        self.store.load.set_writer_bytes(held);
-        self.engine.memory.rebalance();
+        self.seat.set_writer_bytes(held);
         self.io.submit(self.now);
         self.next_turn()
     }
@@ -300,13 +302,13 @@ impl Writer {
         if self.trouble.leave_behind() {
             rule!(
                 "faults: the others note a store that takes no writes any more",
-                self.engine.purges.leave_behind(self.store.id),
+                self.seat.leave_behind(),
                 ()
             );
         }
-        let epoch = self.engine.fleet.epoch();
+        let epoch = self.seat.epoch();
         if self.superblocks.owe_parting(epoch, self.now) {
-            let company = self.engine.fleet.company();
+            let company = self.seat.company();
             self.superblocks.part(epoch, company, self.now);
         }
     }

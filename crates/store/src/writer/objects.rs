@@ -5,18 +5,24 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use foxy_base::{KeyHash, rule};
+use foxy_base::{Clock, KeyHash, rule};
 use foxy_format::{Entry, LogPosition, RecordKind};
 use foxy_index::{Address, Entry as IndexEntry, Insert};
 use foxy_policy::CachePolicy;
 
+use crate::catalogue::Catalogue;
+use crate::engine::{Foundation, Keys, Numbers, Tables};
+use crate::fleet::Fleet;
+use crate::hold::Holds;
 use crate::inbox::Item;
-use crate::purge::Verdict;
+use crate::memory::MemoryBudget;
+use crate::purge::{Purges, Verdict};
+use crate::puts::Puts;
 use crate::shard::{Pending, Stage};
 use crate::shared::StoreShared;
 use crate::spot::Spot;
-use crate::stats::add;
-use crate::{Engine, Object, StoreId};
+use crate::stats::{EngineCounters, add};
+use crate::{Object, StoreId};
 
 /// Records whose places in the index are asked for at once.
 const COMMIT_AHEAD: usize = 32;
@@ -35,18 +41,42 @@ pub(super) struct Written {
 /// of its shard.
 #[derive(Debug)]
 pub(super) struct Objects {
-    engine: Arc<Engine>,
     store: Arc<StoreShared>,
+    tables: Tables,
+    keys: Arc<Keys>,
+    fleet: Arc<Fleet>,
+    budget: Arc<MemoryBudget>,
+    holds: Holds,
+    numbers: Arc<Numbers>,
+    catalogue: Arc<Catalogue>,
+    purges: Arc<Purges>,
+    puts: Arc<Puts>,
+    counters: Arc<EngineCounters>,
+    clock: Arc<dyn Clock>,
 }
 
 impl Objects {
-    pub(super) const fn new(engine: Arc<Engine>, store: Arc<StoreShared>) -> Self {
-        Self { engine, store }
+    pub(super) fn new(foundation: &Foundation, store: Arc<StoreShared>) -> Self {
+        let ground = &foundation.ground;
+        Self {
+            store,
+            tables: ground.tables.clone(),
+            keys: Arc::clone(&ground.keys),
+            fleet: Arc::clone(&ground.fleet),
+            budget: Arc::clone(&ground.budget),
+            holds: ground.holds.clone(),
+            numbers: Arc::clone(&ground.numbers),
+            catalogue: Arc::clone(&foundation.catalogue),
+            purges: Arc::clone(&foundation.purges),
+            puts: Arc::clone(&foundation.puts),
+            counters: Arc::clone(&ground.counters),
+            clock: Arc::clone(&ground.clock),
+        }
     }
 
     /// Returns the object that waits with this item; `None` if it was superseded.
     pub(super) fn waiting(&self, item: &Item) -> Option<Arc<Object>> {
-        let shard = self.engine.tables.shard(item.hash).read();
+        let shard = self.tables.shard(item.hash).read();
         let pending = shard.pending.get(&item.hash);
         let pending = pending.filter(|p| p.ticket == item.ticket)?;
         Some(pending.object.clone())
@@ -54,14 +84,14 @@ impl Objects {
 
     /// Returns whether this very object waits, in memory or in a cluster under way.
     pub(super) fn waits(&self, hash: KeyHash, ticket: u64) -> bool {
-        let shard = self.engine.tables.shard(hash).read();
+        let shard = self.tables.shard(hash).read();
         shard.pending.get(&hash).is_some_and(|p| p.ticket == ticket)
     }
 
     /// From here on a crash may leave the object's record at `place`. False if it was superseded
     /// or purged since it was chosen.
     pub(super) fn begin_record(&self, item: &Item, place: LogPosition) -> bool {
-        let mut shard = self.engine.tables.shard(item.hash).write();
+        let mut shard = self.tables.shard(item.hash).write();
         let pending = shard.pending.get_mut(&item.hash);
         let pending = pending.filter(|p| {
             rule!(
@@ -76,7 +106,7 @@ impl Objects {
         // Objects that a purge covers, soft or not, are not written behind it: so purges grow old.
         if rule!(
             "write: what a purge covers is not written behind it",
-            self.engine.purges.verdict(&pending.object) == Verdict::Clean,
+            self.purges.verdict(&pending.object) == Verdict::Clean,
             true
         ) {
             rule!(
@@ -88,7 +118,7 @@ impl Objects {
         }
         if let Some(pending) = shard.pending.remove(&item.hash) {
             self.release(pending.store, pending.object.memory_bytes());
-            add(&self.engine.counters.drop_purged, 1);
+            add(&self.counters.drop_purged, 1);
         }
         false
     }
@@ -101,8 +131,7 @@ impl Objects {
         replaces: impl Fn(u64) -> Option<(KeyHash, Address)>,
     ) {
         for some in records.chunks(COMMIT_AHEAD) {
-            some.iter()
-                .for_each(|w| self.engine.tables.index().warm(w.hash));
+            some.iter().for_each(|w| self.tables.index().warm(w.hash));
             some.iter()
                 .for_each(|w| self.commit(w, || replaces(w.ticket)));
         }
@@ -110,7 +139,7 @@ impl Objects {
 
     /// From here on the index leads to the record, if its object is still the one.
     fn commit(&self, written: &Written, replaces: impl Fn() -> Option<(KeyHash, Address)>) {
-        let mut shard = self.engine.tables.shard(written.hash).write();
+        let mut shard = self.tables.shard(written.hash).write();
         let pending = shard.pending.get(&written.hash);
         if rule!(
             "commit: a record that was superseded while it was written is not committed",
@@ -121,8 +150,8 @@ impl Objects {
         }
         let entry = written.entry;
         // A reinserted record replaces its own earlier entry.
-        let replaced = replaces()
-            .is_some_and(|(hash, old)| self.engine.tables.index().replace_if(hash, old, entry));
+        let replaced =
+            replaces().is_some_and(|(hash, old)| self.tables.index().replace_if(hash, old, entry));
         if !replaced {
             self.insert_entry(written.hash, entry);
         }
@@ -133,19 +162,19 @@ impl Objects {
 
     fn insert_entry(&self, hash: KeyHash, entry: IndexEntry) {
         // A twin loses its entry: its record must not come back when it is out of date.
-        for twin in self.engine.tables.index().lookup(hash) {
+        for twin in self.tables.index().lookup(hash) {
             rule!(
                 "commit: a twin that loses its entry becomes void",
-                self.engine.catalogue.void(twin),
+                self.catalogue.void(twin),
                 ()
             );
         }
-        match self.engine.tables.index().insert(hash, entry) {
+        match self.tables.index().insert(hash, entry) {
             Insert::Replaced(_) => add(&self.store.counters.index_displaced, 1),
             Insert::Dropped => {
                 rule!(
                     "commit: a record without a place in the index becomes void",
-                    self.engine.catalogue.void(entry),
+                    self.catalogue.void(entry),
                     ()
                 );
                 add(&self.store.counters.index_displaced, 1);
@@ -156,16 +185,13 @@ impl Objects {
 
     /// Gives the room of an object back that waited for the store of this number.
     fn release(&self, store: StoreId, bytes: usize) {
-        let stores = self.engine.fleet.stores();
-        self.engine
-            .memory
-            .budget()
-            .release_for(&stores, store, bytes);
+        let stores = self.fleet.stores();
+        self.budget.release_for(&stores, store, bytes);
     }
 
     /// Gives up an object on its way to disk.
     pub(super) fn forget(&self, hash: KeyHash, ticket: u64) {
-        let mut shard = self.engine.tables.shard(hash).write();
+        let mut shard = self.tables.shard(hash).write();
         if shard.pending.get(&hash).is_some_and(|p| p.ticket == ticket)
             && let Some(pending) = shard.pending.remove(&hash)
         {
@@ -179,42 +205,27 @@ impl Objects {
 impl Objects {
     /// How often a record was used since it was written, if it is still the one.
     pub(super) fn uses(&self, spot: Spot, hash: KeyHash) -> Option<u8> {
-        let found = self.engine.tables.entry_at(hash, spot)?;
+        let found = self.tables.entry_at(hash, spot)?;
         // An object in RAM this long after it was written is in use, though not read from disk.
-        let in_ram = self
-            .engine
-            .tables
-            .shard(hash)
-            .read()
-            .ram
-            .peek(&hash)
-            .is_some();
+        let in_ram = self.tables.shard(hash).read().ram.peek(&hash).is_some();
         Some(found.freq.max(u8::from(in_ram)))
     }
 
     /// The object that the RAM tier has under this hash. Counts no use.
     pub(super) fn in_ram(&self, hash: KeyHash) -> Option<Arc<Object>> {
-        self.engine
-            .tables
-            .shard(hash)
-            .read()
-            .ram
-            .peek(&hash)
-            .cloned()
+        self.tables.shard(hash).read().ram.peek(&hash).cloned()
     }
 
     /// The fragments of versions that are read.
     pub(super) fn held_fragments(&self) -> HashSet<KeyHash> {
         // No more than one object of the greatest length.
-        let room = self.engine.object_bytes_max();
-        self.engine
-            .holds
-            .fragments(self.engine.tables.shards(), room)
+        let room = self.puts.object_bytes_max();
+        self.holds.fragments(self.tables.shards(), room)
     }
 
     /// Returns whether reinsertion leaves room for new objects.
     pub(super) fn has_room_for_reinsertion(&self) -> bool {
-        self.engine.memory.budget().has_room_for_reinsertion()
+        self.budget.has_room_for_reinsertion()
     }
 
     /// Lets the record at `spot` wait to be written again, if it is still what its key holds. One that
@@ -228,13 +239,13 @@ impl Objects {
         held: bool,
         spend: impl FnOnce(u64) -> bool,
     ) -> Option<u64> {
-        let held = held && self.engine.holds.has_fragment(&self.engine.keys, &object);
+        let held = held && self.holds.has_fragment(&self.keys, &object);
         if !held && !self.worth_keeping(&object) {
             return None;
         }
-        let ticket = self.engine.numbers.next();
-        let mut shard = self.engine.tables.shard(entry.hash).write();
-        let present = self.engine.tables.leads_to(entry.hash, spot);
+        let ticket = self.numbers.next();
+        let mut shard = self.tables.shard(entry.hash).write();
+        let present = self.tables.leads_to(entry.hash, spot);
         // Superseded meanwhile, or being replaced: then it must not be written after that.
         if rule!(
             "reinsert: what was superseded meanwhile is not written again",
@@ -250,8 +261,8 @@ impl Objects {
         // Fragments that are in use do not wait for room; `held_fragments` bounds them.
         let bytes = object.memory_bytes();
         if held {
-            self.engine.memory.budget().take(&self.store, bytes);
-        } else if !self.engine.memory.budget().reserve(&self.store, bytes) {
+            self.budget.take(&self.store, bytes);
+        } else if !self.budget.reserve(&self.store, bytes) {
             return None;
         }
         if !spend(object.record_bytes() as u64) && !held {
@@ -270,28 +281,24 @@ impl Objects {
     }
 
     fn worth_keeping(&self, object: &Object) -> bool {
-        if object.meta().expires < self.engine.clock.wall() {
+        if object.meta().expires < self.clock.wall() {
             return false;
         }
         // A fragment without its head cannot be asked for.
         object.kind != RecordKind::Fragment || {
-            let head = self.engine.key_hash(object.key());
-            self.engine.tables.is_known(head)
+            let head = self.keys.hash(object.key());
+            self.tables.is_known(head)
         }
     }
 
     /// Drops the index entry of a record. True if there was one.
     pub(super) fn drop_entry(&self, hash: KeyHash, spot: Spot) -> bool {
-        let _shard = self.engine.tables.shard(hash).write();
-        self.engine
-            .tables
-            .index()
-            .remove_if(hash, spot.address)
-            .is_some()
+        let _shard = self.tables.shard(hash).write();
+        self.tables.index().remove_if(hash, spot.address).is_some()
     }
 
     /// Drops all index entries of these sectors. Returns how many there were.
     pub(super) fn sweep(&self, sectors: Range<u64>) -> u64 {
-        self.engine.tables.index().sweep(sectors).run()
+        self.tables.index().sweep(sectors).run()
     }
 }

@@ -96,7 +96,7 @@ impl Writer {
             self.io.read(Purpose::Load(piece), at, len);
         }
         self.io.submit(self.now);
-        if !loader.step(&self.engine) {
+        if !loader.step() {
             return;
         }
         // While the disk does not take that something was lost, the store counts as being loaded: so
@@ -113,7 +113,7 @@ impl Writer {
         let Some(loader) = self.opening.loader.take() else {
             return;
         };
-        loader.finish(&self.engine);
+        loader.finish();
         self.settle_removals();
         // If the store was away, what it missed is void now; when that is durable, its contents
         // count again.

@@ -210,7 +210,7 @@ impl Run<'_> {
                 self.await_ticket(ticket, (0..KEYS).collect(), false);
             }
             53..66 => self.check(key),
-            66..69 => self.bench.engine.memory.clear(),
+            66..69 => self.bench.engine.foundation().memory.clear(),
             69..72 => self.pass(700),
             _ => {
                 let millis = self.rng.below(60);

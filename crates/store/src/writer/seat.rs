@@ -1,0 +1,113 @@
+//! The place of a store among the others of its engine: how it says which stores are open, and how it
+//! leaves them.
+
+use std::sync::Arc;
+
+use foxy_base::MonoTime;
+use foxy_format::{Company, LogPosition};
+use parking_lot::MutexGuard;
+
+use crate::engine::Foundation;
+use crate::shared::StoreShared;
+use crate::stats::Duty;
+
+/// A store, and the parts of the engine that it stands in. A clone is the same place.
+#[derive(Clone, Debug)]
+pub(super) struct Seat {
+    foundation: Foundation,
+    store: Arc<StoreShared>,
+}
+
+impl Seat {
+    pub(super) fn new(foundation: &Foundation, store: &Arc<StoreShared>) -> Self {
+        Self {
+            foundation: foundation.clone(),
+            store: Arc::clone(store),
+        }
+    }
+
+    /// The parts that another opening of the store needs.
+    pub(super) const fn foundation(&self) -> &Foundation {
+        &self.foundation
+    }
+
+    pub(super) fn now(&self) -> MonoTime {
+        self.foundation.ground.clock.mono()
+    }
+
+    /// Number of the present company; 0: the stores did not meet.
+    pub(super) fn epoch(&self) -> u64 {
+        self.foundation.ground.fleet.epoch()
+    }
+
+    /// The company that the disks of its stores name.
+    pub(super) fn company(&self) -> Option<Company> {
+        self.foundation.ground.fleet.company()
+    }
+
+    /// Returns whether the disks of all others name this company.
+    pub(super) fn others_say(&self, epoch: u64) -> bool {
+        self.foundation
+            .ground
+            .fleet
+            .others_say(epoch, self.store.id)
+    }
+
+    /// Sets the memory of the writer, in bytes. The RAM tier gets the rest of the budget.
+    pub(super) fn set_writer_bytes(&self, bytes: u64) {
+        self.store.load.set_writer_bytes(bytes);
+        self.foundation.memory.rebalance();
+    }
+
+    /// The others note that this store takes no removals from here on.
+    pub(super) fn leave_behind(&self) {
+        self.foundation.purges.leave_behind(self.store.id);
+    }
+}
+
+/// Leaving. Stores come and go one at a time: the lock is held all the while.
+impl Seat {
+    pub(super) fn lock_membership(&self) -> MutexGuard<'_, ()> {
+        self.foundation.ground.fleet.lock_membership()
+    }
+
+    /// Nothing new is sent to the store. Returns the duty that it had. When it returns nobody is about to
+    /// send something.
+    pub(super) fn begin_to_leave(&self) -> Duty {
+        let duty = self.store.role.duty();
+        self.store.role.set_duty(Duty::Leaving);
+        self.barrier();
+        duty
+    }
+
+    /// From here on removals are noted for the store while it is away.
+    pub(super) fn note_removals(&self) {
+        let most = self.foundation.ground.budget.away_keys_max();
+        self.away().begin(self.store.space.uuid(), most);
+        self.barrier();
+    }
+
+    /// The store has its contents when it comes back with this generation, down to `floor`.
+    pub(super) fn may_come_back(&self, generation: u64, floor: LogPosition) {
+        self.away().left(self.store.space.uuid(), generation, floor);
+    }
+
+    /// The store is not away, or comes back empty.
+    pub(super) fn forget_removals(&self) {
+        self.away().take(self.store.space.uuid());
+    }
+
+    /// Nothing leads to the store any more.
+    pub(super) fn take_out(&self) {
+        self.foundation.catalogue.detach(&self.store);
+        self.foundation.memory.rebalance();
+    }
+
+    fn away(&self) -> &crate::away::Away {
+        self.foundation.ground.fleet.away()
+    }
+
+    fn barrier(&self) {
+        self.foundation.ground.tables.shards().barrier();
+    }
+}
