@@ -120,7 +120,7 @@ impl<T: Transport> Conn<T> {
         keep: bool,
     ) -> Result<Finish, Instead> {
         let (local, to) = (&self.local, self.caller.recipient());
-        let (role, client) = (&self.caller.role, &self.caller.client);
+        let (role, client) = (self.caller.role(), self.caller.client());
         let ends = self.link.ends();
         let (received, io, scratch) = (ends.received, ends.io, ends.scratch);
         let head = received.head(parts);

@@ -147,7 +147,7 @@ impl<T: Transport> Conn<T> {
         object: &Arc<Object>,
         keep: bool,
     ) -> Result<Finish, Instead> {
-        let (head, role) = (self.link.head(parts), &self.caller.role);
+        let (head, role) = (self.link.head(parts), self.caller.role());
         let table = &self.local.proxy.expected;
         let turn = table.turn().await;
         if let Some(part) = role.mirrored()
@@ -176,7 +176,7 @@ impl<T: Transport> Conn<T> {
     async fn compare(&self, parts: &RequestParts, object: &Arc<Object>, digest: Digest) {
         let head = self.link.head(parts);
         let (proxy, path) = (&self.local.proxy, head.target().path);
-        let Some(part) = self.caller.role.mirrored() else {
+        let Some(part) = self.caller.role().mirrored() else {
             return;
         };
         let table = &proxy.expected;

@@ -31,8 +31,8 @@ impl<T: Transport> Conn<T> {
         if let Some(refusal) = refusal {
             return Err(Instead::Refuse(refusal, Outcome::Denied));
         }
-        if let Some(role) = mirrors::proven(&self.caller.role) {
-            self.caller.role = Rc::new(role);
+        if let Some(role) = mirrors::proven(self.caller.role()) {
+            self.caller.prove(role);
         }
         self.short(parts, keep).await
     }

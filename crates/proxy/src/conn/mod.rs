@@ -11,12 +11,11 @@ mod hot;
 mod images;
 mod large_hit;
 mod local_answers;
-mod mirror;
 mod moved;
 mod record;
 mod secure;
-mod site;
 mod tunnel;
+mod turn_away;
 
 use std::io;
 use std::net::SocketAddr;
@@ -225,8 +224,8 @@ impl<T: Transport> Conn<T> {
     fn ask(&self, parts: &RequestParts) -> Option<Ask> {
         let received = self.link.received();
         let head = received.head(parts);
-        let url = url_of(&head, &self.caller.role)?;
-        let who = Who::new(&self.caller.role, &self.caller.client, &self.local);
+        let url = url_of(&head, self.caller.role())?;
+        let who = Who::new(self.caller.role(), self.caller.client(), &self.local);
         Some(received.ask(*parts, &url, &who))
     }
 

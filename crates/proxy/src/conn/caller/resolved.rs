@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use foxy_access::Judgement;
 
-use super::{Caller, Door};
+use super::{Admission, Caller};
 use crate::Role;
 use crate::gatekeeper::{Pass, Reach};
 use crate::local::Local;
@@ -13,14 +13,14 @@ use crate::upstream::connect::resolve;
 
 impl Caller {
     /// Judges a request by the addresses of its host: it goes on if one of them is open to it.
-    pub(super) async fn resolved(&mut self, local: &Local, reach: Reach) -> Door {
+    pub(in crate::conn) async fn resolved(&mut self, local: &Local, reach: Reach) -> Admission {
         let host = match &*self.role {
             Role::Site(site) => site.host.to_ascii_lowercase(),
             _ => String::from_utf8_lossy(&reach.host).to_ascii_lowercase(),
         };
         let addresses = match resolve(&local.proxy, local.counters(), &host).await {
             Ok(addresses) => addresses,
-            Err(error) => return Door::NoAddress(error),
+            Err(error) => return Admission::NoAddress(error),
         };
         let (mut refused, mut asked) = (None, false);
         for address in addresses.iter() {
@@ -35,20 +35,20 @@ impl Caller {
             };
             if !reach.refuses(rule) {
                 self.client.pass = Some(Arc::new(self.pass_of(rule, reach)));
-                return Door::Open;
+                return Admission::Open;
             }
             refused = refused.or(rule);
         }
         match refused {
-            _ if asked => Door::LogIn(false),
-            None => Door::NoAddress(UpstreamError::NoSuchName),
+            _ if asked => Admission::LogIn(false),
+            None => Admission::NoAddress(UpstreamError::NoSuchName),
             Some(rule) => {
                 self.client.pass = Some(Arc::new(Pass {
                     rule: Some(rule),
                     user: reach.user.clone(),
                     ..Pass::new(&reach.gate)
                 }));
-                Door::Refused(rule)
+                Admission::Refused(rule)
             }
         }
     }

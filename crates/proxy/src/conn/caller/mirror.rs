@@ -6,7 +6,7 @@ use std::rc::Rc;
 use foxy_base::{first, values};
 use foxy_http1::{RequestHead, RequestParts, Scheme, TargetForm};
 
-use super::caller::Caller;
+use super::Caller;
 use crate::Role;
 use crate::http::Link;
 use crate::local::Local;

@@ -6,7 +6,8 @@ use foxy_access::{Action, Rule};
 use foxy_base::{MonoTime, rule};
 use foxy_http1::{RequestParts, write};
 
-use super::{Conn, Door};
+use super::Conn;
+use super::caller::Admission;
 use crate::finish::Finish;
 use crate::gatekeeper::Gatekeeper;
 use crate::logins::challenge;
@@ -19,21 +20,21 @@ impl<T: Transport> Conn<T> {
     /// Answers a request that does not go on; returns whether the connection can carry another.
     pub(super) async fn turn_away(
         &mut self,
-        door: &Door,
+        admission: &Admission,
         parts: &RequestParts,
         started: MonoTime,
         keep: bool,
     ) -> bool {
         let local = Rc::clone(&self.local);
         let gate = local.proxy.config.gatekeeper.as_deref();
-        let rule = match door {
-            Door::Refused(rule) => gate.and_then(|gate| gate.rules().all().get(*rule)),
+        let rule = match admission {
+            Admission::Refused(rule) => gate.and_then(|gate| gate.rules().all().get(*rule)),
             _ => None,
         };
-        let site = matches!(&*self.caller.role, Role::Site(_));
-        let (status, reason, outcome) = said(door, rule, site);
+        let site = matches!(&**self.caller.role(), Role::Site(_));
+        let (status, reason, outcome) = said(admission, rule, site);
         let refusal = Refusal { status, reason };
-        let fields = fields(door, gate, site);
+        let fields = fields(admission, gate, site);
         // A body that nobody reads would be taken for the next request.
         let keep = rule!(
             "smuggling: a connection ends with a body that is turned away",
@@ -44,7 +45,7 @@ impl<T: Transport> Conn<T> {
         let extra = Extra {
             fields: &fields,
             text: rule.map_or("", |rule| &rule.text),
-            rule: name.or_else(|| limit(gate?, door)),
+            rule: name.or_else(|| limit(gate?, admission)),
         };
         let sent = self.page(refusal, &extra, parts, keep).await;
         let finish = Finish::refused(refusal, outcome, keep, sent);
@@ -53,10 +54,10 @@ impl<T: Transport> Conn<T> {
 }
 
 /// Status, reason and outcome.
-fn said(door: &Door, rule: Option<&Rule>, site: bool) -> (u16, &'static str, Outcome) {
+fn said(admission: &Admission, rule: Option<&Rule>, site: bool) -> (u16, &'static str, Outcome) {
     let tunnel = rule.is_some_and(|rule| rule.action == Action::Tunnel);
-    let (status, reason) = match door {
-        Door::LogIn(wrong) => (
+    let (status, reason) = match admission {
+        Admission::LogIn(wrong) => (
             if site { 401 } else { 407 },
             if *wrong {
                 "login-wrong"
@@ -64,9 +65,9 @@ fn said(door: &Door, rule: Option<&Rule>, site: bool) -> (u16, &'static str, Out
                 "login-needed"
             },
         ),
-        Door::Busy => (503, "login-busy"),
-        Door::Limited(_) => (429, "rate-exceeded"),
-        Door::NoAddress(error) => return (error.status(), error.reason(), error.outcome()),
+        Admission::Busy => (503, "login-busy"),
+        Admission::Limited(_) => (429, "rate-exceeded"),
+        Admission::NoAddress(error) => return (error.status(), error.reason(), error.outcome()),
         _ if tunnel => (403, "tunnel-only"),
         _ => (403, "rule-denies"),
     };
@@ -74,14 +75,14 @@ fn said(door: &Door, rule: Option<&Rule>, site: bool) -> (u16, &'static str, Out
 }
 
 /// Further field lines of the answer.
-fn fields(door: &Door, gate: Option<&Gatekeeper>, site: bool) -> Vec<u8> {
+fn fields(admission: &Admission, gate: Option<&Gatekeeper>, site: bool) -> Vec<u8> {
     let mut fields = Vec::new();
-    if let (Door::LogIn(_), Some(logins)) = (door, gate.and_then(Gatekeeper::logins)) {
+    if let (Admission::LogIn(_), Some(logins)) = (admission, gate.and_then(Gatekeeper::logins)) {
         fields = challenge(logins, site);
     }
-    let wait = match door {
-        Door::Busy => Some(1),
-        Door::Limited(exceeded) => Some(exceeded.wait.as_secs() + 1),
+    let wait = match admission {
+        Admission::Busy => Some(1),
+        Admission::Limited(exceeded) => Some(exceeded.wait.as_secs() + 1),
         _ => None,
     };
     if let Some(wait) = wait {
@@ -91,8 +92,8 @@ fn fields(door: &Door, gate: Option<&Gatekeeper>, site: bool) -> Vec<u8> {
 }
 
 /// The name of the limit that is exceeded.
-fn limit<'g>(gate: &'g Gatekeeper, door: &Door) -> Option<&'g str> {
-    let Door::Limited(exceeded) = door else {
+fn limit<'g>(gate: &'g Gatekeeper, admission: &Admission) -> Option<&'g str> {
+    let Admission::Limited(exceeded) = admission else {
         return None;
     };
     let limit = gate.limits()?.all().get(exceeded.limit)?;

@@ -3,8 +3,7 @@
 use foxy_base::rule;
 use foxy_http1::{RequestParts, Scheme, TargetForm};
 
-use super::Sites;
-use super::caller::Caller;
+use super::{Caller, Sites};
 use crate::http::Link;
 use crate::local::Local;
 use crate::net::Transport;
@@ -25,7 +24,7 @@ const DOTS: Refusal = Refusal {
 impl Caller {
     /// Why this request is not answered here. On a listener of several sites, sets the role.
     #[inline]
-    pub(super) fn misplaced<T: Transport>(
+    pub(in crate::conn) fn misplaced<T: Transport>(
         &mut self,
         local: &Local,
         link: &Link<T>,

@@ -1,5 +1,13 @@
 //! The client of a connection, and the role that its present request is for.
 
+mod admission;
+mod mirror;
+mod misdirected;
+mod resolved;
+mod site;
+mod visiting;
+mod wanted;
+
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -7,7 +15,6 @@ use std::sync::Arc;
 use foxy_http1::RequestHead;
 use foxy_tls::Served;
 
-use super::admission::Visiting;
 use super::{Door, Sites};
 use crate::Role;
 use crate::asker::{Arrival, Asker};
@@ -16,24 +23,27 @@ use crate::local::Local;
 use crate::net::TlsStream;
 use crate::rewriting::Recipient;
 
+pub(super) use admission::Admission;
+use visiting::Visiting;
+
 /// The client of a connection, and what it may ask for.
 #[derive(Debug)]
 pub(super) struct Caller {
-    pub(super) client: Asker,
+    client: Asker,
     /// The role of the present request.
-    pub(super) role: Rc<Role>,
+    role: Rc<Role>,
     /// The role of requests for no mirror and no site.
-    pub(super) door_role: Rc<Role>,
+    door_role: Rc<Role>,
     /// The sites of the listener, if there are several.
-    pub(super) sites: Option<Rc<Sites>>,
+    sites: Option<Rc<Sites>>,
     /// The certificate that the client got.
-    pub(super) given: Option<Arc<Served>>,
+    given: Option<Arc<Served>>,
     /// The certificate whose names alone the client may ask for.
-    pub(super) served: Option<Arc<Served>>,
+    served: Option<Arc<Served>>,
     /// The rules for the present visit.
-    pub(super) visit: Option<Box<Visiting>>,
+    visit: Option<Box<Visiting>>,
     /// The limits that count the present request.
-    pub(super) counted_by: Option<Rc<Counted>>,
+    counted_by: Option<Rc<Counted>>,
 }
 
 impl Caller {
@@ -59,6 +69,21 @@ impl Caller {
             visit: None,
             counted_by: None,
         }
+    }
+
+    /// The client.
+    pub(super) const fn client(&self) -> &Asker {
+        &self.client
+    }
+
+    /// The role of the present request.
+    pub(super) const fn role(&self) -> &Rc<Role> {
+        &self.role
+    }
+
+    /// Sets the role of the present request, whose client has proven its right to it.
+    pub(super) fn prove(&mut self, role: Role) {
+        self.role = Rc::new(role);
     }
 
     /// The same client under other settings.

@@ -1,32 +1,24 @@
-//! The gatekeeper at the door of a request: who asks, whether rules let it go on, and what is said if
-//! not. Without a gatekeeper none of this runs.
-
-mod resolved;
-mod turn_away;
-mod visiting;
-mod wanted;
+//! The admission of a request by the gatekeeper: who asks, and whether rules and limits let it go on.
+//! Without a gatekeeper none of this runs.
 
 use std::rc::Rc;
 use std::sync::Arc;
 
 use foxy_access::{Judgement, Request, Standing, Visitor};
-use foxy_base::{MonoTime, first, rule};
-use foxy_http1::{RequestHead, RequestParts};
+use foxy_base::{first, rule};
+use foxy_http1::RequestHead;
 
-use super::Conn;
-use super::caller::Caller;
+use super::Caller;
+use super::visiting::{Visiting, Who};
+use super::wanted::Wanted;
 use crate::Role;
 use crate::gatekeeper::{Counted, Exceeded, Gatekeeper, Pass, Reach, Subject};
 use crate::local::Local;
 use crate::logins::{Checked, Login};
-use crate::net::Transport;
 use crate::upstream::UpstreamError;
-pub(super) use visiting::Visiting;
-use visiting::Who;
-use wanted::Wanted;
 
-/// The fate of a request at the door.
-enum Door {
+/// The fate of a request.
+pub(in crate::conn) enum Admission {
     /// It goes on.
     Open,
     /// A rule refuses it.
@@ -45,75 +37,34 @@ enum Door {
     Resolve(Box<Reach>),
 }
 
-impl<T: Transport> Conn<T> {
-    /// Lets the gatekeeper judge a request. If it does not go on, it is answered; returns whether the
-    /// connection can carry another then.
-    pub(super) async fn turned_away(
-        &mut self,
-        parts: &RequestParts,
-        started: MonoTime,
-        keep: bool,
-    ) -> Option<bool> {
-        let head = self.link.head(parts);
-        match self.caller.judged(&self.local, &head, T::SECURE) {
-            Door::Open => {
-                self.slow();
-                None
-            }
-            // Boxed: it would enlarge every request.
-            door => Box::pin(self.slowly(door, parts, started, keep)).await,
-        }
-    }
-
-    async fn slowly(
-        &mut self,
-        mut door: Door,
-        parts: &RequestParts,
-        started: MonoTime,
-        keep: bool,
-    ) -> Option<bool> {
-        loop {
-            let (local, caller, head) = (&self.local, &mut self.caller, self.link.head(parts));
-            door = match door {
-                Door::Open => {
-                    self.slow();
-                    return None;
-                }
-                Door::Check(login) => caller.checked(local, &head, T::SECURE, *login).await,
-                Door::Resolve(reach) => caller.resolved(local, *reach).await,
-                _ => break,
-            };
-            door = self.caller.within_limits(&self.local, door);
-        }
-        Some(self.turn_away(&door, parts, started, keep).await)
-    }
-
-    /// Slows the answer, if a limit says so.
-    fn slow(&self) {
-        if let Some(counted) = self.caller.slowed_by() {
-            self.link.slow(Some(counted));
-        }
-    }
-}
-
 impl Caller {
     /// The fate of a request, as far as nobody has to be waited for.
-    fn judged(&mut self, local: &Local, head: &RequestHead<'_>, secure: bool) -> Door {
+    pub(in crate::conn) fn judged(
+        &mut self,
+        local: &Local,
+        head: &RequestHead<'_>,
+        secure: bool,
+    ) -> Admission {
         self.client.pass = None;
         // Others are refused without a question.
         if !self.client.allowed {
-            return Door::Open;
+            return Admission::Open;
         }
-        let door = self.door(local, head, secure, None);
-        self.within_limits(local, door)
+        let admission = self.admission(local, head, secure, None);
+        self.within_limits(local, admission)
     }
 
     /// Counts a request that the rules let go on.
-    fn within_limits(&mut self, local: &Local, door: Door) -> Door {
+    pub(in crate::conn) fn within_limits(
+        &mut self,
+        local: &Local,
+        admission: Admission,
+    ) -> Admission {
         let gate = local.proxy.config.gatekeeper.as_ref();
-        let Some(gate) = gate.filter(|gate| gate.limits().is_some() && matches!(door, Door::Open))
+        let Some(gate) =
+            gate.filter(|gate| gate.limits().is_some() && matches!(admission, Admission::Open))
         else {
-            return door;
+            return admission;
         };
         let pass = self.client.pass.as_deref();
         let subject = Subject {
@@ -125,36 +76,36 @@ impl Caller {
         match Counted::new(gate, &subject, &local.proxy.clock) {
             Ok(counted) => {
                 self.counted_by = counted.map(Rc::new);
-                Door::Open
+                Admission::Open
             }
             Err(exceeded) => rule!(
                 "access: a request beyond a limit is refused",
-                Door::Limited(exceeded),
-                Door::Open
+                Admission::Limited(exceeded),
+                Admission::Open
             ),
         }
     }
 
     /// Judges a request, as far as nobody has to be waited for. `found`: the user, if a login was
     /// checked for this request.
-    fn door(
+    fn admission(
         &mut self,
         local: &Local,
         head: &RequestHead<'_>,
         secure: bool,
         found: Option<Arc<Standing>>,
-    ) -> Door {
+    ) -> Admission {
         let Some(gate) = &local.proxy.config.gatekeeper else {
-            return Door::Open;
+            return Admission::Open;
         };
         let Some(wanted) = Wanted::of(gate, head, &self.role, secure) else {
-            return Door::Open;
+            return Admission::Open;
         };
         let (who, sent) = match found {
             Some(user) => (Who::Known(user), true),
             None => match self.who(local, gate, head) {
                 Ok(who) => who,
-                Err(door) => return door,
+                Err(admission) => return admission,
             },
         };
         let needed = gate.logins().is_some_and(|logins| logins.are_required());
@@ -163,7 +114,7 @@ impl Caller {
             needed && matches!(who, Who::Unknown),
             false
         ) {
-            return Door::LogIn(false);
+            return Admission::LogIn(false);
         }
         let spent = sent && matches!(&*self.role, Role::Site(_));
         let (minute, client) = (gate.minute(local.wall()), self.client.client);
@@ -204,9 +155,9 @@ impl Caller {
         let depends = gate.names_addresses() && wanted.address.is_none();
         let reach = depends.then(reach);
         let asked = (&wanted, rule, spent);
-        let door = enter(gate, visiting, &who, asked, reach, &self.role);
+        let admission = enter(gate, visiting, &who, asked, reach, &self.role);
         self.client.pass.clone_from(&visiting.last);
-        door
+        admission
     }
 
     /// The user, and true if the request has sent a login for Foxy.
@@ -215,7 +166,7 @@ impl Caller {
         local: &Local,
         gate: &Gatekeeper,
         head: &RequestHead<'_>,
-    ) -> Result<(Who, bool), Door> {
+    ) -> Result<(Who, bool), Admission> {
         let Some(logins) = gate.logins() else {
             return Ok((Who::Nobody, false));
         };
@@ -240,54 +191,54 @@ impl Caller {
             Checked::Known(user) => Ok((Who::Known(user), true)),
             Checked::Wrong => rule!(
                 "access: a wrong login is refused",
-                Err(Door::LogIn(true)),
+                Err(Admission::LogIn(true)),
                 Ok((Who::Nobody, true))
             ),
-            Checked::Unchecked(login) => Err(Door::Check(login)),
+            Checked::Unchecked(login) => Err(Admission::Check(login)),
         }
     }
 
-    async fn checked(
+    pub(in crate::conn) async fn checked(
         &mut self,
         local: &Local,
         head: &RequestHead<'_>,
         secure: bool,
         login: Login,
-    ) -> Door {
+    ) -> Admission {
         let gate = local.proxy.config.gatekeeper.as_ref();
         let Some((gate, logins)) = gate.and_then(|gate| Some((gate, gate.logins()?))) else {
-            return Door::LogIn(true);
+            return Admission::LogIn(true);
         };
         let clock = &*local.proxy.clock;
         let client = Some(self.client.ip());
         let verified = logins.verify(gate.rules(), login, client, clock).await;
         match verified {
-            Ok(Some(user)) => self.door(local, head, secure, Some(user)),
+            Ok(Some(user)) => self.admission(local, head, secure, Some(user)),
             Ok(None) => rule!(
                 "access: a login that was checked and is wrong is refused",
-                Door::LogIn(true),
-                Door::Open
+                Admission::LogIn(true),
+                Admission::Open
             ),
-            Err(_) => Door::Busy,
+            Err(_) => Admission::Busy,
         }
     }
 }
 
 /// The user has to log in before a rule can be judged.
-fn for_login() -> Door {
+fn for_login() -> Admission {
     rule!(
         "access: a rule about users waits for the login",
-        Door::LogIn(false),
-        Door::Open
+        Admission::LogIn(false),
+        Admission::Open
     )
 }
 
 /// The address has to be known before a rule can be judged.
-fn for_address(reach: Reach) -> Door {
+fn for_address(reach: Reach) -> Admission {
     rule!(
         "access: a rule about addresses waits for the address",
-        Door::Resolve(Box::new(reach)),
-        Door::Open
+        Admission::Resolve(Box::new(reach)),
+        Admission::Open
     )
 }
 
@@ -299,7 +250,7 @@ fn enter(
     (wanted, rule, spent): (&Wanted, Option<usize>, bool),
     reach: Option<Reach>,
     role: &Role,
-) -> Door {
+) -> Admission {
     let action = rule.and_then(|rule| gate.rules().all().get(rule));
     let refused = rule.filter(|_| {
         rule!(
@@ -326,5 +277,5 @@ fn enter(
             None => pass,
         }));
     }
-    refused.map_or(Door::Open, Door::Refused)
+    refused.map_or(Admission::Open, Admission::Refused)
 }
