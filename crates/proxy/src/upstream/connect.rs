@@ -369,9 +369,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_refused_address_does_not_stop_the_next() {
-        let dead = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let refused = dead.local_addr().unwrap();
-        drop(dead);
+        // Bound and not listening: nobody else gets the port meanwhile.
+        let dead =
+            socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        dead.bind(&any.into()).unwrap();
+        let refused = dead.local_addr().unwrap().as_socket().unwrap();
         let alive = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let accepts = alive.local_addr().unwrap();
         let (_, to) = race(&[refused, refused, accepts]).await.unwrap();
