@@ -94,9 +94,9 @@ impl Engine {
         let circle = Circle::meet(&found, all);
         let believed = found.iter().find(|found| circle.believes(&found.company));
         if let Some(found) = believed.or(found.first()) {
-            self.foundation().ground.keys.agree_on(found.seed);
+            self.ground().keys.agree_on(found.seed);
         }
-        self.foundation().ground.fleet.meet(circle);
+        self.fleet().meet(circle);
         Ok(())
     }
 }

@@ -235,26 +235,20 @@ mod tests {
     fn a_key_goes_from_memory_and_index_and_its_store_logs_that() {
         let engine = parts(64 << 20);
         let store = bare_store(0);
-        engine
-            .foundation()
-            .ground
-            .fleet
-            .registry()
-            .add(&store, None);
+        engine.fleet().registry().add(&store, None);
         let catalogue = &engine.foundation().catalogue;
         assert!(!catalogue.supersede(hash("k")));
         let new = Object::from_new(object("k", b"body"), 1);
-        let shard = engine.foundation().ground.tables.shard(hash("k"));
+        let shard = engine.ground().tables.shard(hash("k"));
         shard.write().insert_ram(Arc::new(new));
         let spot: Spot = store.space.spot(1, 3).unwrap();
         let _ = engine
-            .foundation()
-            .ground
+            .ground()
             .tables
             .index()
             .insert(hash("k"), spot.entry(512).unwrap());
         assert!(catalogue.supersede(hash("k")));
-        assert!(!engine.foundation().ground.tables.is_known(hash("k")));
+        assert!(!engine.ground().tables.is_known(hash("k")));
         let place = store.space.position(spot).unwrap();
         assert_eq!(logged(&store), [Removal::Place(place)]);
         assert!(!catalogue.supersede(hash("k")) && logged(&store).is_empty());
@@ -270,15 +264,10 @@ mod tests {
         for (store, key) in stores.iter().zip(["a", "b"]) {
             store.space.begin_life(0, 7);
             let entry = store.space.spot(0, 0).unwrap().entry(512).unwrap();
-            let _ = engine
-                .foundation()
-                .ground
-                .tables
-                .index()
-                .insert(hash(key), entry);
+            let _ = engine.ground().tables.index().insert(hash(key), entry);
         }
         engine.foundation().catalogue.forget(&stores[0]);
-        let known = ["a", "b"].map(|key| engine.foundation().ground.tables.is_known(hash(key)));
+        let known = ["a", "b"].map(|key| engine.ground().tables.is_known(hash(key)));
         assert_eq!((known, stores[0].space.life(0)), ([false, true], 0));
     }
 }

@@ -108,7 +108,7 @@ impl Engine {
         })
     }
 
-    /// The parts that stores are opened with.
+    #[cfg(test)]
     pub(crate) const fn foundation(&self) -> &Foundation {
         &self.foundation
     }
@@ -118,7 +118,8 @@ impl Engine {
         &self.mover
     }
 
-    const fn ground(&self) -> &Ground {
+    /// The parts that stand on no other.
+    pub(crate) const fn ground(&self) -> &Ground {
         &self.foundation.ground
     }
 

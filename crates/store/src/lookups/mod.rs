@@ -138,24 +138,13 @@ mod tests {
         let lookup = |key: &str| engine.lookup(hash(key), key.as_bytes());
         assert!(matches!(lookup("k"), Lookup::Miss));
         let store = bare_store(0);
-        engine
-            .foundation()
-            .ground
-            .fleet
-            .registry()
-            .add(&store, None);
+        engine.fleet().registry().add(&store, None);
         let entry = store.space.spot(1, 3).unwrap().entry(512).unwrap();
-        let _ = engine
-            .foundation()
-            .ground
-            .tables
-            .index()
-            .insert(hash("k"), entry);
+        let _ = engine.ground().tables.index().insert(hash("k"), entry);
         assert!(matches!(lookup("k"), Lookup::Disk(plan) if plan.store == store.id));
         let held = Arc::new(Object::from_new(object("k", b"body"), 1));
         engine
-            .foundation()
-            .ground
+            .ground()
             .tables
             .shard(hash("k"))
             .write()

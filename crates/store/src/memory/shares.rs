@@ -111,12 +111,7 @@ mod tests {
         memory.withhold(0);
         let store = bare_store(0);
         store.load.set_writer_bytes(2 << 20);
-        engine
-            .foundation()
-            .ground
-            .fleet
-            .registry()
-            .add(&store, None);
+        engine.fleet().registry().add(&store, None);
         memory.rebalance();
         assert_eq!(ram(), before.ram - (2 << 20));
         memory.set(32 << 20);

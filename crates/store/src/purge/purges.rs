@@ -202,7 +202,7 @@ mod tests {
         let engine = parts(64 << 20);
         let purges = engine.purges();
         let old = Arc::new(Object::from_new(object("k", b"body"), 1));
-        let shard = engine.foundation().ground.tables.shard(hash("k"));
+        let shard = engine.ground().tables.shard(hash("k"));
         shard.write().insert_ram(Arc::clone(&old));
         assert!(purges.unless_purged(Arc::clone(&old)).is_some());
         let (number, _) = purges.purge_many(&everything(), Places::Shared).unwrap();
@@ -210,11 +210,8 @@ mod tests {
             (purges.purge_sequence(), purges.active_purges()),
             (number, 1)
         );
-        assert!(purges.has_removed(&old) && engine.foundation().ground.tables.is_known(hash("k")));
-        assert!(
-            purges.unless_purged(old).is_none()
-                && !engine.foundation().ground.tables.is_known(hash("k"))
-        );
+        assert!(purges.has_removed(&old) && engine.ground().tables.is_known(hash("k")));
+        assert!(purges.unless_purged(old).is_none() && !engine.ground().tables.is_known(hash("k")));
         assert_eq!(
             purges.purge_status(number).map(|status| status.objects),
             Some(1)
@@ -227,7 +224,7 @@ mod tests {
         let stores = [bare_store(0), bare_store(1)];
         stores
             .iter()
-            .for_each(|store| engine.foundation().ground.fleet.registry().add(store, None));
+            .for_each(|store| engine.fleet().registry().add(store, None));
         let before = engine.purges().purge_sequence();
         engine.purges().leave_behind(stores[0].id);
         assert!(engine.purges().purge_sequence() > before);

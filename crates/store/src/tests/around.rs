@@ -78,13 +78,7 @@ fn visit(rig: &Rig, pages: u64, widen: bool, seed: u64) -> u64 {
 
 /// Makes the rule say yes, whatever it has seen.
 fn insist(rig: &Rig) {
-    let store = rig
-        .engine
-        .foundation()
-        .ground
-        .fleet
-        .store(StoreId(0))
-        .unwrap();
+    let store = rig.engine.fleet().store(StoreId(0)).unwrap();
     let mut rule = store.around.rule();
     while !rule.is_on() {
         rule.read(7);

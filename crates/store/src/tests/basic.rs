@@ -125,15 +125,13 @@ fn used_records_survive_reuse_and_unused_ones_do_not() {
         );
         // Only disk hits and presence in the RAM tier count as use.
         rig.engine
-            .foundation()
-            .ground
+            .ground()
             .tables
             .shard(hash("hot"))
             .write()
             .ram_remove_for_test(hash("hot"));
         rig.engine
-            .foundation()
-            .ground
+            .ground()
             .tables
             .shard(hash("cold"))
             .write()

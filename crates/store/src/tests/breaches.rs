@@ -43,13 +43,7 @@ fn flush(rig: &mut Rig) {
 }
 
 fn halves(disk: &MemDisk, rig: &Rig) -> Vec<JournalHalf> {
-    let store = rig
-        .engine
-        .foundation()
-        .ground
-        .fleet
-        .store(StoreId(0))
-        .unwrap();
+    let store = rig.engine.fleet().store(StoreId(0)).unwrap();
     let half = store.space.geometry().journal_bytes as usize / 2;
     let places = [0, 1].map(|n| store.space.geometry().journal_at() + n * half as u64);
     let read = places.map(|at| read_journal_half(&disk.peek(at, half), store.space.uuid()));
@@ -151,13 +145,7 @@ fn a_journal_is_doubled_where_there_is_room() {
         notes: newest.notes,
         ..newest.newest
     };
-    let store = rig
-        .engine
-        .foundation()
-        .ground
-        .fleet
-        .store(StoreId(0))
-        .unwrap();
+    let store = rig.engine.fleet().store(StoreId(0)).unwrap();
     for half in [0, 1] {
         let at = store.space.geometry().journal_at()
             + half * u64::from(store.space.geometry().journal_bytes) / 2;
@@ -256,13 +244,7 @@ fn a_store_that_leaves_with_something_unwritten_or_unloaded_comes_back_empty() {
     // One that is still being loaded.
     let mut live = two_filled().crash(None);
     assert!(live.is_open(1));
-    let store = live
-        .engine
-        .foundation()
-        .ground
-        .fleet
-        .store(live.id(1))
-        .unwrap();
+    let store = live.engine.fleet().store(live.id(1)).unwrap();
     assert!(store.loading.is_on());
     drop(store);
     live.remove(1);
@@ -311,13 +293,7 @@ fn what_comes_back_counts_when_what_it_missed_is_durably_void() {
     let left = live.on_disk();
     let away: Vec<_> = all().difference(&left).copied().take(3).collect();
     away.iter().for_each(|key| live.supersede(*key));
-    let store = live
-        .engine
-        .foundation()
-        .ground
-        .fleet
-        .store(live.id(0))
-        .unwrap();
+    let store = live.engine.fleet().store(live.id(0)).unwrap();
     let segments = store.space.geometry().segment_at(0);
     let broken = FaultRule::new(OpClass::Write, Fault::EIO).within(segments..u64::MAX);
     live.slots[1].disk.set_faults(FaultPlan::none().and(broken));

@@ -202,15 +202,7 @@ fn a_damaged_slot_does_not_bring_a_former_life_back() {
         }
     }
     assert!(marked.is_some());
-    let life = rig
-        .engine
-        .foundation()
-        .ground
-        .fleet
-        .store(StoreId(0))
-        .unwrap()
-        .space
-        .life(0);
+    let life = rig.engine.fleet().store(StoreId(0)).unwrap().space.life(0);
     assert_eq!(life, 9, "marked, and nothing written to it");
     // Nothing is known of it: this leaves no trace.
     rig.supersede("k");

@@ -233,13 +233,7 @@ fn every_flipped_byte_of_a_record_is_a_miss() {
     let (rig, texts) = little_store();
     let mut again = Rig::open(rig.disk.kill(), MEMORY, 9, rig.options);
     again.settle();
-    let store = again
-        .engine
-        .foundation()
-        .ground
-        .fleet
-        .store(StoreId(0))
-        .unwrap();
+    let store = again.engine.fleet().store(StoreId(0)).unwrap();
     for key in ["a", "b"] {
         let plan = again.plan(key).unwrap();
         let place = store.space.place(plan.spot).unwrap();

@@ -13,8 +13,7 @@ fn rule(on: OpClass, fault: Fault) -> FaultPlan {
 
 fn forget_ram(rig: &Rig, key: &str) {
     rig.engine
-        .foundation()
-        .ground
+        .ground()
         .tables
         .shard(hash(key))
         .write()
@@ -139,13 +138,7 @@ fn unreadable_summaries_are_replaced_by_a_scan_and_unreadable_segments_are_lost(
     assert!((0..100).all(|n| again.get(&format!("filler a {n}")).is_some()));
     let one = rig.segments_at()..rig.segments_at() + 1;
     let disk = rig.disk.kill();
-    let removals = rig
-        .engine
-        .foundation()
-        .ground
-        .fleet
-        .store(StoreId(0))
-        .unwrap();
+    let removals = rig.engine.fleet().store(StoreId(0)).unwrap();
     let removals = removals.space.geometry().removals_at();
     disk.corrupt(removals, (rig.segments_at() - removals) as usize, |b| {
         b.iter_mut().for_each(|b| *b ^= 0x55);

@@ -167,13 +167,7 @@ impl Killed {
     /// Bytes that are not records, by what they belong to, and those of records.
     fn parts(&self) -> (Vec<Range<u64>>, Vec<Range<u64>>) {
         let rig = Rig::open(self.image.kill(), MEMORY, 1, options());
-        let store = rig
-            .engine
-            .foundation()
-            .ground
-            .fleet
-            .store(StoreId(0))
-            .unwrap();
+        let store = rig.engine.fleet().store(StoreId(0)).unwrap();
         assert!(
             store.space.used_segments() >= 8,
             "{}",

@@ -117,13 +117,7 @@ fn an_open_segment_that_cannot_be_read_undoes_no_purge() {
     let purge = rig.engine.purge(hash("k"), b"k");
     rig.settle();
     assert_eq!(purge.outcome(), Some(Durable::Yes));
-    let store = rig
-        .engine
-        .foundation()
-        .ground
-        .fleet
-        .store(StoreId(0))
-        .unwrap();
+    let store = rig.engine.fleet().store(StoreId(0)).unwrap();
     let end = store.marks.log_end();
     let geometry = *store.space.geometry();
     let open = geometry.segment_at(geometry.segment_of(end.sequence()));

@@ -104,13 +104,7 @@ fn make() -> MemDisk {
     live.purge(PurgeKind::Prefix, "h6.test/obj", false);
     live.purge(PurgeKind::Expression, "/object/7$", false);
     live.settle();
-    let store = live
-        .engine
-        .foundation()
-        .ground
-        .fleet
-        .store(live.id(0))
-        .unwrap();
+    let store = live.engine.fleet().store(live.id(0)).unwrap();
     assert_eq!(store.space.life(BAD), 0, "nothing is lost by it");
     store.condition.recall(&[BAD]);
     live.settle();

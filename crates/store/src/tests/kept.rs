@@ -186,9 +186,7 @@ fn an_open_segment_in_quarantine_gets_nothing_more() {
     let mut rig = with(&["k"], 9);
     let geometry = geometry(&rig.engine);
     rig.engine
-        .foundation()
-        .ground
-        .fleet
+        .fleet()
         .store(StoreId(0))
         .unwrap()
         .condition
@@ -238,13 +236,7 @@ fn of_two_marked_segments_both_are_used() {
     for objects in 40..60 {
         let mut rig = Rig::new(16, MEMORY, 11);
         rig.fill("old", objects);
-        let store = rig
-            .engine
-            .foundation()
-            .ground
-            .fleet
-            .store(StoreId(0))
-            .unwrap();
+        let store = rig.engine.fleet().store(StoreId(0)).unwrap();
         let slots = read_slots(&store).into_iter();
         let newest = slots.filter_map(|slot| match slot {
             Found::Slot(header) => Some(header),

@@ -262,15 +262,15 @@ fn what_is_removed_by_someone_who_knows_the_stores_of_before_a_return_stays_remo
     thread::scope(|scope| {
         // As `Engine::supersede` does it: under the lock of its part of the tables it tells the
         // stores that are in the list ...
-        let part = engine.foundation().ground.tables.shard(hash).write();
+        let part = engine.ground().tables.shard(hash).write();
         let back = scope.spawn(|| live.add(1));
-        while engine.foundation().ground.fleet.stores().len() < 2 {
+        while engine.fleet().stores().len() < 2 {
             thread::yield_now();
         }
         // ... and, after one has come back (time enough for it to go on, if it does not wait),
         // those that are away.
         (0..1_000).for_each(|_| thread::yield_now());
-        engine.foundation().ground.fleet.away().note(hash);
+        engine.fleet().away().note(hash);
         drop(part);
         back.join().unwrap();
     });
@@ -292,7 +292,7 @@ fn a_growth_during_which_too_much_is_removed_to_remember_leaves_nothing_to_come_
             scope.spawn(|| {
                 let more = (0..).take_while(|_| !over.load(Ordering::Relaxed));
                 more.for_each(|n| {
-                    engine.foundation().ground.fleet.away().note(KeyHash(n));
+                    engine.fleet().away().note(KeyHash(n));
                     runs.store(true, Ordering::Relaxed);
                 });
             });
@@ -327,28 +327,16 @@ fn what_a_store_missed_purges_of_does_not_move_to_another() {
         live.put(key);
     }
     live.settle();
-    let from = live
-        .engine
-        .foundation()
-        .ground
-        .fleet
-        .store(live.id(0))
-        .unwrap();
+    let from = live.engine.fleet().store(live.id(0)).unwrap();
     live.engine.foundation().memory.clear();
     let found = |live: &Live, key: u64| {
         let name = Live::name(key);
         let hash = hash(&name);
-        let entries = live.engine.foundation().ground.tables.index().lookup(hash);
-        entries.iter().next().map(|entry| {
-            live.engine
-                .foundation()
-                .ground
-                .fleet
-                .stores()
-                .at(entry.address)
-                .unwrap()
-                .id
-        })
+        let entries = live.engine.ground().tables.index().lookup(hash);
+        entries
+            .iter()
+            .next()
+            .map(|entry| live.engine.fleet().stores().at(entry.address).unwrap().id)
     };
     let there: Vec<_> = (0..40)
         .filter(|key| found(&live, *key) == Some(from.id))

@@ -94,16 +94,7 @@ fn hits(rig: &Rig, when: &str) -> u64 {
 #[test]
 fn what_a_lost_segment_removed_stays_removed_and_what_is_removed_of_it_too() {
     let rig = written();
-    let store = rig
-        .engine
-        .foundation()
-        .ground
-        .fleet
-        .stores()
-        .iter()
-        .next()
-        .unwrap()
-        .clone();
+    let store = rig.engine.fleet().stores().iter().next().unwrap().clone();
     let (geometry, slots) = (*store.space.geometry(), read_slots(&store));
     let is_sealed =
         |slot: &Found| matches!(slot, Found::Slot(h) if h.state == SegmentState::Sealed);
@@ -150,9 +141,7 @@ fn while_the_disk_does_not_take_that_a_segment_is_lost_every_removal_leaves_a_tr
     let rig = written();
     let geometry = *rig
         .engine
-        .foundation()
-        .ground
-        .fleet
+        .fleet()
         .stores()
         .iter()
         .next()
@@ -215,17 +204,7 @@ fn what_was_not_loaded_for_too_many_removals_is_not_loaded_later() {
 #[test]
 fn what_is_stored_after_a_segment_was_lost_that_follows_a_marked_one_is_kept() {
     let mut rig = Rig::new(8, MEMORY, 8);
-    let marked = |rig: &Rig| {
-        rig.engine
-            .foundation()
-            .ground
-            .fleet
-            .store(StoreId(0))
-            .unwrap()
-            .space
-            .life(0)
-            == 9
-    };
+    let marked = |rig: &Rig| rig.engine.fleet().store(StoreId(0)).unwrap().space.life(0) == 9;
     for n in 0..2000 {
         if marked(&rig) {
             break;

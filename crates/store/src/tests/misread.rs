@@ -28,8 +28,7 @@ fn a_lost_mark_does_not_bring_a_former_life_back() {
         let is_known = |rig: &Rig, key: &str| {
             let mut entries = rig
                 .engine
-                .foundation()
-                .ground
+                .ground()
                 .tables
                 .index()
                 .lookup(hash(key))

@@ -96,8 +96,7 @@ impl Model {
             76..78 => self
                 .rig
                 .engine
-                .foundation()
-                .ground
+                .ground()
                 .tables
                 .shard(hash(&name))
                 .write()

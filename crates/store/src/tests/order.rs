@@ -178,13 +178,7 @@ fn removals_that_were_given_up_void_everything_before_them() {
     forget_ram(&rig, "k");
     rig.supersede("k");
     let nowhere = removals::Removal::Key(super::rig::hash("nobody"));
-    let store = rig
-        .engine
-        .foundation()
-        .ground
-        .fleet
-        .store(StoreId(0))
-        .unwrap();
+    let store = rig.engine.fleet().store(StoreId(0)).unwrap();
     store.remove_all(&vec![nowhere; (1 << 20) + 1]);
     for n in 0..3 {
         rig.put(&format!("later {n}"), b"body");

@@ -42,13 +42,7 @@ fn comes_along(rig: &Rig, plan: &ReadPlan, meanwhile: impl FnOnce(&Rig)) -> bool
     let buf = rig.read(plan).unwrap();
     meanwhile(rig);
     let _ = rig.engine.reads().finish_read(plan, b"x first", buf);
-    let shard = rig
-        .engine
-        .foundation()
-        .ground
-        .tables
-        .shard(hash("x second"))
-        .read();
+    let shard = rig.engine.ground().tables.shard(hash("x second")).read();
     shard.in_memory(hash("x second")).is_some()
 }
 
@@ -64,13 +58,7 @@ fn what_lies_around_a_read_comes_along_only_if_it_may_be_given() {
     }));
     let (rig, plan) = neighbours();
     assert!(!comes_along(&rig, &plan, |rig| {
-        let store = rig
-            .engine
-            .foundation()
-            .ground
-            .fleet
-            .store(StoreId(0))
-            .unwrap();
+        let store = rig.engine.fleet().store(StoreId(0)).unwrap();
         store.marks.set_purge_floor(u64::MAX);
     }));
 }
@@ -81,13 +69,7 @@ fn an_explanation_gives_nothing_that_is_void() {
     let (rig, _) = neighbours();
     let key = "x second";
     assert!(rig.engine.peek(hash(key), key.as_bytes()).is_some());
-    let store = rig
-        .engine
-        .foundation()
-        .ground
-        .fleet
-        .store(StoreId(0))
-        .unwrap();
+    let store = rig.engine.fleet().store(StoreId(0)).unwrap();
     store.marks.set_purge_floor(u64::MAX);
     assert!(rig.engine.peek(hash(key), key.as_bytes()).is_none());
 }

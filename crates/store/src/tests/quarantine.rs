@@ -32,13 +32,7 @@ pub(super) fn quarantined(rng: &mut Rng) -> (Several, Range<u64>) {
     let mut several = Several::open(vec![disk(16, 3)]);
     several.work(rng, 300);
     several.run(40);
-    let store = several
-        .engine
-        .foundation()
-        .ground
-        .fleet
-        .store(StoreId(0))
-        .unwrap();
+    let store = several.engine.fleet().store(StoreId(0)).unwrap();
     let at = store.space.geometry().segment_at(BAD);
     let region = at..at + u64::from(SEGMENT);
     breaks(&several.disks[0], OpClass::Read, Fault::EIO, &region);
@@ -110,19 +104,12 @@ fn a_segment_that_does_not_keep_what_is_written_stays_in_quarantine() {
 fn what_lay_in_a_segment_that_reuse_passes_over_is_forgotten_when_its_turn_is_over() {
     let mut rng = Rng::new(9);
     let (mut several, _) = quarantined(&mut rng);
-    let store = several
-        .engine
-        .foundation()
-        .ground
-        .fleet
-        .store(StoreId(0))
-        .unwrap();
+    let store = several.engine.fleet().store(StoreId(0)).unwrap();
     let entries = |several: &Several| {
         let leads = |key: &u64| {
             let found = several
                 .engine
-                .foundation()
-                .ground
+                .ground()
                 .tables
                 .index()
                 .lookup(hash(&Several::name(*key)));
@@ -151,13 +138,7 @@ fn what_lay_in_a_segment_that_reuse_passes_over_is_forgotten_when_its_turn_is_ov
 fn a_segment_that_is_passed_over_is_known_until_the_next_mark_is_written() {
     let mut rng = Rng::new(9);
     let (mut several, _) = quarantined(&mut rng);
-    let store = several
-        .engine
-        .foundation()
-        .ground
-        .fleet
-        .store(StoreId(0))
-        .unwrap();
+    let store = several.engine.fleet().store(StoreId(0)).unwrap();
     let life = store.space.life(BAD);
     assert!(life > 0);
     let disk = several.disks[0].clone();

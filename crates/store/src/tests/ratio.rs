@@ -103,8 +103,7 @@ fn stays_within_four_points_of_exact_lru() {
     );
     assert!(
         rig.engine
-            .foundation()
-            .ground
+            .ground()
             .tables
             .shard(super::rig::hash("0"))
             .read()

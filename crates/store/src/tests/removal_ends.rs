@@ -73,13 +73,7 @@ fn a_log_without_anything_left_is_not_gone_through_again() {
 fn removals_in_former_lives_are_not_handed_on() {
     let mut rig = with_old(21);
     rig.fill("round", 700);
-    let store = rig
-        .engine
-        .foundation()
-        .ground
-        .fleet
-        .store(StoreId(0))
-        .unwrap();
+    let store = rig.engine.fleet().store(StoreId(0)).unwrap();
     let end = store.marks.log_end();
     let (now, segments) = (
         end.sequence() - 1,
@@ -98,12 +92,7 @@ fn removals_in_former_lives_are_not_handed_on() {
 fn read_all(rig: &Rig) -> (Vec<u64>, u64) {
     let (g, store) = (
         geometry(&rig.engine),
-        rig.engine
-            .foundation()
-            .ground
-            .fleet
-            .store(StoreId(0))
-            .unwrap(),
+        rig.engine.fleet().store(StoreId(0)).unwrap(),
     );
     let log = rig.disk.peek(g.removals_at(), g.removals_bytes as usize);
     let (entries, next) = foxy_format::read_removals(&log, store.space.uuid());
@@ -119,9 +108,7 @@ fn a_batch_goes_round_the_end_of_the_ring() {
     for _ in 0..200 {
         let before = read_all(&rig).1;
         rig.engine
-            .foundation()
-            .ground
-            .fleet
+            .fleet()
             .store(StoreId(0))
             .unwrap()
             .remove_all(&batch);

@@ -41,8 +41,7 @@ fn a_kill_right_after_a_removal_does_not_undo_it() {
     for (name, remove) in removals {
         let rig = with_old(1);
         rig.engine
-            .foundation()
-            .ground
+            .ground()
             .tables
             .shard(hash("k"))
             .write()
@@ -85,18 +84,12 @@ fn a_removal_while_older_segments_are_being_loaded_is_not_undone_by_a_kill() {
 fn a_purge_covers_what_the_index_does_not_know() {
     let mut rig = with_old(17);
     rig.engine
-        .foundation()
-        .ground
+        .ground()
         .tables
         .shard(hash("k"))
         .write()
         .ram_remove_for_test(hash("k"));
-    rig.engine
-        .foundation()
-        .ground
-        .tables
-        .index()
-        .remove(hash("k"));
+    rig.engine.ground().tables.index().remove(hash("k"));
     assert_eq!(rig.kill().text("k").as_deref(), Some("old"), "it is there");
     drop(rig.engine.purge(hash("k"), b"k"));
     assert_eq!(rig.kill().text("k"), None);
@@ -185,20 +178,8 @@ impl Disk for Watched {
         let mut seen = self.seen.lock();
         if let Some(engine) = &seen.0 {
             // The index is what others see without the lock of the key's shard.
-            let shows = !engine
-                .foundation()
-                .ground
-                .tables
-                .index()
-                .lookup(hash("k"))
-                .is_empty();
-            let locked = engine
-                .foundation()
-                .ground
-                .tables
-                .shard(hash("k"))
-                .try_read()
-                .is_none();
+            let shows = !engine.ground().tables.index().lookup(hash("k")).is_empty();
+            let locked = engine.ground().tables.shard(hash("k")).try_read().is_none();
             seen.1.push(shows && locked);
         }
         drop(seen);
@@ -371,17 +352,10 @@ pub(super) fn forge(rig: &Rig, uuid: StoreUuid, entries: &[(u64, u32, Removed)])
 #[test]
 fn former_rounds_other_stores_and_former_lives_do_nothing() {
     let rig = with_old(13);
-    let store = rig
-        .engine
-        .foundation()
-        .ground
-        .fleet
-        .store(StoreId(0))
-        .unwrap();
+    let store = rig.engine.fleet().store(StoreId(0)).unwrap();
     let entry = rig
         .engine
-        .foundation()
-        .ground
+        .ground()
         .tables
         .index()
         .lookup(hash("k"))
@@ -445,13 +419,7 @@ fn former_rounds_other_stores_and_former_lives_do_nothing() {
 fn a_place_without_a_record_is_forgotten_before_it_is_used_again() {
     let mut rig = Rig::new(16, MEMORY, 14);
     rig.settle();
-    let store = rig
-        .engine
-        .foundation()
-        .ground
-        .fleet
-        .store(StoreId(0))
-        .unwrap();
+    let store = rig.engine.fleet().store(StoreId(0)).unwrap();
     let end = store.marks.log_end();
     let start = foxy_format::LogPosition::new(end.sequence().max(1), end.offset_units());
     let entries: Vec<_> = (0..SEGMENT / foxy_format::UNIT as u32)
@@ -518,13 +486,7 @@ fn a_power_cut_after_a_kill_does_not_undo_what_was_removed_before_the_kill() {
 #[test]
 fn a_place_behind_the_end_of_the_log_is_forgotten_before_it_is_used() {
     let mut rig = with_old(15);
-    let store = rig
-        .engine
-        .foundation()
-        .ground
-        .fleet
-        .store(StoreId(0))
-        .unwrap();
+    let store = rig.engine.fleet().store(StoreId(0)).unwrap();
     let end = store.marks.log_end().0;
     let ahead = (130..210).chain(256..276);
     let entries = (0..).zip(ahead).map(|(n, units): (u32, u64)| {

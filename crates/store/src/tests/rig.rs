@@ -29,14 +29,7 @@ pub(super) fn options() -> StoreOptions {
 
 /// The geometry of the first store.
 pub(super) fn geometry(engine: &Engine) -> Geometry {
-    *engine
-        .foundation()
-        .ground
-        .fleet
-        .store(StoreId(0))
-        .unwrap()
-        .space
-        .geometry()
+    *engine.fleet().store(StoreId(0)).unwrap().space.geometry()
 }
 
 pub(super) struct Rig {
@@ -175,13 +168,7 @@ impl Rig {
 
     /// The plan with all that lies around it, whatever the rule has seen so far.
     pub(super) fn widen(&self, plan: &ReadPlan) -> ReadPlan {
-        let store = self
-            .engine
-            .foundation()
-            .ground
-            .fleet
-            .store(plan.store)
-            .unwrap();
+        let store = self.engine.fleet().store(plan.store).unwrap();
         while !store.around.rule().is_on() {
             store.around.rule().read(7);
         }
@@ -205,9 +192,7 @@ impl Rig {
     /// Where segments begin on the disk.
     pub(super) fn segments_at(&self) -> u64 {
         self.engine
-            .foundation()
-            .ground
-            .fleet
+            .fleet()
             .store(StoreId(0))
             .unwrap()
             .space

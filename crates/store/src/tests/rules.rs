@@ -20,8 +20,7 @@ pub(super) fn put_dropped(rig: &Rig, key: &str) {
 
 pub(super) fn forget_ram(rig: &Rig, key: &str) {
     rig.engine
-        .foundation()
-        .ground
+        .ground()
         .tables
         .shard(hash(key))
         .write()

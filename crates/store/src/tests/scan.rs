@@ -23,13 +23,7 @@ fn written() -> (Rig, std::sync::Arc<StoreShared>) {
         rig.put(&format!("{n}"), b"body");
         rig.settle();
     }
-    let store = rig
-        .engine
-        .foundation()
-        .ground
-        .fleet
-        .store(StoreId(0))
-        .unwrap();
+    let store = rig.engine.fleet().store(StoreId(0)).unwrap();
     (rig, store)
 }
 

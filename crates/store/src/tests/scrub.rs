@@ -35,8 +35,7 @@ fn key(n: usize) -> String {
 
 fn entry(rig: &Rig, n: usize) -> Option<Entry> {
     rig.engine
-        .foundation()
-        .ground
+        .ground()
         .tables
         .index()
         .lookup(hash(&key(n)))

@@ -68,7 +68,7 @@ fn new_objects_go_to_the_store_that_has_room_for_its_speed() {
     let several = Several::open(vec![disk(8, 1), disk(8, 2)]);
     let engine = &several.engine;
     let set = |n: usize, speed: u64, waits: u64| {
-        let stores = engine.foundation().ground.fleet.stores();
+        let stores = engine.fleet().stores();
         stores[n].load.set(waits, speed);
         stores[n].id
     };

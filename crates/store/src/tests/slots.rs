@@ -24,15 +24,7 @@ fn one_by_one(store: &StoreShared) -> Vec<Found> {
 }
 
 fn store_of(rig: &Rig) -> std::sync::Arc<StoreShared> {
-    rig.engine
-        .foundation()
-        .ground
-        .fleet
-        .stores()
-        .iter()
-        .next()
-        .unwrap()
-        .clone()
+    rig.engine.fleet().stores().iter().next().unwrap().clone()
 }
 
 #[test]

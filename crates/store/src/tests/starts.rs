@@ -91,14 +91,7 @@ fn formatting_clears_the_slots() {
     rig.settle();
     let rig = rig.kill();
     assert_eq!(rig.counts().damaged, 0);
-    let slots = read_slots(
-        &rig.engine
-            .foundation()
-            .ground
-            .fleet
-            .store(StoreId(0))
-            .unwrap(),
-    );
+    let slots = read_slots(&rig.engine.fleet().store(StoreId(0)).unwrap());
     let open = |slot: &&Found| matches!(slot, Found::Slot(h) if h.state == SegmentState::Open);
     let used = slots.iter().filter(|slot| **slot != Found::Nothing);
     assert_eq!(used.clone().count(), used.filter(open).count());

@@ -136,7 +136,7 @@ impl World {
     /// small hold four hundred. A writer that is waiting for a processor must not be overtaken: a
     /// removal without room may come undone by a kill, which is counted and `removal_log.rs` tests.
     fn has_room_for_removals(&self) -> bool {
-        let stores = self.engine.foundation().ground.fleet.stores();
+        let stores = self.engine.fleet().stores();
         stores.iter().all(|s| !s.removals.lock().is_pressed())
     }
 

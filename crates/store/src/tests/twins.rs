@@ -36,22 +36,12 @@ fn twins_in_segments(rig: &mut Rig, flip: u128) -> MemDisk {
     rig.fill("first", 40);
     forget_ram(rig, "twin");
     // The entry goes without a trace, as if a power cut had taken it.
-    rig.engine
-        .foundation()
-        .ground
-        .tables
-        .index()
-        .remove(hash("twin"));
+    rig.engine.ground().tables.index().remove(hash("twin"));
     rig.put("twin", b"two");
     rig.fill("second", 40);
     forget_ram(rig, "twin");
     // The same for the twin, which would otherwise push the entry out and void it.
-    rig.engine
-        .foundation()
-        .ground
-        .tables
-        .index()
-        .remove(hash("twin"));
+    rig.engine.ground().tables.index().remove(hash("twin"));
     put_twin(rig, "other twin", flip, b"other");
     rig.fill("third", 40);
     rig.disk.kill()
@@ -83,8 +73,7 @@ fn fill_index(rig: &Rig) {
         let entry = foxy_index::Entry::new(nowhere, class);
         let taken = rig
             .engine
-            .foundation()
-            .ground
+            .ground()
             .tables
             .index()
             .insert(hash(&format!("filler {n}")), entry);
@@ -129,10 +118,9 @@ fn nothing_older_takes_the_place_of_a_twin_that_goes_while_loading() {
         rig.turns(turns);
         let twin = foxy_base::KeyHash(hash("twin").0 ^ flip);
         // Only the twin's entry goes, as when its record is damaged.
-        for entry in rig.engine.foundation().ground.tables.index().lookup(twin) {
+        for entry in rig.engine.ground().tables.index().lookup(twin) {
             rig.engine
-                .foundation()
-                .ground
+                .ground()
                 .tables
                 .index()
                 .remove_if(twin, entry.address);
@@ -180,21 +168,10 @@ fn the_secret_of_the_engine_is_the_index_s() {
         let class = foxy_index::SizeClass::for_bytes(512).unwrap();
         let place = foxy_index::Address::from_units(1).unwrap();
         let entry = foxy_index::Entry::new(place, class);
-        let _ = engine
-            .foundation()
-            .ground
-            .tables
-            .index()
-            .insert(hash("twin"), entry);
+        let _ = engine.ground().tables.index().insert(hash("twin"), entry);
         let twin = foxy_base::KeyHash(hash("twin").0 ^ flip);
         assert_eq!(
-            engine
-                .foundation()
-                .ground
-                .tables
-                .index()
-                .lookup(twin)
-                .is_empty(),
+            engine.ground().tables.index().lookup(twin).is_empty(),
             apart
         );
     }

@@ -21,7 +21,7 @@ impl Engine {
     /// # Errors
     /// The device failed. What the stores hold is as good as before.
     pub fn join(&self, writers: &mut [Writer]) -> Result<(), OpenError> {
-        self.foundation().ground.fleet.renew();
+        self.fleet().renew();
         for writer in writers {
             writer.try_join().map_err(|source| OpenError::Io {
                 disk: writer.store.disk.describe(),

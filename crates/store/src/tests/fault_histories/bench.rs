@@ -173,7 +173,7 @@ impl Bench {
     /// Faults that struck, by kind and place.
     pub(super) fn struck(&self) -> Vec<String> {
         let geometry = |n: usize| {
-            let stores = self.engine.foundation().ground.fleet.stores();
+            let stores = self.engine.fleet().stores();
             stores
                 .iter()
                 .find(|s| s.space.uuid().0 == [n as u8 + 1; 16])
