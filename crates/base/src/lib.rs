@@ -12,6 +12,7 @@ mod hash;
 mod mutants;
 mod pattern;
 mod rng;
+pub mod settings;
 
 pub use budget::Budget;
 pub use byte_size::{ByteSize, ByteSizeError};

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use foxy_base::settings::{Plain, Range};
 use foxy_http_rules::rewrite::Rewriting;
 use foxy_http_rules::rules::Pattern;
 use foxy_http1::Scheme;
@@ -14,6 +15,11 @@ use crate::{
     Access, Compress, Gatekeeper, Maintenance, Manner, MirrorSite, Mirrored, Mirrors, Objects,
     OriginTimeouts, Origins,
 };
+
+const DAY: u64 = 86_400;
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
 
 /// Everything the proxy needs to know. Plain data: reading files and flags is the binary's work.
 #[derive(Clone, Debug, Default)]
@@ -44,21 +50,27 @@ pub struct Config {
     pub seed: u64,
 }
 
-/// Bounds on what one client can use.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Client connections over all workers. Beyond, the oldest idle one is closed for a new one;
-    /// if none is idle, the new one is.
-    pub connections: usize,
-    /// Client connections of one address (IPv6: of one /64); more are closed at once. Trusted
-    /// proxies have no such limit.
-    pub client_connections: usize,
-    /// Bytes that connections, buffers, queues and fills may use together.
-    pub memory: usize,
-    /// Bytes of a request head, and of a response head.
-    pub head_bytes: usize,
-    /// Fields in a head. The setting allows up to 128, the codec up to 256.
-    pub head_fields: usize,
+foxy_base::settings! {
+    /// Bounds on what one client can use.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Limits {
+        /// Client connections over all workers. For a new one beyond that the oldest idle one is closed;
+        /// if none is idle, the new one is. At most half of the files that the system lets the process
+        /// open.
+        "connections" connections: usize = Plain::Number(16_384), Range::Count(1, 10_000_000);
+        /// Connections of one client address (IPv6: of one /64 network); more are closed at once.
+        /// Trusted proxies have no such limit.
+        "client_connections" client_connections: usize = Plain::Number(4096), Range::Count(1, 10_000_000);
+        /// Bytes of a request or response head. An answer with a single field of more than 65,535 bytes
+        /// is passed on and not stored.
+        "head" head_bytes: usize = Plain::Number(64 * KIB), Range::Bytes(KIB, MIB);
+        /// Fields in a head.
+        "fields" head_fields: usize = Plain::Number(100), Range::Count(10, 128);
+    }
+    besides {
+        /// Bytes that connections, buffers, queues and fills may use together.
+        memory: usize = 128 << 20;
+    }
 }
 
 impl Limits {
@@ -74,119 +86,75 @@ impl Limits {
     }
 }
 
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            connections: 16_384,
-            client_connections: 4096,
-            memory: 128 << 20,
-            head_bytes: 64 << 10,
-            head_fields: 100,
-        }
+foxy_base::settings! {
+    /// How long the proxy waits for others. A per-worker sweep enforces them, so each is exact to
+    /// about a quarter of a second.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Timeouts {
+        /// From the first byte of a request head to its end.
+        "head" head: Duration = Plain::seconds(15), Range::Time(1, DAY);
+        /// Between two requests on one client connection.
+        "idle" idle: Duration = Plain::seconds(75), Range::Time(1, DAY);
+        /// Without any progress while a body goes to or comes from a client.
+        "progress" progress: Duration = Plain::seconds(60), Range::Time(1, DAY);
+        /// To resolve a name and connect to an origin, all its addresses and the TLS handshake together.
+        "connect" connect: Duration = Plain::seconds(10), Range::Time(1, DAY);
+        /// From the end of a request to the first byte of the origin's answer.
+        "first_byte" first_byte: Duration = Plain::seconds(60), Range::Time(1, DAY);
+        /// Without any progress while a body comes from or goes to an origin.
+        "upstream_progress" upstream_progress: Duration = Plain::seconds(60), Range::Time(1, DAY);
+        /// Without any byte in either direction of a tunnel.
+        "tunnel" tunnel: Duration = Plain::seconds(600), Range::Time(1, 30 * DAY);
+        /// From SIGTERM until unfinished requests are cut off.
+        "drain" drain: Duration = Plain::seconds(20), Range::Time(0, DAY);
     }
 }
 
-/// How long the proxy waits for others. A per-worker sweep enforces them, so each is exact to
-/// about a quarter of a second.
-#[derive(Clone, Copy, Debug)]
-pub struct Timeouts {
-    /// From the first byte of a request head to its end.
-    pub head: Duration,
-    /// Between two requests on one client connection.
-    pub idle: Duration,
-    /// Without any progress while a body goes to or comes from a client.
-    pub progress: Duration,
-    /// To resolve a name and connect to an origin, all addresses together.
-    pub connect: Duration,
-    /// From the end of a request to the first byte of the origin's answer.
-    pub first_byte: Duration,
-    /// Without any progress while a body comes from or goes to an origin.
-    pub upstream_progress: Duration,
-    /// Without any byte in either direction of a tunnel.
-    pub tunnel: Duration,
-    /// From the call of [`Proxy::shutdown`](crate::Proxy::shutdown) until unfinished requests are cut off.
-    pub drain: Duration,
-}
-
-impl Default for Timeouts {
-    fn default() -> Self {
-        Self {
-            head: Duration::from_secs(15),
-            idle: Duration::from_secs(75),
-            progress: Duration::from_secs(60),
-            connect: Duration::from_secs(10),
-            first_byte: Duration::from_secs(60),
-            upstream_progress: Duration::from_secs(60),
-            tunnel: Duration::from_secs(600),
-            drain: Duration::from_secs(20),
-        }
+foxy_base::settings! {
+    /// Connections to origins.
+    #[derive(Clone, Debug)]
+    pub struct UpstreamConfig {
+        /// How long an unused connection to an origin is kept.
+        "idle" idle_max: Duration = Plain::seconds(30), Range::Time(0, DAY);
+        /// How old such a connection may become before it is not used again.
+        "age" age_max: Duration = Plain::seconds(600), Range::Time(0, 30 * DAY);
+        /// Connections kept per destination and worker that have been unused for a second. Those that
+        /// were used within it are kept beyond that, up to `idle_total`.
+        "idle_per_destination" idle_per_destination: usize = Plain::Number(32), Range::Count(0, 100_000);
+        /// Unused connections kept per worker.
+        "idle_total" idle_total: usize = Plain::Number(1024), Range::Count(0, 1_000_000);
+        /// Fetches that may wait for answer heads from one origin at the same time. Downloads under way
+        /// do not count. One client has at most three quarters of them.
+        "origin_concurrency" origin_concurrency: usize = Plain::Number(256), Range::Count(1, 1_000_000);
+        /// Requests that may queue for such a fetch; more are answered with 503.
+        "origin_queue" origin_queue: usize = Plain::Number(4096), Range::Count(0, 10_000_000);
+        /// Names in the DNS cache.
+        "dns_names" dns_names: usize = Plain::Number(10_000), Range::Count(1, 10_000_000);
+    }
+    besides {
+        /// Name servers to ask; empty for those of the system.
+        name_servers: Vec<SocketAddr> = Vec::new();
+        /// How the forward proxy speaks TLS to origins.
+        tls: OriginTls = OriginTls::system();
     }
 }
 
-/// Connections to origins.
-#[derive(Clone, Debug)]
-pub struct UpstreamConfig {
-    /// How long an unused connection is kept.
-    pub idle_max: Duration,
-    /// How old a connection may become before it is not used again.
-    pub age_max: Duration,
-    /// Connections kept per destination and worker that have been unused for a second. Those that were used
-    /// since are kept beyond it.
-    pub idle_per_destination: usize,
-    /// Unused connections kept per worker.
-    pub idle_total: usize,
-    /// Name servers to ask; empty for those of the system.
-    pub name_servers: Vec<SocketAddr>,
-    /// Names in the shared DNS cache.
-    pub dns_names: usize,
-    /// Fetches of one origin that may wait for the head of an answer at the same time.
-    pub origin_concurrency: usize,
-    /// Requests that may queue for a fetch; more are answered with 503.
-    pub origin_queue: usize,
-    /// How the forward proxy speaks TLS to origins.
-    pub tls: OriginTls,
-}
-
-impl Default for UpstreamConfig {
-    fn default() -> Self {
-        Self {
-            idle_max: Duration::from_secs(30),
-            age_max: Duration::from_secs(600),
-            idle_per_destination: 32,
-            idle_total: 1024,
-            name_servers: Vec::new(),
-            dns_names: 10_000,
-            origin_concurrency: 256,
-            origin_queue: 4096,
-            tls: OriginTls::system(),
-        }
+foxy_base::settings! {
+    /// Fetches that serve many clients.
+    #[derive(Clone, Copy, Debug)]
+    pub struct FillConfig {
+        /// Bytes of a running fetch kept for its followers when the whole object is not kept.
+        "window" window: usize = Plain::Number(MIB), Range::Bytes(64 * KIB, GIB);
+        /// How long a slow follower may hold the others back before it goes on alone.
+        "lag" lag: Duration = Plain::seconds(2), Range::Time(0, DAY);
+        /// A fetch that all clients have left goes on if at most this much is missing ...
+        "finish_remaining" finish_remaining: u64 = Plain::Number(MIB), Range::Bytes(0, GIB);
+        /// ... or if at least this many percent of it are there.
+        "finish_percent" finish_percent: u8 = Plain::Number(90), Range::Count(0, 100);
     }
-}
-
-/// Fetches that serve many clients.
-#[derive(Clone, Copy, Debug)]
-pub struct FillConfig {
-    /// Bytes of a running fill kept for its followers when the whole object is not kept.
-    pub window: usize,
-    /// How long a follower may hold the others back before it goes on alone.
-    pub lag: Duration,
-    /// Bytes that all fills together may hold.
-    pub memory: usize,
-    /// A fill without clients goes on if at most this many bytes are missing ...
-    pub finish_remaining: u64,
-    /// ... or if at least this share of it is there, in percent.
-    pub finish_percent: u8,
-}
-
-impl Default for FillConfig {
-    fn default() -> Self {
-        Self {
-            window: 1 << 20,
-            lag: Duration::from_secs(2),
-            memory: 64 << 20,
-            finish_remaining: 1 << 20,
-            finish_percent: 90,
-        }
+    besides {
+        /// Bytes that all fills together may hold.
+        memory: usize = 64 << 20;
     }
 }
 

@@ -3,8 +3,10 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use foxy_base::ByteSize;
+use foxy_base::settings::{Plain, Range};
 use foxy_proxy::rules::rewrite::Rewriting;
 use foxy_proxy::rules::rules::Pattern;
 use foxy_proxy::{Compress, Manner, Objects, OriginTimeouts, OriginsConfig, SiteNames};
@@ -83,13 +85,17 @@ pub struct StoreConfig {
     pub reads: foxy_store::ReadMode,
 }
 
-/// Going through what is stored, to find what has gone bad.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ScrubConfig {
-    /// Bytes read in a second; 0: never.
-    pub rate: u64,
-    /// From the beginning of one pass to that of the next.
-    pub every: std::time::Duration,
+foxy_base::settings! {
+    /// Going through what is stored, to find what has gone bad.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct ScrubConfig {
+        /// Bytes per second that are read to find records that have gone bad; a quarter of it while
+        /// requests read from disks. 0 turns it off.
+        "rate" rate: u64 = Plain::Number(2 << 20), Range::Bytes(0, 16 << 30);
+        /// From the beginning of one pass over everything to that of the next. The first begins at the
+        /// start.
+        "every" every: Duration = Plain::seconds(7 * 86_400), Range::Time(60, 365 * 86_400);
+    }
 }
 
 /// One reverse proxy.
@@ -259,7 +265,7 @@ fn read_all(given: &AllGiven, machine: &dyn Machine, problems: &mut Vec<Problem>
     Config {
         proxy: foxy_proxy::Config { access, ..proxy },
         log: log(single("log"), problems),
-        scrub: scrub(single("scrub"), problems),
+        scrub: Values::read("scrub", single("scrub"), problems).fields(),
         admission: admission(single("admission"), problems),
         listen,
         listen_tls,
@@ -356,14 +362,6 @@ fn admission(
             Some(Value::Size(bytes)) => *bytes,
             _ => u64::MAX,
         },
-    }
-}
-
-fn scrub(section: Option<&Section>, problems: &mut Vec<Problem>) -> ScrubConfig {
-    let mut values = Values::read("scrub", section, problems);
-    ScrubConfig {
-        rate: values.size("rate"),
-        every: values.duration("every"),
     }
 }
 

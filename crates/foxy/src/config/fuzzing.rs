@@ -87,7 +87,7 @@ mod tests {
             for _ in 0..1 + rng.below(4) {
                 let setting = &SETTINGS[rng.below(SETTINGS.len() as u64) as usize];
                 let value = match rng.below(3) {
-                    0 => format!("{:?}", setting.default.unwrap_or("x")),
+                    0 => format!("{:?}", setting.default.as_deref().unwrap_or("x")),
                     _ => VALUES[rng.below(VALUES.len() as u64) as usize].to_owned(),
                 };
                 let (open, close) = match setting.section {

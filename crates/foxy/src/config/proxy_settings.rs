@@ -1,8 +1,7 @@
 //! The sections that set the proxy itself, from values to its own types.
 
-use foxy_proxy::{
-    Access, Config, FillConfig, ForwardedMode, HeaderConfig, Limits, Timeouts, UpstreamConfig,
-};
+use foxy_proxy::rules::Config as CacheRules;
+use foxy_proxy::{Access, Config, ForwardedMode, HeaderConfig, UpstreamConfig};
 
 use super::given::AllGiven;
 use super::kind::Value;
@@ -12,65 +11,21 @@ use super::values::Values;
 /// Every section of the proxy but `access`, which it shares with the admin listener.
 pub(super) fn all_but_access(given: &AllGiven, problems: &mut Vec<Problem>) -> Config {
     let single = |name: &str| given.single.get(name);
-    let mut config = Config {
-        limits: limits(&mut Values::read("limits", single("limits"), problems)),
-        timeouts: timeouts(&mut Values::read("timeouts", single("timeouts"), problems)),
+    Config {
+        limits: Values::read("limits", single("limits"), problems).fields(),
+        timeouts: Values::read("timeouts", single("timeouts"), problems).fields(),
         upstream: upstream(&mut Values::read("upstream", single("upstream"), problems)),
-        fill: fill(&mut Values::read("fill", single("fill"), problems)),
+        fill: Values::read("fill", single("fill"), problems).fields(),
         headers: headers(&mut Values::read("headers", single("headers"), problems)),
+        rules: cache(&mut Values::read("cache", single("cache"), problems)),
         ..Config::default()
-    };
-    rules(
-        &mut Values::read("cache", single("cache"), problems),
-        &mut config,
-    );
-    config
-}
-
-fn limits(values: &mut Values<'_>) -> Limits {
-    Limits {
-        connections: values.usize_of("connections"),
-        client_connections: values.usize_of("client_connections"),
-        head_bytes: values.usize_of("head"),
-        head_fields: values.usize_of("fields"),
-        ..Limits::default()
-    }
-}
-
-fn timeouts(values: &mut Values<'_>) -> Timeouts {
-    Timeouts {
-        head: values.duration("head"),
-        idle: values.duration("idle"),
-        progress: values.duration("progress"),
-        connect: values.duration("connect"),
-        first_byte: values.duration("first_byte"),
-        upstream_progress: values.duration("upstream_progress"),
-        tunnel: values.duration("tunnel"),
-        drain: values.duration("drain"),
     }
 }
 
 fn upstream(values: &mut Values<'_>) -> UpstreamConfig {
     UpstreamConfig {
-        idle_max: values.duration("idle"),
-        age_max: values.duration("age"),
-        idle_per_destination: values.usize_of("idle_per_destination"),
-        idle_total: values.usize_of("idle_total"),
         name_servers: values.addresses("name_servers"),
-        dns_names: values.usize_of("dns_names"),
-        origin_concurrency: values.usize_of("origin_concurrency"),
-        origin_queue: values.usize_of("origin_queue"),
-        ..UpstreamConfig::default()
-    }
-}
-
-fn fill(values: &mut Values<'_>) -> FillConfig {
-    FillConfig {
-        window: values.usize_of("window"),
-        lag: values.duration("lag"),
-        finish_remaining: values.size("finish_remaining"),
-        finish_percent: u8::try_from(values.usize_of("finish_percent")).unwrap_or(100),
-        ..FillConfig::default()
+        ..values.fields()
     }
 }
 
@@ -110,24 +65,14 @@ fn forwarded(given: Option<&Value>) -> Option<ForwardedMode> {
     })
 }
 
-fn rules(values: &mut Values<'_>, config: &mut Config) {
-    let rules = &mut config.rules;
-    rules.targeted = values.texts("targeted_fields");
-    rules.surrogate_control = values.flag("surrogate_control");
-    rules.heuristic_percent = u8::try_from(values.usize_of("heuristic_percent")).unwrap_or(10);
-    rules.heuristic_max_s = values.seconds("heuristic_max");
-    rules.default_ttl_s = values.seconds_or_off("default_ttl");
-    rules.negative_ttl_s = values.seconds_or_off("negative_ttl");
-    rules.server_error_ttl_s = values.seconds_or_off("server_error_ttl");
-    rules.ttl_min_s = values.seconds_or_off("ttl_min");
-    rules.ttl_max_s = values.seconds_or_off("ttl_max");
-    rules.stale_on_disconnect_s = values.seconds("stale_on_disconnect");
-    rules.stale_if_error_s = values.seconds_or_off("stale_if_error");
-    rules.stale_while_revalidate_s = values.seconds_or_off("stale_while_revalidate");
-    rules.store_set_cookie = values.flag("store_set_cookie");
-    // For the forward proxy: sites have other defaults, see `places`.
-    rules.obey_request = values.flag_or("obey_request", true);
-    rules.post = values.flag_or("store_post", false);
+fn cache(values: &mut Values<'_>) -> CacheRules {
+    let mut rules = CacheRules {
+        targeted: values.texts("targeted_fields"),
+        // For the forward proxy: sites have other defaults, see `places`.
+        obey_request: values.flag_or("obey_request", true),
+        post: values.flag_or("store_post", false),
+        ..values.fields()
+    };
     if let Some(Value::Size(bytes)) = values.given("min_size") {
         rules.store_bytes_min = *bytes;
     }
@@ -138,4 +83,5 @@ fn rules(values: &mut Values<'_>, config: &mut Config) {
         let text = "cache.min_size is over cache.max_size: nothing would be stored; lower one or raise the other";
         values.problem(Problem::conflict("cache.min_size", text.to_owned()));
     }
+    rules
 }

@@ -49,7 +49,7 @@ pub fn reference() -> String {
 }
 
 fn default_text(setting: &Setting) -> String {
-    match setting.default {
+    match setting.default.as_deref() {
         None => setting.otherwise.to_owned(),
         Some("") => "an empty list".to_owned(),
         Some(text) if setting.kind.is_list() => {

@@ -1,9 +1,14 @@
 //! One setting of the table.
 
-use super::kind::Kind;
+use std::borrow::Cow;
+
+use foxy_base::ByteSize;
+use foxy_base::settings::{Plain, Range, Row};
+
+use super::kind::{Kind, seconds};
 
 /// One setting.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Setting {
     /// Section in the file; empty for the top. `store` and `site` may be given several times.
     pub section: &'static str,
@@ -13,11 +18,39 @@ pub struct Setting {
     pub kind: Kind,
     /// The default as a user would write it (entries of a list separated by spaces), or `None` if
     /// it depends on the machine or there is none.
-    pub default: Option<&'static str>,
+    pub default: Option<Cow<'static, str>>,
     /// In words, what applies when there is no default text.
     pub otherwise: &'static str,
     /// One or two sentences on what it does.
     pub about: &'static str,
+}
+
+impl Setting {
+    /// A setting that is written beside its field.
+    pub(super) fn of(section: &'static str, row: &'static Row) -> Self {
+        let kind = match row.range {
+            Range::Bytes(min, max) => Kind::Size(min, max),
+            Range::Count(min, max) => Kind::Count(min, max),
+            Range::Time(min, max) => Kind::Duration(min, max),
+            Range::TimeOrOff(min, max) => Kind::DurationOrOff(min, max),
+            Range::Flag => Kind::Flag,
+        };
+        let default = match (row.default, row.range) {
+            (Plain::Number(bytes), Range::Bytes(..)) => ByteSize(bytes).to_string(),
+            (Plain::Number(number), _) => number.to_string(),
+            (Plain::Time(Some(time)), _) => seconds(time.as_secs()),
+            (Plain::Time(None), _) => "off".to_owned(),
+            (Plain::Flag(flag), _) => flag.to_string(),
+        };
+        Self {
+            section,
+            name: row.name,
+            kind,
+            default: Some(Cow::Owned(default)),
+            otherwise: "",
+            about: row.about,
+        }
+    }
 }
 
 /// A setting with a default.
@@ -29,8 +62,12 @@ pub(super) const fn fixed(
     about: &'static str,
 ) -> Setting {
     Setting {
-        default: Some(default),
-        ..free(section, name, kind, "", about)
+        section,
+        name,
+        kind,
+        default: Some(Cow::Borrowed(default)),
+        otherwise: "",
+        about,
     }
 }
 

@@ -1,9 +1,15 @@
-//! Every setting there is, in one table: it feeds reading, messages, defaults and the reference.
+//! Every setting there is, in one table: it feeds reading, messages, defaults and the reference. One
+//! number, duration or flag of a section is written where its field is, see [`foxy_base::settings`].
 
+use std::sync::LazyLock;
+
+use foxy_base::settings::Settings;
+use foxy_proxy::rules::Config as CacheRules;
+use foxy_proxy::{FillConfig, Limits, Timeouts, UpstreamConfig};
 use foxy_store::AdmissionRule;
 
 use super::admin_access::{LOOPBACK_RIGHTS, MODES, RIGHTS};
-use super::build::MEMORY_MIN;
+use super::build::{MEMORY_MIN, ScrubConfig};
 use super::kind::Kind::{self, *};
 use super::objects::KINDS;
 use super::pattern::Of;
@@ -15,7 +21,6 @@ const DAY: u64 = 86_400;
 const YEAR: u64 = 365 * DAY;
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
-const GIB: u64 = 1 << 30;
 
 /// Sections that may be given several times, as `[[section]]`.
 pub(super) const REPEATED: [&str; 7] = [
@@ -32,9 +37,27 @@ const PROXY_PROTOCOL: &str = "Connections of `access.trusted_proxies` to these l
 
 const FORWARDED: Kind = Word(&["transparent", "append", "replace", "remove"]);
 
-/// The table, in the order of the reference.
+/// Every setting. Those of one section are in the order of the reference.
+pub static SETTINGS: LazyLock<Vec<Setting>> = LazyLock::new(|| {
+    let beside_fields = [
+        ("scrub", ScrubConfig::ROWS),
+        ("limits", Limits::ROWS),
+        ("timeouts", Timeouts::ROWS),
+        ("upstream", UpstreamConfig::ROWS),
+        ("fill", FillConfig::ROWS),
+        ("cache", CacheRules::ROWS),
+    ];
+    let beside_fields = beside_fields
+        .into_iter()
+        .flat_map(|(section, rows)| rows.iter().map(move |row| Setting::of(section, row)));
+    beside_fields
+        .chain(OF_OTHER_KINDS.iter().cloned())
+        .collect()
+});
+
+/// Settings that are not written beside their fields: texts, lists, and those without a fixed default.
 #[rustfmt::skip]
-pub const SETTINGS: &[Setting] = &[
+const OF_OTHER_KINDS: &[Setting] = &[
     free("", "include", Files, "none",
         "Further files, read after this one in the order of their names: \"conf.d/*.toml\". Paths are relative to the folder of this file. Their sites, rules and stores are added; a setting that is given twice is refused. A list without `*` names files that must be there."),
     fixed("", "listen", Addresses, "127.0.0.1:3128",
@@ -72,11 +95,6 @@ pub const SETTINGS: &[Setting] = &[
     fixed("admission", "when_spent", Word(AdmissionRule::NAMES), "second-use", AdmissionRule::ABOUT),
     free("admission", "max_size", Size(1, 1 << 50), "no limit",
         "Larger objects are not written when the budget is spent."),
-
-    fixed("scrub", "rate", Size(0, 16 * GIB), "2MiB",
-        "Bytes per second that are read to find records that have gone bad; a quarter of it while requests read from disks. 0 turns it off."),
-    fixed("scrub", "every", Duration(60, YEAR), "7d",
-        "From the beginning of one pass over everything to that of the next. The first begins at the start."),
 
     free("site", "name", Name, "host and port of the origin; required for a build cache",
         "Names the site in logs and keeps its objects apart from all others."),
@@ -330,57 +348,8 @@ pub const SETTINGS: &[Setting] = &[
     free("rate", "under_way", Count(1, 10_000_000), "no limit",
         "Requests that may be under way at once, tunnels included. More get 429."),
 
-    fixed("limits", "connections", Count(1, 10_000_000), "16384",
-        "Client connections over all workers. For a new one beyond that the oldest idle one is closed. At most half of the files that the system lets the process open."),
-    fixed("limits", "client_connections", Count(1, 10_000_000), "4096",
-        "Connections of one client address (IPv6: of one /64 network); more are closed at once. Trusted proxies have no such limit."),
-    fixed("limits", "head", Size(KIB, MIB), "64KiB",
-        "Bytes of a request or response head. An answer with a single field of more than 65,535 bytes is passed on and not stored."),
-    fixed("limits", "fields", Count(10, 128), "100",
-        "Fields in a head."),
-
-    fixed("timeouts", "head", Duration(1, DAY), "15s",
-        "From the first byte of a request head to its end."),
-    fixed("timeouts", "idle", Duration(1, DAY), "75s",
-        "Between two requests on one client connection."),
-    fixed("timeouts", "progress", Duration(1, DAY), "60s",
-        "Without any progress while a body goes to or comes from a client."),
-    fixed("timeouts", "connect", Duration(1, DAY), "10s",
-        "To resolve a name and connect to an origin, all its addresses and the TLS handshake together."),
-    fixed("timeouts", "first_byte", Duration(1, DAY), "60s",
-        "From the end of a request to the first byte of the origin's answer."),
-    fixed("timeouts", "upstream_progress", Duration(1, DAY), "60s",
-        "Without any progress while a body comes from or goes to an origin."),
-    fixed("timeouts", "tunnel", Duration(1, 30 * DAY), "10m",
-        "Without any byte in either direction of a tunnel."),
-    fixed("timeouts", "drain", Duration(0, DAY), "20s",
-        "From SIGTERM until unfinished requests are cut off."),
-
-    fixed("upstream", "idle", Duration(0, DAY), "30s",
-        "How long an unused connection to an origin is kept."),
-    fixed("upstream", "age", Duration(0, 30 * DAY), "10m",
-        "How old such a connection may become before it is not used again."),
-    fixed("upstream", "idle_per_destination", Count(0, 100_000), "32",
-        "Connections kept per destination and worker that have been unused for a second. Those that were used within it are kept beyond that, up to `idle_total`."),
-    fixed("upstream", "idle_total", Count(0, 1_000_000), "1024",
-        "Unused connections kept per worker."),
     fixed("upstream", "name_servers", NameServers, "",
         "Name servers to ask for origins' addresses; by default those of the system (`/etc/resolv.conf`)."),
-    fixed("upstream", "origin_concurrency", Count(1, 1_000_000), "256",
-        "Fetches that may wait for answer heads from one origin at the same time. Downloads under way do not count. One client has at most three quarters of them."),
-    fixed("upstream", "origin_queue", Count(0, 10_000_000), "4096",
-        "Requests that may queue for such a fetch; more are answered with 503."),
-    fixed("upstream", "dns_names", Count(1, 10_000_000), "10000",
-        "Names in the DNS cache."),
-
-    fixed("fill", "window", Size(64 * KIB, GIB), "1MiB",
-        "Bytes of a running fetch kept for its followers when the whole object is not kept."),
-    fixed("fill", "lag", Duration(0, DAY), "2s",
-        "How long a slow follower may hold the others back before it goes on alone."),
-    fixed("fill", "finish_remaining", Size(0, GIB), "1MiB",
-        "A fetch that all clients have left goes on if at most this much is missing ..."),
-    fixed("fill", "finish_percent", Count(0, 100), "90",
-        "... or if at least this many percent of it are there."),
 
     fixed("headers", "name", Name, "foxy",
         "Foxy's name in `Via` and `Cache-Status`."),
@@ -393,28 +362,6 @@ pub const SETTINGS: &[Setting] = &[
 
     fixed("cache", "targeted_fields", FieldNames, "Foxy-Cache-Control CDN-Cache-Control",
         "Fields that take the place of `Cache-Control` for Foxy (RFC 9213), the most specific first."),
-    fixed("cache", "surrogate_control", Flag, "false",
-        "Obey the legacy field `Surrogate-Control`."),
-    fixed("cache", "heuristic_percent", Count(0, 100), "10",
-        "Lifetime of answers without one, in percent of the time since `Last-Modified`; 0 turns this off. Never for requests with `Authorization`; for requests with `Cookie` only if the answer is an image, font, sound, video, style sheet or script."),
-    fixed("cache", "heuristic_max", Duration(0, YEAR), "7d",
-        "Upper bound of such a lifetime."),
-    fixed("cache", "default_ttl", DurationOrOff(0, YEAR), "off",
-        "Lifetime of cacheable answers without any freshness information. Unlike the guess by `heuristic_percent`, it applies to requests with cookies as well: set it only if such answers are the same for all users."),
-    fixed("cache", "negative_ttl", DurationOrOff(0, YEAR), "off",
-        "Lifetime of 404, 405, 410, 414 and 501 that say nothing."),
-    fixed("cache", "server_error_ttl", DurationOrOff(0, YEAR), "off",
-        "Lifetime of 500, 502, 503 and 504 that say nothing."),
-    fixed("cache", "ttl_min", DurationOrOff(0, YEAR), "off",
-        "Shorter lifetimes are raised to this (never those of `no-store` or `private`, nor those of errors: 4xx and 5xx)."),
-    fixed("cache", "ttl_max", DurationOrOff(0, YEAR), "off",
-        "Longer lifetimes are lowered to this."),
-    fixed("cache", "stale_on_disconnect", Duration(0, YEAR), "1d",
-        "How long past its life an answer may be served while its origin cannot be reached, unless it forbids that."),
-    fixed("cache", "stale_if_error", DurationOrOff(0, YEAR), "off",
-        "`stale-if-error` of answers that do not say (RFC 5861)."),
-    fixed("cache", "stale_while_revalidate", DurationOrOff(0, YEAR), "off",
-        "`stale-while-revalidate` of answers that do not say (RFC 5861)."),
     fixed("cache", "normalise", Flag, "true",
         "Use one normal form of paths in keys, rules, purges and requests to the origin (RFC 3986): `%7Euser` is `~user`, `%c3` is `%C3`. No segment becomes `.` or `..`, and queries stay as they are."),
     free("cache", "min_size", Size(0, 1 << 50), "`0`",
@@ -423,8 +370,6 @@ pub const SETTINGS: &[Setting] = &[
         "Larger answers are not stored."),
     free("cache", "obey_request", Flag, "`true` for the forward proxy, `false` for sites",
         "Obey `Cache-Control` and `Pragma` of requests (a reload asks the origin). A value given here holds for both. A `[[rule]]` takes precedence over a `[[site]]`, which takes precedence over this."),
-    fixed("cache", "store_set_cookie", Flag, "false",
-        "Store answers with `Set-Cookie`, and send the cookie to all clients, even if neither `public` nor `s-maxage` permits sharing."),
     free("cache", "store_post", Flag, "`false` for the forward proxy, `true` for sites",
         "Store the answer to a POST for later GETs if it has a lifetime and a `Content-Location` of the same URL. A value given here holds for both."),
 

@@ -281,7 +281,7 @@ fn the_example_in_the_readme_is_right() {
 #[test]
 fn the_reference_lists_every_setting() {
     let text = reference();
-    for setting in SETTINGS {
+    for setting in SETTINGS.iter() {
         assert!(
             text.contains(&format!("### {}\n", setting.name)),
             "{}",

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use foxy_base::settings::{Plain, Row, Settings};
 use ipnet::IpNet;
 
 use super::given::{Section, full_name};
@@ -55,6 +56,23 @@ impl<'p> Values<'p> {
         ));
     }
 
+    /// The settings of the section that are written beside their fields.
+    pub(super) fn fields<T: Settings>(&mut self) -> T {
+        T::read(|row| self.plain(row))
+    }
+
+    fn plain(&mut self, row: &Row) -> Plain {
+        match self.values.get(row.name) {
+            Some(Value::Size(number) | Value::Count(number)) => Plain::Number(*number),
+            Some(Value::Duration(time)) => Plain::Time(*time),
+            Some(Value::Flag(flag)) => Plain::Flag(*flag),
+            _ => {
+                self.wrong_kind(row.name);
+                row.default
+            }
+        }
+    }
+
     pub(super) fn size(&mut self, name: &str) -> u64 {
         match self.values.get(name) {
             Some(Value::Size(bytes)) => *bytes,
@@ -84,23 +102,6 @@ impl<'p> Values<'p> {
                 Duration::ZERO
             }
         }
-    }
-
-    /// Whole seconds, for the caching rules; `None` is off.
-    pub(super) fn seconds_or_off(&mut self, name: &str) -> Option<u32> {
-        match self.values.get(name) {
-            Some(Value::Duration(time)) => {
-                time.map(|time| u32::try_from(time.as_secs()).unwrap_or(u32::MAX))
-            }
-            _ => {
-                self.wrong_kind(name);
-                None
-            }
-        }
-    }
-
-    pub(super) fn seconds(&mut self, name: &str) -> u32 {
-        u32::try_from(self.duration(name).as_secs()).unwrap_or(u32::MAX)
     }
 
     pub(super) fn flag(&mut self, name: &str) -> bool {
@@ -263,7 +264,7 @@ fn read_given(
 
 /// The table's default, read like a user's text.
 pub(super) fn default_value(setting: &Setting) -> Option<Value> {
-    let text = setting.default?;
+    let text = setting.default.as_deref()?;
     let texts: Vec<String> = if setting.kind.is_list() {
         text.split_whitespace().map(str::to_owned).collect()
     } else {
@@ -278,7 +279,7 @@ mod tests {
 
     #[test]
     fn every_default_is_allowed_by_its_own_kind() {
-        for setting in SETTINGS {
+        for setting in SETTINGS.iter() {
             if setting.default.is_some() {
                 let key = full_name(setting.section, setting.name);
                 assert!(default_value(setting).is_some(), "{key}");
