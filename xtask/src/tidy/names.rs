@@ -1,5 +1,7 @@
 //! Names in the guide for operators exist in the code.
 
+use foxy::config::{SETTINGS, Setting};
+
 use crate::report::Outcome;
 use crate::workspace::Source;
 
@@ -10,7 +12,6 @@ const PRODUCT: [&str; 6] = ["foxy", "proxy", "store", "http-rules", "disk", "tls
 /// Folders and files, by the beginning of their paths.
 const METRICS: &str = "crates/foxy/src/admin/metrics/";
 const EVENTS: &str = "crates/proxy/src/counters/";
-const SETTINGS: &str = "crates/foxy/src/config/table.rs";
 
 /// Metrics, settings, options and words of log and statistics: each one that a guide names is in
 /// the code.
@@ -25,14 +26,10 @@ pub(super) fn guides(files: &[Source]) -> Outcome {
         }
         for span in spans(&guide.text) {
             if let Some((section, name)) = setting(span)
-                && code.has_section(section)
+                && SETTINGS.iter().any(|setting| setting.section == section)
             {
-                outcome.note(said(
-                    guide,
-                    span,
-                    code.has_setting(section, name),
-                    "setting",
-                ));
+                let is_one = |row: &Setting| row.section == section && row.name == name;
+                outcome.note(said(guide, span, SETTINGS.iter().any(is_one), "setting"));
             } else if let Some(word) = word(span) {
                 outcome.note(said(
                     guide,
@@ -80,7 +77,6 @@ fn said(guide: &Source, name: &str, exists: bool, kind: &str) -> Result<(), Stri
 struct Code<'a> {
     metrics: String,
     events: String,
-    settings: String,
     product: Vec<&'a Source>,
     files: &'a [Source],
 }
@@ -98,7 +94,6 @@ impl<'a> Code<'a> {
         Self {
             metrics: text(METRICS),
             events: text(EVENTS),
-            settings: text(SETTINGS),
             product: files.iter().filter(of_product).collect(),
             files,
         }
@@ -132,15 +127,6 @@ impl<'a> Code<'a> {
             }
             None => whole(word),
         }
-    }
-
-    fn has_section(&self, section: &str) -> bool {
-        self.settings.contains(&format!("(\"{section}\", \""))
-    }
-
-    fn has_setting(&self, section: &str, name: &str) -> bool {
-        self.settings
-            .contains(&format!("(\"{section}\", \"{name}\""))
     }
 
     fn has_word(&self, word: &str) -> bool {

@@ -159,10 +159,6 @@ fn names_in_guides_exist() {
             "crates/proxy/src/counters/mod.rs",
             "    A = \"fills_started\",\n",
         ),
-        file(
-            "crates/foxy/src/config/table.rs",
-            "fixed(\"log\", \"level\", Word)",
-        ),
         file("crates/proxy/src/outcome.rs", "\"memory-hit\" allow_client"),
     ];
     let complaints = |text: &str| {
