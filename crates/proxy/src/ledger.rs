@@ -59,8 +59,8 @@ const BACKLOG_MIN: usize = 128;
 /// Unsent bytes that wait in the kernel for one client to read: without pressure at least and at
 /// most, half used, and spent.
 const SEND_BYTES: [usize; 4] = [16 << 10, 128 << 10, 32 << 10, 16 << 10];
-/// Bytes that an origin may send ahead where memory is short.
-const RECEIVE_BYTES: usize = 64 << 10;
+/// Bytes that an origin may send ahead where memory is short: without pressure, half used, and spent.
+const RECEIVE_BYTES: [usize; 3] = [64 << 10, 32 << 10, 16 << 10];
 /// A ledger so small that memory is always short for what origins send ahead: many connections can
 /// open before their bodies come.
 const SMALL_LEDGER: usize = 32 << 20;
@@ -180,8 +180,13 @@ impl Ledger {
 
     /// Most bytes that an origin may send ahead; `None` if the system may decide.
     pub(crate) fn receive_bytes(&self) -> Option<usize> {
-        let short = self.max() < SMALL_LEDGER || self.pressure() > Pressure::Low;
-        short.then_some(RECEIVE_BYTES)
+        let [small, high, spent] = RECEIVE_BYTES;
+        match self.pressure() {
+            Pressure::Low if self.max() >= SMALL_LEDGER => None,
+            Pressure::Low => Some(small),
+            Pressure::High => Some(high),
+            Pressure::Spent => Some(spent),
+        }
     }
 
     fn is_roomy(&self) -> bool {
@@ -496,8 +501,8 @@ mod tests {
         assert_eq!(bytes(96 << 20, 0), (128, None));
         assert_eq!(bytes(10 << 20, 0), (40, Some(64)));
         assert_eq!(bytes(1 << 20, 0), (16, Some(64)));
-        assert_eq!(bytes(96 << 20, 50 << 20), (32, Some(64)));
-        assert_eq!(bytes(96 << 20, 90 << 20), (16, Some(64)));
+        assert_eq!(bytes(96 << 20, 50 << 20), (32, Some(32)));
+        assert_eq!(bytes(96 << 20, 90 << 20), (16, Some(16)));
     }
 
     #[test]

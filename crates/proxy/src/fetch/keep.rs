@@ -17,7 +17,7 @@ use crate::upstream::UpstreamError;
 
 /// A window when the budget is spent.
 const SMALL_WINDOW: usize = 64 << 10;
-/// Bytes of a long body that wait in the kernel.
+/// Bytes of a long body that wait in the kernel, where the system decides. An estimate.
 const RECEIVE: usize = 64 << 10;
 
 /// Keeps what is to be stored.
@@ -236,7 +236,8 @@ impl Keeper {
         let config = local.proxy.config.fill.window;
         // One fragment is gathered for the store, one is readable until it is there.
         let fragment = local.proxy.engine.fragment_bytes() as usize;
-        let want = config.max(fragment) + fragment + RECEIVE;
+        let ahead = local.proxy.ledger.receive_bytes().unwrap_or(RECEIVE);
+        let want = config.max(fragment) + fragment + ahead;
         let held = self.memory.bytes();
         self.memory.shrink_to(want);
         if held >= want || self.memory.grow(want - held) {
@@ -244,7 +245,7 @@ impl Keeper {
             return true;
         }
         self.window = SMALL_WINDOW.min(config);
-        self.memory.set(self.window + RECEIVE);
+        self.memory.set(self.window + ahead);
         false
     }
 

@@ -48,13 +48,18 @@ pub(super) fn head_bytes(limits: &Limits) -> usize {
 
 impl<T: Transport> Link<T> {
     /// A place for a body of `bytes` bytes in the send queues of the kernel, and for `held` bytes of
-    /// it in memory. Short bodies need none, and get an empty entry. Waits for other clients to read
-    /// their answers; those that have not read for long are closed. `None` after the patience for
-    /// progress, or if this connection is closed for others.
+    /// it in memory. Short bodies do not wait for one, and are entered where memory is short. Waits for
+    /// other clients to read their answers; those that have not read for long are closed. `None` after
+    /// the patience for progress, or if this connection is closed for others.
     pub(crate) async fn queue(&self, local: &Local, bytes: u64, held: usize) -> Option<Entry> {
         let ledger = self.io.ledger();
         if bytes <= QUEUE_BYTES as u64 {
-            return Some(ledger.empty(Use::Queues));
+            // A slow client leaves it whole in the kernel. It is entered as the connection's memory: new
+            // connections wait then, and answers that are ready do not.
+            return Some(match ledger.pressure() {
+                Pressure::Low => ledger.empty(Use::Queues),
+                _ => self.take(bytes as usize),
+            });
         }
         let deadline = self.io.deadline(local.patience.progress);
         let place = loop {

@@ -104,3 +104,20 @@ fn a_request_that_waits_for_readers_ends_where_connections_have_all_memory() {
         assert_eq!(local.proxy.totals().event(Event::MemoryRefused), 1);
     });
 }
+
+#[test]
+fn short_bodies_are_entered_where_memory_is_short() {
+    with_worker(|local| async move {
+        let ledger = &local.proxy.ledger;
+        let (_client, link) = connection(&local).await;
+        let used = || ledger.used(Use::Connections);
+        let before = used();
+        let roomy = link.queue(&local, 60_000, 0).await.unwrap();
+        assert_eq!((roomy.bytes(), used()), (0, before));
+        let _others = ledger.take(Use::Queues, MEMORY / 2);
+        let short = link.queue(&local, 60_000, 0).await.unwrap();
+        assert_eq!(used(), before + 60_000);
+        drop(short);
+        assert_eq!(used(), before);
+    });
+}

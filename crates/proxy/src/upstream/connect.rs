@@ -10,8 +10,7 @@ use std::time::Duration;
 
 use foxy_base::rule;
 use foxy_tls::{Failure, OriginTls};
-use socket2::SockRef;
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
 use super::UpstreamError;
 use crate::gatekeeper::Reachable;
@@ -82,8 +81,11 @@ pub(crate) async fn connect(
             let (wire, peer) = dialled.map_err(|_| UpstreamError::Connect)?;
             return Ok((OriginStream::Simulated(wire), peer));
         }
-        let (stream, peer) = race(&good).await.map_err(|_| UpstreamError::Connect)?;
-        prepare(proxy, &stream);
+        let ahead = proxy.ledger.receive_bytes();
+        let raced = race(&good, ahead).await;
+        let (stream, peer) = raced.map_err(|_| UpstreamError::Connect)?;
+        // Heads and bodies are written whole: waiting for more would only delay them.
+        let _ = stream.set_nodelay(true);
         let own = (to.tls.as_ref(), &to.host[..]);
         let stream = match &to.parent {
             // Boxed: few requests have one.
@@ -112,15 +114,6 @@ pub(crate) async fn connect(
         }
     }
     result
-}
-
-fn prepare(proxy: &Proxy, stream: &TcpStream) {
-    // Heads and bodies are written whole: waiting for more would only delay them.
-    let _ = stream.set_nodelay(true);
-    // An origin that is faster than the client would fill megabytes in the kernel.
-    if let Some(bytes) = proxy.ledger.receive_bytes() {
-        let _ = SockRef::from(stream).set_recv_buffer_size(bytes);
-    }
 }
 
 /// The connection after its handshake, if the origin is to speak TLS.
@@ -295,21 +288,36 @@ fn interleave(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
 
 type Attempt = Pin<Box<dyn Future<Output = io::Result<(TcpStream, SocketAddr)>>>>;
 
-fn attempt(to: SocketAddr) -> Attempt {
-    Box::pin(async move { Ok((TcpStream::connect(to).await?, to)) })
+/// A connection whose other side may send `ahead` bytes before they are read: an origin that is faster
+/// than the client would fill megabytes in the kernel. `None`: as many as the system allows.
+fn attempt(to: SocketAddr, ahead: Option<usize>) -> Attempt {
+    Box::pin(async move {
+        let socket = match to {
+            SocketAddr::V4(_) => TcpSocket::new_v4()?,
+            SocketAddr::V6(_) => TcpSocket::new_v6()?,
+        };
+        if let Some(bytes) = ahead.and_then(|bytes| u32::try_from(bytes).ok()) {
+            // Before the connection is made: what is promised to the other side then holds.
+            let _ = socket.set_recv_buffer_size(bytes);
+        }
+        Ok((socket.connect(to).await?, to))
+    })
 }
 
 /// The first connection that succeeds. The next address is tried when an attempt fails, or is
 /// not through after the stagger; the losers are dropped.
-async fn race(addresses: &[SocketAddr]) -> io::Result<(TcpStream, SocketAddr)> {
+async fn race(
+    addresses: &[SocketAddr],
+    ahead: Option<usize>,
+) -> io::Result<(TcpStream, SocketAddr)> {
     let mut waiting = addresses.iter();
     let Some(first) = waiting.next() else {
         return Err(io::ErrorKind::AddrNotAvailable.into());
     };
     if addresses.len() == 1 {
-        return attempt(*first).await;
+        return attempt(*first, ahead).await;
     }
-    let mut running: Vec<Attempt> = vec![attempt(*first)];
+    let mut running: Vec<Attempt> = vec![attempt(*first, ahead)];
     let mut stagger = Box::pin(tokio::time::sleep(STAGGER));
     let mut last_error = io::ErrorKind::ConnectionRefused.into();
     poll_fn(|cx| {
@@ -323,7 +331,7 @@ async fn race(addresses: &[SocketAddr]) -> io::Result<(TcpStream, SocketAddr)> {
                         drop(running.swap_remove(at));
                         // A failure starts the next one at once.
                         if let Some(next) = waiting.next() {
-                            running.push(attempt(*next));
+                            running.push(attempt(*next, ahead));
                         }
                     }
                     Poll::Pending => at += 1,
@@ -339,7 +347,7 @@ async fn race(addresses: &[SocketAddr]) -> io::Result<(TcpStream, SocketAddr)> {
             let Some(next) = waiting.next() else {
                 return Poll::Pending;
             };
-            running.push(attempt(*next));
+            running.push(attempt(*next, ahead));
             let later = tokio::time::Instant::now() + STAGGER;
             stagger.as_mut().reset(later);
         }
@@ -377,8 +385,20 @@ mod tests {
         let refused = dead.local_addr().unwrap().as_socket().unwrap();
         let alive = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let accepts = alive.local_addr().unwrap();
-        let (_, to) = race(&[refused, refused, accepts]).await.unwrap();
+        let (_, to) = race(&[refused, refused, accepts], None).await.unwrap();
         assert_eq!(to, accepts);
-        assert!(race(&[refused, refused]).await.is_err());
+        assert!(race(&[refused, refused], None).await.is_err());
+    }
+    #[tokio::test]
+    async fn an_origin_sends_ahead_what_memory_allows() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let to = [listener.local_addr().unwrap()];
+        let room = async |ahead| {
+            let (stream, _) = race(&to, ahead).await.unwrap();
+            socket2::SockRef::from(&stream).recv_buffer_size().unwrap()
+        };
+        // The kernel doubles what is set.
+        assert_eq!(room(Some(16 << 10)).await, 32 << 10);
+        assert!(room(None).await > 64 << 10, "the system's choice");
     }
 }
