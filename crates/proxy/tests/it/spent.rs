@@ -1,10 +1,12 @@
 //! Requests while the memory for requests is spent, and clients beyond their places.
 
 use std::io::{ErrorKind, Read};
+use std::sync::Mutex;
+use std::sync::mpsc::{Sender, channel};
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::common::{Foxy, Origin};
+use crate::common::{Client, Foxy, Origin};
 use foxy_proxy::{Config, Event, Role};
 
 fn origin(size: usize) -> Origin {
@@ -58,49 +60,94 @@ fn the_body_of_a_refused_request_is_no_request() {
     assert!(!rest.contains("HTTP/1.1"), "a second answer: {rest}");
 }
 
-#[test]
-fn connections_beyond_those_that_may_wait_are_left_to_the_kernel() {
-    let (ends, ended) = std::sync::mpsc::channel::<()>();
-    let ended = std::sync::Mutex::new(ended);
-    let slow = Origin::start(move |asked| {
-        // Until the sender is dropped.
-        let _ = ended.lock().unwrap().recv();
-        asked.reply("200 OK", "", "late");
-        true
-    });
-    let foxy = with_memory(256 << 10);
-    let mut clients = Vec::new();
-    let mut ask = || {
-        let mut client = foxy.connect();
-        client.send(get(&slow, &format!("/{}", clients.len())));
-        clients.push(client);
-    };
-    let counts = || {
-        let accepted = foxy.proxy.totals().event(Event::ConnectionsAccepted);
-        (accepted, slow.asked() as u64)
-    };
-    let settled = || {
+/// Clients whose requests an origin holds back until `ends` is dropped: first of all, since the proxy
+/// waits for requests when it ends.
+struct Held {
+    ends: Sender<()>,
+    clients: Vec<Client>,
+    foxy: Foxy,
+    origin: Origin,
+}
+
+impl Held {
+    fn with_memory(bytes: usize) -> Self {
+        let (ends, ended) = channel::<()>();
+        let ended = Mutex::new(ended);
+        let origin = Origin::start(move |asked| {
+            // Until the sender is dropped.
+            let _ = ended.lock().unwrap().recv();
+            asked.reply("200 OK", "", "late");
+            true
+        });
+        Self {
+            ends,
+            clients: Vec::new(),
+            foxy: with_memory(bytes),
+            origin,
+        }
+    }
+
+    fn ask(&mut self) {
+        let mut client = self.foxy.connect();
+        client.send(get(&self.origin, &format!("/{}", self.clients.len())));
+        self.clients.push(client);
+    }
+
+    fn counts(&self) -> (u64, u64) {
+        let accepted = self.foxy.proxy.totals().event(Event::ConnectionsAccepted);
+        (accepted, self.origin.asked() as u64)
+    }
+
+    /// Connections that were accepted and requests that the origin has, once neither changes.
+    fn settled(&self) -> (u64, u64) {
         let unchanged = |_| {
-            let before = counts();
+            let before = self.counts();
             sleep(Duration::from_millis(100));
-            (before.0 > 0 && before == counts()).then_some(before)
+            (before.0 > 0 && before == self.counts()).then_some(before)
         };
         (0..100).find_map(unchanged).unwrap()
-    };
-    // One after the other, so that all that enter have the memory that their requests need. The clock
-    // stands still: nobody enters because the time is over.
-    while {
-        ask();
-        let (accepted, served) = settled();
-        accepted == served
-    } {}
-    (0..40).for_each(|_| ask());
-    let (accepted, served) = settled();
+    }
+
+    /// Connections one after the other, so that all that enter have the memory that their requests
+    /// need, until one waits. The clock stands still: nobody enters because the time is over.
+    fn fill(&mut self) {
+        while {
+            self.ask();
+            let (accepted, served) = self.settled();
+            accepted == served
+        } {}
+    }
+}
+
+#[test]
+fn connections_beyond_those_that_may_wait_are_left_to_the_kernel() {
+    let mut held = Held::with_memory(256 << 10);
+    held.fill();
+    (0..40).for_each(|_| held.ask());
+    let (accepted, served) = held.settled();
     assert_eq!(accepted, served + 8, "eight may wait");
-    drop(ends);
-    for mut client in clients {
+    drop(held.ends);
+    for mut client in held.clients {
         assert_eq!(client.answer().text(), "late");
     }
+}
+
+#[test]
+fn a_client_that_waited_is_not_served_beyond_its_share() {
+    /// Connections that one client may have served where memory is short.
+    const SHARE: u64 = 32;
+    let mut held = Held::with_memory(2 << 20);
+    held.fill();
+    (0..60).for_each(|_| held.ask());
+    let (accepted, served) = held.settled();
+    assert!(accepted > SHARE && served < SHARE, "{accepted}, {served}");
+    let refused = || held.foxy.proxy.totals().event(Event::ConnectionsRefused);
+    let before = refused();
+    // From now on one enters after the other, whatever the memory is.
+    held.foxy.clock.advance(Duration::from_secs(2));
+    let (_, now) = held.settled();
+    assert!(served < now && now <= SHARE, "{served} to {now}");
+    assert!(refused() > before);
 }
 
 #[test]
