@@ -6,6 +6,7 @@
 mod accept;
 mod arrows;
 mod bench;
+mod beside;
 mod conformance;
 mod deps;
 mod dist;
@@ -24,6 +25,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use beside::Beside;
 use report::Report;
 
 // For their features alone, see Cargo.toml.
@@ -115,7 +117,9 @@ fn main() -> ExitCode {
         Command::Deps => report.step("dependencies", deps::run),
         Command::Clippy => report.step("lints", steps::clippy),
         Command::Test { long } => {
-            report.step("tests", || tests_step::run(tests_step::Scope::of(long)));
+            report.step("tests", || {
+                tests_step::run(tests_step::Scope::of(long), || {})
+            });
         }
         Command::Clients => report.step("clients", tools::clients),
         Command::Models => report.step("model checks", tests_step::models),
@@ -153,18 +157,22 @@ fn check(report: &mut Report, fast: bool, long: bool) {
     report.step("crate arrows", arrows::run);
     report.step("dependencies", deps::run);
     report.step("table of mutants", mutants::check);
-    report.step("lints", steps::clippy);
     if fast {
-        report.step("unit tests", || tests_step::run(tests_step::Scope::Fast));
+        report.step("lints", steps::clippy);
+        report.step("unit tests", || {
+            tests_step::run(tests_step::Scope::Fast, || {})
+        });
         return;
     }
-    report.step("tests", || tests_step::run(tests_step::Scope::of(long)));
-    report.step("model checks", tests_step::models);
+    let mut beside = Beside::default();
+    report.step("tests", || {
+        tests_step::run(tests_step::Scope::of(long), || beside.start())
+    });
+    beside.report(report);
     report.step("conformance", || {
         conformance::run(&conformance::Wanted::default())
     });
     report.step("generated documents", generated::check);
-    report.step("documentation", steps::doc);
     if long {
         report.step("conformance of the defaults", || {
             conformance::run(&conformance::Wanted {

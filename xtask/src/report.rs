@@ -63,15 +63,22 @@ impl Report {
         for complaint in &outcome.complaints {
             println!("   FAILED: {}", complaint.replace('\n', "\n           "));
         }
+        let line = self.note(name, outcome, took);
+        println!("{line}");
+    }
+
+    /// Counts a step that has run elsewhere, and printed what a step prints.
+    pub(crate) fn note(&mut self, name: &'static str, outcome: Outcome, took: Duration) -> String {
         let line = Line {
             name,
             passed: outcome.passed,
             failed: outcome.complaints.len(),
             took,
         };
-        println!("{}", line.text());
+        let text = line.text();
         self.lines.push(line);
         self.complaints.extend(outcome.complaints);
+        text
     }
 
     /// The summary; the exit code says whether everything held.

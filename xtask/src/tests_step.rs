@@ -25,8 +25,9 @@ impl Scope {
     }
 }
 
-/// Runs all tests of the workspace; a failing test program does not stop the others.
-pub(crate) fn run(scope: Scope) -> Outcome {
+/// Runs all tests of the workspace; a failing test program does not stop the others. `compiled` is
+/// called when the first one runs.
+pub(crate) fn run(scope: Scope, compiled: impl FnOnce()) -> Outcome {
     let mut args = vec!["test", "--workspace", "--no-fail-fast"];
     if scope == Scope::Fast {
         args.extend(["--lib", "--bins"]);
@@ -44,7 +45,7 @@ pub(crate) fn run(scope: Scope) -> Outcome {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         command.env("RUST_TEST_THREADS", (2 * cores).to_string());
     }
-    tallied(command)
+    tallied(command, compiled)
 }
 
 /// Every interleaving of small scenarios in the index's concurrent core. In a target folder of its
@@ -53,19 +54,23 @@ pub(crate) fn models() -> Outcome {
     let mut command = cargo(&["test", "-p", "foxy-index", "--lib", "--release"]);
     command.args(["--target-dir", "target/loom"]);
     command.env("RUSTFLAGS", "--cfg loom");
-    tallied(command)
+    tallied(command, || {})
 }
 
-fn tallied(mut command: Command) -> Outcome {
+fn tallied(mut command: Command, compiled: impl FnOnce()) -> Outcome {
     let mut child = match command.stdout(Stdio::piped()).spawn() {
         Ok(child) => child,
         Err(error) => return Outcome::single(Err(format!("cargo did not start: {error}"))),
     };
     let mut tally = Tally::default();
     if let Some(out) = child.stdout.take() {
-        for text in BufReader::new(out).lines().map_while(Result::ok) {
-            tally.take(&text);
+        let mut lines = BufReader::new(out).lines().map_while(Result::ok);
+        // Cargo itself prints to standard error.
+        if let Some(first) = lines.next() {
+            compiled();
+            tally.take(&first);
         }
+        lines.for_each(|text| tally.take(&text));
     }
     match child.wait() {
         Ok(status) => tally.outcome(status.success(), &line(&command)),

@@ -1,0 +1,133 @@
+//! Steps that run beside the tests. Most tests wait for a socket or a timer, and leave the cores to
+//! compilers; these have the lowest priority, so that they take nothing from the tests.
+
+use std::io::{self, Read, Seek};
+use std::process::{Command, Stdio};
+use std::thread::{JoinHandle, spawn};
+use std::time::Duration;
+
+use foxy_base::{Clock, SystemClock};
+
+use crate::report::{Outcome, Report};
+use crate::workspace::line;
+
+/// Name in the report and command of `cargo xtask`, in the order in which they run.
+const STEPS: [(&str, &str); 3] = [
+    ("lints", "clippy"),
+    ("model checks", "models"),
+    ("documentation", "doc"),
+];
+
+/// The steps, once they were started.
+#[derive(Debug, Default)]
+pub(crate) struct Beside(Option<JoinHandle<Vec<Ended>>>);
+
+#[derive(Debug)]
+struct Ended {
+    name: &'static str,
+    output: String,
+    outcome: Outcome,
+    took: Duration,
+}
+
+impl Beside {
+    /// Starts them, one after the other. What they print is kept.
+    pub(crate) fn start(&mut self) {
+        self.0 = Some(spawn(|| STEPS.map(run).into()));
+    }
+
+    /// Waits for their ends, and shows what they printed. Those that were never started run now.
+    pub(crate) fn report(mut self, report: &mut Report) {
+        if self.0.is_none() {
+            self.start();
+        }
+        match self.0.map(JoinHandle::join) {
+            Some(Ok(all)) => all.into_iter().for_each(|ended| {
+                print!("{}", ended.output);
+                report.note(ended.name, ended.outcome, ended.took);
+            }),
+            _ => report.step("lints", || {
+                Outcome::single(Err(
+                    "the thread of the steps beside the tests died".to_owned()
+                ))
+            }),
+        }
+    }
+}
+
+fn run((name, step): (&'static str, &str)) -> Ended {
+    let clock = SystemClock::default();
+    let start = clock.mono();
+    let mut command = Command::new("nice");
+    command.args(["-n", "19"]);
+    let program = std::env::current_exe().unwrap_or_else(|_| "xtask".into());
+    command.arg(program).arg(step).stdin(Stdio::null());
+    let (output, outcome) = match printed(&mut command) {
+        Ok((output, success)) => outcome(&output, success, step),
+        Err(error) => {
+            let text = format!("{} did not run: {error}", line(&command));
+            (String::new(), Outcome::single(Err(text)))
+        }
+    };
+    let took = clock.mono().since(start);
+    Ended {
+        name,
+        output,
+        outcome,
+        took,
+    }
+}
+
+/// Both outputs in the order in which they came, and whether the command succeeded.
+fn printed(command: &mut Command) -> io::Result<(String, bool)> {
+    let mut file = tempfile::tempfile()?;
+    command.stdout(file.try_clone()?).stderr(file.try_clone()?);
+    let status = command.status()?;
+    file.rewind()?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok((
+        String::from_utf8_lossy(&bytes).into_owned(),
+        status.success(),
+    ))
+}
+
+/// What a step has printed, without the sum of its last line, and its outcome.
+fn outcome(output: &str, success: bool, step: &str) -> (String, Outcome) {
+    let (shown, sum) = match output.trim_end().rsplit_once('\n') {
+        Some((shown, sum)) => (format!("{shown}\n"), sum),
+        None => (String::new(), output),
+    };
+    let passed = sum.split_once(" passed, ");
+    let passed = passed.and_then(|(passed, _)| passed.parse().ok());
+    let failed = shown
+        .lines()
+        .filter_map(|line| line.strip_prefix("   FAILED: "));
+    let mut complaints: Vec<String> = failed.map(str::to_owned).collect();
+    if (!success || passed.is_none()) && complaints.is_empty() {
+        complaints.push(format!("`cargo xtask {step}` failed: {sum}"));
+    }
+    let passed = passed.unwrap_or(0);
+    (shown, Outcome { passed, complaints })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_outcome_is_read_from_what_a_step_prints() {
+        let (shown, good) = outcome(
+            "== lints\n   lints  ok\n2 passed, 0 failed\n",
+            true,
+            "clippy",
+        );
+        assert_eq!((good.passed, good.complaints.len()), (2, 0));
+        assert_eq!(shown, "== lints\n   lints  ok\n");
+        let text = "== lints\n   FAILED: cargo clippy (exit 101)\n1 passed, 1 failed\n";
+        let (_, bad) = outcome(text, false, "clippy");
+        assert_eq!(bad.complaints, ["cargo clippy (exit 101)"]);
+        assert_eq!(outcome("killed", false, "doc").1.complaints.len(), 1);
+        assert_eq!(outcome("", true, "doc").1.complaints.len(), 1, "no result");
+    }
+}
