@@ -1,4 +1,4 @@
-//! Steps that run beside the tests. Most tests wait for a socket or a timer, and leave the cores to
+//! Steps that run beside the tests and the conformance suite. Most tests wait for a socket or a timer, and leave the cores to
 //! compilers; these have the lowest priority, so that they take nothing from the tests.
 
 use std::io::{self, Read, Seek};
@@ -14,8 +14,8 @@ use crate::workspace::line;
 /// Name in the report and command of `cargo xtask`, in the order in which they run.
 const STEPS: [(&str, &str); 3] = [
     ("lints", "clippy"),
-    ("model checks", "models"),
     ("documentation", "doc"),
+    ("model checks", "models"),
 ];
 
 /// The steps, once they were started.

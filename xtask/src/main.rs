@@ -168,10 +168,10 @@ fn check(report: &mut Report, fast: bool, long: bool) {
     report.step("tests", || {
         tests_step::run(tests_step::Scope::of(long), || beside.start())
     });
-    beside.report(report);
     report.step("conformance", || {
         conformance::run(&conformance::Wanted::default())
     });
+    beside.report(report);
     report.step("generated documents", generated::check);
     if long {
         report.step("conformance of the defaults", || {

@@ -1,5 +1,5 @@
 //! Settings that are one number, duration or flag, written once: beside the field that holds the
-//! value. [`settings!`](crate::settings) makes of one list a struct, its defaults, its reading, and
+//! value. [`settings!`](macro@crate::settings) makes of one list a struct, its defaults, its reading, and
 //! the rows of which readers of configurations and reference pages are made.
 
 use std::time::Duration;
@@ -63,7 +63,7 @@ pub struct Row {
     pub about: &'static str,
 }
 
-/// A struct that [`settings!`](crate::settings) has made.
+/// A struct that [`settings!`](macro@crate::settings) has made.
 pub trait Settings: Sized {
     /// Its settings, in the order of the fields.
     const ROWS: &'static [Row];
