@@ -43,7 +43,7 @@ impl OtherCache {
         Arc::default()
     }
 
-    /// From now on.
+    /// Sets the decision from now on.
     pub fn will(&self, next: Next) {
         *lock(&self.next) = next;
     }

@@ -84,7 +84,7 @@ impl Reply {
         self
     }
 
-    /// All of it comes only when nobody holds the lock.
+    /// The whole reply comes only when nobody holds the lock.
     #[must_use]
     pub fn behind(mut self, gate: &Arc<Mutex<()>>) -> Self {
         self.steps.insert(0, Step::Gate(Arc::clone(gate)));

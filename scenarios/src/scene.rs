@@ -134,7 +134,7 @@ pub struct Scene {
     disk: Option<Arc<MemDisk>>,
     stand_in: Option<Arc<dyn StandIn>>,
     foxy: Option<Running>,
-    /// Keeps the file.
+    /// Keeps the file with the token.
     _token: Option<Arc<TempDir>>,
 }
 

@@ -43,7 +43,7 @@ fn ensure() -> Result<(), String> {
 fn nightly(args: &[&str]) -> Command {
     let mut command = Command::new("cargo");
     command.current_dir(root()).arg("+nightly").args(args);
-    // Those of the cargo that started us name another compiler.
+    // The variables of the cargo that started us name another compiler.
     for name in ["CARGO", "RUSTC", "RUSTUP_TOOLCHAIN"] {
         command.env_remove(name);
     }

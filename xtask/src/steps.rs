@@ -9,8 +9,8 @@ pub(crate) fn fmt() -> Outcome {
     Outcome::single(succeed(&mut command, "`cargo fmt --all` mends it"))
 }
 
-/// No warning from the compiler or clippy, tests and examples included. The product is looked at
-/// alone too: with the workspace it has the features that the laboratory turns on.
+/// No warning from the compiler or clippy, tests and examples included. The product is also checked
+/// alone: in the workspace it has the features that the laboratory turns on.
 pub(crate) fn clippy() -> Outcome {
     let mut outcome = Outcome::default();
     for what in [

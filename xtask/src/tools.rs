@@ -56,8 +56,8 @@ const FETCHED: [Fetched; 3] = [
     },
 ];
 
-/// Makes sure that the clients of the client tests are there. Returns whether all are; what is
-/// missing is named with the command that gets it, and its tests say so again.
+/// Makes sure that the clients of the client tests are there. Returns whether all are. Missing
+/// clients are named with the command that gets them; their tests name them again.
 pub(crate) fn ensure() -> bool {
     // The second half needs programs of the first.
     let installed = install();

@@ -64,7 +64,7 @@ pub(crate) fn released(foxy: Option<&Path>) -> Result<Released, String> {
         None => build("foxy")?,
     };
     let beside = foxy.with_file_name("foxy-lab");
-    // One of an earlier build of this workspace may be older than its sources.
+    // A `foxy-lab` of an earlier build of this workspace may be older than its sources.
     let lab = match beside.is_file() && !foxy.starts_with(target_folder()?) {
         true => beside,
         false => build("foxy-lab")?,

@@ -1,5 +1,5 @@
-//! The judgement about a request under 500 rules with every kind of condition. The last rule decides:
-//! nothing is saved by an early end.
+//! The judgement about a request under 500 rules with every kind of condition. The last rule
+//! decides, so that no early end saves work.
 
 use std::hint::black_box;
 use std::net::IpAddr;
@@ -20,7 +20,7 @@ pub(crate) fn rules(count: u64) -> Option<()> {
     judge(count, &[("www.example.com", LAST)])
 }
 
-/// Requests for another host than the one before.
+/// Each request is for another host than the one before.
 pub(crate) fn rules_of_hosts(count: u64) -> Option<()> {
     judge(
         count,
@@ -28,7 +28,7 @@ pub(crate) fn rules_of_hosts(count: u64) -> Option<()> {
     )
 }
 
-/// Requests for more hosts that the rules tell apart than a connection remembers.
+/// Requests for hosts that the rules tell apart: more hosts than a connection remembers.
 pub(crate) fn rules_of_many_hosts(count: u64) -> Option<()> {
     let hosts = [
         ("a.bad240.example.com", 480),
@@ -43,7 +43,7 @@ pub(crate) fn rules_of_many_hosts(count: u64) -> Option<()> {
     judge(count, &hosts)
 }
 
-/// Requests for a host of which rules have paths, none of them this one.
+/// Requests for a host that has rules with paths; none of these paths fits.
 pub(crate) fn rules_of_paths(count: u64) -> Option<()> {
     judge(count, &[("intranet.example.com", LAST)])
 }

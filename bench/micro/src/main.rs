@@ -114,8 +114,8 @@ fn decide_hit(count: u64) -> Option<()> {
     Some(())
 }
 
-/// All that the caching rules do for a memory hit, in the proxy's order; everything else about
-/// the hit is there whatever the rules are.
+/// All that the caching rules do for a memory hit, in the proxy's order; the other work of a hit
+/// does not depend on the rules.
 fn rules_of_a_hit(count: u64, response: &[u8], rules: &RuleSet) -> Option<()> {
     let (limits, mut scanner, mut slots) = parser();
     let head = RequestHead::parse(REQUEST, &mut scanner, &mut slots, &limits).ok()??;
@@ -152,8 +152,8 @@ fn rules_of_a_hit(count: u64, response: &[u8], rules: &RuleSet) -> Option<()> {
     Some(())
 }
 
-/// The same where everything is in use: a response that varies by two fields, eight rules of the
-/// operator of which the last fits.
+/// The same with everything in use: a response that varies by two fields, and eight rules of the
+/// operator, the last of which fits.
 fn rules_of_a_varying_hit(count: u64) -> Option<()> {
     let vary = b"\r\nVary: Accept-Encoding, User-Agent\r\n\r\n";
     let response = [RESPONSE.strip_suffix(b"\r\n\r\n")?, vary].concat();
@@ -226,7 +226,7 @@ fn index_lookup(count: u64) -> Option<()> {
     lookups(0, count)
 }
 
-/// As the product has it.
+/// Lookups in an index with a secret, as the product has it.
 fn index_lookup_secret(count: u64) -> Option<()> {
     lookups(0x9e37_79b9_7f4a_7c15, count)
 }
@@ -239,7 +239,7 @@ fn lookups(secret: u64, count: u64) -> Option<()> {
     Some(())
 }
 
-/// In place of what is there, so that the index does not grow meanwhile.
+/// Inserts replace what is there, so that the index does not grow meanwhile.
 fn index_insert(count: u64) -> Option<()> {
     let (index, hashes) = filled(0)?;
     for (n, hash) in hashes

@@ -55,7 +55,7 @@ async fn open(options: &HashMap<String, String>) -> Result<Cache, Failure> {
         .with_capacity(number("--disk")?)
         .with_direct(true)
         .build()?;
-    // Its write buffer and the memory tier together are the memory it is given.
+    // foyer's write buffer and its memory tier together have the memory that it is given.
     let memory = number("--memory")?;
     let buffer = (memory / 4).min(64 << 20);
     let engine = BlockEngineConfig::new(device)

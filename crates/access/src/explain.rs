@@ -69,7 +69,7 @@ pub struct Step {
 
 type Check = fn(&Rule, &Request<'_>) -> Fit;
 
-/// Those that can depend on what is not known come last.
+/// Conditions that can depend on unknown facts come last.
 const CHECKS: [(Condition, Check); 10] = [
     (Condition::Client, Rule::client),
     (Condition::Host, Rule::host),
@@ -100,8 +100,8 @@ impl Rule {
 }
 
 impl RuleSet {
-    /// Each rule up to the one that decides. Scans all of them: the definition that
-    /// [`judge`](Self::judge) is held to.
+    /// Each rule up to the one that decides. Scans the rules one by one: this is the
+    /// definition with which [`judge`](Self::judge) must agree.
     #[must_use]
     pub fn explain(&self, request: &Request<'_>) -> Vec<Step> {
         let mut steps = Vec::new();

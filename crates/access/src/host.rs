@@ -60,8 +60,8 @@ impl HostPattern {
         }
     }
 
-    /// The name in the index: the rule may be for this name (first flag), and for those under it.
-    /// The empty name stands for all.
+    /// The name in the index, whether the pattern may fit that name itself, and whether it may fit
+    /// names under it. The empty name stands for all names.
     pub(crate) fn place(&self) -> (&str, bool, bool) {
         match self {
             Self::Is(name) => (name, true, false),
@@ -70,7 +70,7 @@ impl HostPattern {
             Self::Like(pattern) => {
                 let text = std::str::from_utf8(pattern.as_bytes()).unwrap_or_default();
                 let last = text.rsplit('*').next().unwrap_or_default();
-                // The text from the first dot behind the last star on is fixed.
+                // After the last star all text is fixed: the labels behind its first dot are whole.
                 let name = last.split_once('.').map_or("", |(_, name)| name);
                 (name, true, true)
             }

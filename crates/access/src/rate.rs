@@ -1,5 +1,5 @@
-//! Rates: so much per second on average, with a burst. The state of one is a single number, the
-//! time up to which its use is paid for (GCRA).
+//! Rates: a number of units per second on average, with a burst. The state of a rate is a single
+//! number: the time up to which its use is paid for (GCRA).
 
 use foxy_base::MonoTime;
 
@@ -54,7 +54,7 @@ impl Rate {
         ahead.saturating_sub(self.burst as u64)
     }
 
-    /// True if nothing is owed: a charge that was never used would be the same.
+    /// True if nothing is owed: the charge then acts like one that was never used.
     #[must_use]
     pub fn is_idle(charge: Charge, now: MonoTime) -> bool {
         charge.until <= now.nanos()

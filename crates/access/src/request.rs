@@ -36,7 +36,7 @@ impl Scheme {
 pub enum User<'a> {
     /// Nobody can log in here: conditions on users fit no request.
     Nobody,
-    /// The request has not said; its client may log in.
+    /// The request names no user; its client may still log in.
     Unknown,
     /// Logged in.
     Known(&'a Standing),
@@ -82,8 +82,8 @@ impl Standing {
 /// The part of a request that stays the same for many requests.
 #[derive(Clone, Copy, Debug)]
 pub struct Visitor<'a> {
-    /// Address of the client. `None`: it is not known, and rules that deny some clients mean this
-    /// one too.
+    /// Address of the client. `None`: it is not known; rules that refuse some clients then
+    /// apply to this client too.
     pub client: Option<IpAddr>,
     /// Its user.
     pub user: User<'a>,
@@ -93,14 +93,14 @@ pub struct Visitor<'a> {
     pub minute: u16,
 }
 
-/// The rules that are for a visitor, whatever is asked for. It belongs to the rule set that made it,
-/// and holds for this visitor alone. Remembers the last way to a destination (method, scheme, port and
-/// address), and the judgements of hosts on it: the next request most often goes the same way to a
-/// host that the rules do not tell apart from an earlier one.
+/// The rules that are for a visitor, whatever the visitor asks for. A visit belongs to the rule set
+/// that made it, and holds for this visitor alone. It remembers the last way to a destination (method,
+/// scheme, port and address) and the judgements of hosts on that way. The next request most often goes
+/// the same way, to a host that the rules do not tell apart from an earlier one.
 #[derive(Clone, Debug)]
 pub struct Visit {
     pub(crate) rules: Box<[Block]>,
-    /// Those of them that are for the last way.
+    /// The rules of the visit that are for the last way.
     pub(crate) left: Box<[Block]>,
     method: Vec<u8>,
     address: Option<IpAddr>,
@@ -109,7 +109,7 @@ pub struct Visit {
     found: [Found; FOUND],
 }
 
-/// There are fewer classes.
+/// The number of no class: there are always fewer classes.
 const NO_CLASS: Class = Class::MAX;
 
 /// Classes of hosts that a visit remembers.
@@ -172,7 +172,7 @@ impl Visit {
     }
 }
 
-/// The host of a text with a dot at its end, which few requests have. A dot alone is a host.
+/// The host without the dot at its end, which few requests have. A dot alone stays as it is.
 #[cold]
 fn undotted(bare: &[u8]) -> &[u8] {
     match bare {
@@ -181,7 +181,7 @@ fn undotted(bare: &[u8]) -> &[u8] {
     }
 }
 
-/// Methods are short: a call to compare them would cost more.
+/// Compares byte by byte: methods are short, and a call to compare them would cost more.
 #[inline]
 fn alike(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a == b)

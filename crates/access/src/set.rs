@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use crate::index::Index;
 use crate::{Request, Rule, Standing, Visit, Visitor};
 
-/// More rules than this are not taken.
+/// The most rules that a set takes.
 pub const RULES_MAX: usize = 4096;
 
 /// The judgement about a request. Numbers are places in the order of the rules.
@@ -62,7 +62,7 @@ impl RuleSet {
         standing
     }
 
-    /// The rules that are for a visitor: what [`judge`](Self::judge) goes out from.
+    /// The rules that are for a visitor: [`judge`](Self::judge) starts from them.
     #[must_use]
     pub fn visit(&self, who: &Visitor<'_>) -> Visit {
         self.index.visit(who)
@@ -74,8 +74,8 @@ impl RuleSet {
         self.index.judge(&self.rules, visit, request)
     }
 
-    /// True if rules tell clients apart (by network, user or time) and one of them names this
-    /// address: what comes from there may be for some clients alone.
+    /// True if rules tell clients apart (by network, user or time) and a rule names this
+    /// address: answers from there may be for some clients only.
     #[must_use]
     pub fn keeps_apart(&self, address: IpAddr) -> bool {
         self.index.keeps_apart(address)

@@ -88,7 +88,8 @@ impl Clock for SystemClock {
         let since = std::time::SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
-        // In 64 bits, which are enough for 292 million years: `as_millis` divides 128.
+        // Computed in 64 bits, which are enough for 292 million years: `as_millis` would divide a
+        // 128-bit number.
         WallTime((since.as_secs() * 1000 + u64::from(since.subsec_millis())) as i64)
     }
 
@@ -123,7 +124,7 @@ impl ManualClock {
         self.mono_ns.fetch_add(ns, Ordering::SeqCst);
     }
 
-    /// Sets the calendar, backwards too; the stop-watch goes on undisturbed.
+    /// Sets the calendar, backwards too; the monotonic clock is not affected.
     pub fn set_wall(&self, wall: WallTime) {
         self.wall_ms.store(wall.0, Ordering::SeqCst);
     }

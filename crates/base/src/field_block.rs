@@ -139,7 +139,7 @@ impl FieldBlock {
         &self.bytes[HEADER + entry * self.count..]
     }
 
-    /// The whole block, as stored. [`parse`](Self::parse) refuses those of a wide block.
+    /// The whole block, as stored. [`parse`](Self::parse) refuses the bytes of a wide block.
     #[must_use]
     pub fn as_bytes(&self) -> &Bytes {
         &self.bytes
@@ -202,9 +202,9 @@ impl FieldBlockBuilder {
         Ok(())
     }
 
-    /// Adds a field of any length, in a block that is not to be stored: it becomes wide if the
-    /// field needs it. A field beyond 4 GiB of text or 65,535 fields, which no parsed head reaches, is
-    /// left out.
+    /// Adds a field of any length, in a block that is not to be stored: the block becomes wide if the
+    /// field needs it. A field beyond 4 GiB of text or 65,535 fields, which no parsed head reaches,
+    /// is left out.
     pub fn push_any(&mut self, name: &[u8], value: &[u8]) {
         let room = u32::try_from(self.text.len() + name.len() + value.len() + 4).is_ok();
         if !room || self.count == u16::MAX {

@@ -45,8 +45,9 @@ impl fmt::Display for KeyHash {
     }
 }
 
-/// Seed of the hashes of keys, one for all stores that are open together. Without it nobody can choose
-/// keys whose hashes agree. 0: none, as in stores from before there were seeds.
+/// Seed of the hashes of keys, one for all stores that are open together. Nobody who does not know
+/// the seed can choose keys whose hashes agree. 0: no seed, as in stores that were formatted before
+/// seeds existed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeySeed(pub u64);
 

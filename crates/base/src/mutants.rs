@@ -1,7 +1,7 @@
 //! Safety rules with a name, and builds in which one of them can be broken.
 //!
-//! [`rule!`](crate::rule) marks the place that keeps a rule. In every usual build it is the right expression and
-//! nothing else. With the feature `mutants`, which only `cargo xtask mutants` turns on, the
+//! [`rule!`](crate::rule) marks the place that enforces a rule. In every usual build it is just the
+//! right expression. With the feature `mutants`, which only `cargo xtask mutants` turns on, the
 //! environment variable `FOXY_MUTANT` names the one rule that is broken in this run.
 
 /// `rule!("name of the rule", right, wrong)` is `right`. In a build with the feature `mutants` it is

@@ -1,11 +1,11 @@
-//! Patterns with `*`: any characters, none included. Everything else stands for itself.
+//! Patterns in which `*` stands for any characters, or none. Everything else stands for itself.
 
 /// A pattern over bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern(Box<[u8]>);
 
 impl Pattern {
-    /// The pattern written so.
+    /// Reads a pattern.
     #[must_use]
     pub fn new(text: &str) -> Self {
         Self(text.as_bytes().into())
@@ -29,7 +29,7 @@ impl Pattern {
     pub fn fits(&self, text: &[u8]) -> bool {
         let pattern = &*self.0;
         let (mut p, mut t) = (0, 0);
-        // Where the last star was, and how much of the text it has taken so far.
+        // Position of the last star, and the end of the text that it has taken so far.
         let mut star: Option<(usize, usize)> = None;
         while t < text.len() {
             if pattern.get(p) == Some(&b'*') {

@@ -1,6 +1,6 @@
 //! Settings that are one number, duration or flag, written once: beside the field that holds the
-//! value. [`settings!`](macro@crate::settings) makes of one list a struct, its defaults, its reading, and
-//! the rows of which readers of configurations and reference pages are made.
+//! value. From one list, [`settings!`](macro@crate::settings) makes a struct, its defaults, its
+//! reading, and the rows that configuration readers and reference pages are made from.
 
 use std::time::Duration;
 
@@ -55,9 +55,9 @@ impl Plain {
 pub struct Row {
     /// Its name inside its section of the configuration.
     pub name: &'static str,
-    /// What it may be.
+    /// Values that it may have.
     pub range: Range,
-    /// What it is unless given.
+    /// Its value if none is given.
     pub default: Plain,
     /// One or two sentences on what it does: the documentation of its field.
     pub about: &'static str,
@@ -68,11 +68,12 @@ pub trait Settings: Sized {
     /// Its settings, in the order of the fields.
     const ROWS: &'static [Row];
 
-    /// Asks for the value of each setting. Fields that are no settings have their defaults.
+    /// Asks for the value of each setting. Fields that are not settings have their defaults.
     fn read(value: impl FnMut(&Row) -> Plain) -> Self;
 }
 
-/// A type that holds the value of a setting. What is too large for it becomes its largest value.
+/// A type that holds the value of a setting. A value too large for the type becomes its largest
+/// value.
 pub trait OfPlain {
     /// The value in this type.
     fn of_plain(value: Plain) -> Self;
@@ -112,7 +113,7 @@ impl OfPlain for Duration {
 }
 
 /// Declares a struct of settings. Each field has documentation (shown to users), the name of its
-/// setting, its type, its default and its range. Fields `besides` are no settings.
+/// setting, its type, its default and its range. Fields in `besides` are not settings.
 ///
 /// The struct gets [`Default`] and [`Settings`](crate::settings::Settings).
 ///

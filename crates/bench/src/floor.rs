@@ -36,8 +36,8 @@ struct Connection {
 }
 
 impl Floor {
-    /// Binds to `listen`; computes for `work` before each answer, as a server does that has more to
-    /// do than this one. Every answer is object 0 of `host` with `size` bytes of body, so that a
+    /// Binds to `listen`. The server computes for `work` before each answer, to stand for a server
+    /// that has more to do. Every answer is object 0 of `host` with `size` bytes of body, so that a
     /// load with one object on one server can check it in full.
     ///
     /// # Errors
@@ -112,7 +112,8 @@ impl Floor {
         }
     }
 
-    /// One answer for whatever has come; the rest of one that did not fit into the socket.
+    /// Sends one answer for whatever has come, or the rest of an answer that did not fit into the
+    /// socket.
     fn serve(&mut self, at: usize, readable: bool, buffer: &mut [u8]) {
         let Some(Some(connection)) = self.connections.get_mut(at) else {
             return;

@@ -1,5 +1,5 @@
-//! A reader that jumps about in one large object: every byte checked, and what the origin had to
-//! send for it.
+//! A reader that jumps about in one large object. It checks every byte, and counts what the origin
+//! had to send.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -14,8 +14,8 @@ use crate::{BodyKey, Identity, Knobs};
 /// Order of reads.
 #[derive(Clone, Copy, Debug)]
 pub enum Plan {
-    /// The whole object in this many pieces of different lengths, in a random order; of that order
-    /// the part `part` of `parts`.
+    /// The whole object in `pieces` of different lengths, in a random order. The reader takes part
+    /// `part` of `parts` of that order.
     Everything {
         /// Pieces of the whole.
         pieces: u64,

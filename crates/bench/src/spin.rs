@@ -1,20 +1,21 @@
-//! Waiting without sleeping: the core stays awake, so nobody has to wake it, and what is spent in
-//! vain is told apart from work.
+//! Polling without sleeping: the core stays awake, so that nobody has to wake it. CPU time of polls
+//! that found nothing is counted apart from work.
 
 use std::time::Duration;
 
 use crate::load::cpu;
 
-/// Accounts for the looks that found nothing.
+/// CPU time of polls that found nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Spin {
-    /// Thread CPU time when the present run of vain looks began.
+    /// Thread CPU time when the present run of unsuccessful polls began.
     since: Option<Duration>,
     total: Duration,
 }
 
 impl Spin {
-    /// After each unsuccessful poll: yields the core to others, such as the origin.
+    /// Called after each poll. If the poll found nothing (`in_vain`), yields the core to others,
+    /// such as the origin.
     pub(crate) fn looked(&mut self, in_vain: bool) {
         if in_vain {
             if self.since.is_none() {
@@ -26,7 +27,7 @@ impl Spin {
         }
     }
 
-    /// CPU time of vain looks so far. The first look of each run counts as work.
+    /// CPU time of unsuccessful polls so far. The first poll of each run counts as work.
     pub(crate) fn in_vain(&self) -> Duration {
         let open = self
             .since

@@ -1,9 +1,9 @@
 //! Many clients asking for one object at the same moment: who gets the first byte when, and
 //! whether all of them get all of it.
 //!
-//! All connect first. The leader asks, and after a lead the others do; every byte is compared with
-//! what the origin makes. One thread: the first reading of each client is small, so that the
-//! clients' own turns add little to the times of first bytes.
+//! All connect first. The leader asks first, and the others ask after the lead. Every byte is
+//! compared with what the origin makes. All clients share one thread: the first read of each is
+//! small, so that the turns of other clients add little to the times of first bytes.
 
 mod client;
 
@@ -61,11 +61,11 @@ pub struct Gathered {
     pub wanted: usize,
     /// The first few problems.
     pub problems: Vec<String>,
-    /// From a follower's first byte back to the leader's: half of them are below.
+    /// Time from the leader's first byte to a follower's: the median.
     pub first_byte_median_ms: f64,
-    /// 99 in 100 are below.
+    /// The 99th percentile of these times.
     pub first_byte_p99_ms: f64,
-    /// The last of them.
+    /// The longest of these times.
     pub first_byte_most_ms: f64,
     /// From the leader's request to the last byte of the last client, slow ones left out.
     pub total_ms: f64,
@@ -145,7 +145,7 @@ impl Together {
             )));
         };
         let total = clock.mono().since(start);
-        // Who listens no more does not mind.
+        // An error means that no client listens any more: there is nothing to stop.
         let _ = stop.send(true);
         let mut gathered = self.judge(&seen);
         for task in slow {
@@ -163,7 +163,7 @@ impl Together {
     async fn connect(&self, number: usize) -> io::Result<TcpStream> {
         let socket = tokio::net::TcpSocket::new_v4()?;
         if number >= self.clients {
-            // A slow reader, not one with much room in its kernel.
+            // A small receive buffer: otherwise the kernel would read ahead for the slow client.
             socket.set_recv_buffer_size(16 << 10)?;
         }
         let stream = socket.connect(self.target).await?;

@@ -28,9 +28,9 @@ const ALONE: usize = (512 << 10) + 1;
 
 static SEPARATE: AtomicBool = AtomicBool::new(false);
 
-/// From now on [`Allocator`] gives each block of 80 to 512 KiB an area of its own (`separate`), or no longer.
-/// Pages of it that are not touched need no memory; the block goes back to the system as soon as it is freed, which
-/// costs a system call and the page faults of the next one.
+/// Sets whether [`Allocator`] gives each block of 80 to 512 KiB an area of its own from now on. Pages
+/// of it that are not touched need no memory; the block goes back to the system as soon as it is
+/// freed, which costs a system call and the page faults of the next one.
 pub fn separate_long_blocks(separate: bool) {
     SEPARATE.store(separate, Ordering::Relaxed);
 }

@@ -66,7 +66,7 @@ pub(crate) fn completion(op: Op, result: Result<()>) -> Completion {
         OpKind::Flush => None,
         OpKind::Write { buf, .. } => Some(buf),
         OpKind::Read { mut buf, len, .. } => {
-            // A refused read may have asked for more than there is room for.
+            // `len` of a refused read may exceed the capacity of its buffer.
             buf.set_len(if result.is_ok() { len } else { 0 });
             Some(buf)
         }

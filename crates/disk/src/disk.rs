@@ -44,19 +44,19 @@ pub trait Disk: Send + Sync + Debug {
     fn write_at(&self, at: u64, data: &[u8]) -> io::Result<()>;
 
     /// Writes `data` at byte `at` through the operating system's cache; any alignment, any length.
-    /// Written bytes survive the death of the process at once, and a power cut after a flush that
-    /// began later; without one a power cut may keep any part of them. Takes about a microsecond:
-    /// the device is not waited for.
+    /// Written bytes survive the death of the process at once. They survive a power cut after a flush
+    /// that began later; without such a flush a power cut may keep any part of them. Takes about a
+    /// microsecond: the device is not waited for.
     ///
-    /// Blocks written in this way must never be written or read in any other: direct transfers
+    /// Blocks written in this way must never be written or read in any other way: direct transfers
     /// and the cache do not see each other.
     ///
     /// # Errors
     /// `InvalidInput` past the end, otherwise what the system says.
     fn write_cached(&self, at: u64, data: &[u8]) -> io::Result<()>;
 
-    /// Fills `into` from byte `at` with what [`write_cached`](Self::write_cached) wrote. What has
-    /// reached the device is read from the device, each time anew.
+    /// Fills `into` from byte `at` with what [`write_cached`](Self::write_cached) wrote. Bytes that
+    /// have reached the device are read from the device again by each call.
     ///
     /// # Errors
     /// As `read_at`.
@@ -187,8 +187,8 @@ pub trait Queue: Send {
     /// Stages an operation: no system call, never blocks, any number.
     fn submit(&mut self, op: Op);
 
-    /// Hands everything staged to the kernel by one call; what exceeds the ring follows by itself
-    /// in later turns. Does nothing when nothing is staged.
+    /// Hands everything staged to the kernel by one call; operations that exceed the ring follow by
+    /// themselves in later turns. Does nothing when nothing is staged.
     ///
     /// # Errors
     /// When the kernel refuses the call as a whole; operations stay staged, and may be tried again.
@@ -206,8 +206,9 @@ pub trait Queue: Send {
     fn wait(&mut self, timeout: Duration) -> io::Result<bool>;
 
     /// Readable when `reap` may find something; for epoll, level or edge triggered (with tokio:
-    /// `Readiness`, of feature `tokio`). Spurious wake-ups occur. Ask first on the thread that
-    /// owns the queue, or before the first flush; a queue that only `wait`s is cheaper without.
+    /// `Readiness`, of feature `tokio`). Spurious wake-ups occur. Call this for the first time on the
+    /// thread that owns the queue, or before the first flush. A queue that only `wait`s is cheaper
+    /// without the descriptor.
     fn event_fd(&self) -> Option<BorrowedFd<'_>>;
 
     /// Handle that makes [`event_fd`](Self::event_fd) readable from any thread although nothing has

@@ -4,13 +4,13 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::buf::map_aligned;
 
-/// Memory of [`map_zeroed`] that nobody uses at present; all zeros.
+/// Memory of [`map_zeroed`] that was given back and can be reused; all zeros.
 static SPARE: Mutex<Vec<&'static mut [u8]>> = Mutex::new(Vec::new());
-/// Addresses and lengths of what is in use.
+/// Addresses and lengths of the mappings in use.
 static IN_USE: Mutex<Vec<(usize, usize)>> = Mutex::new(Vec::new());
 
-/// Zeroed memory of `len` bytes (a multiple of 4096) on a boundary of 2 MiB that takes none of the
-/// machine's before it is used. Give it back with [`unmap_zeroed`]. `None` if there is no room.
+/// Zeroed memory of `len` bytes (a multiple of 4096) on a boundary of 2 MiB. It takes no physical
+/// memory before it is used. Give it back with [`unmap_zeroed`]. `None` if there is no room.
 #[must_use]
 pub fn map_zeroed(len: usize) -> Option<&'static mut [u8]> {
     if len == 0 || !len.is_multiple_of(4096) {
@@ -36,9 +36,9 @@ fn take_spare(len: usize) -> Option<&'static mut [u8]> {
     Some(spare.swap_remove(at))
 }
 
-/// Gives back what [`map_zeroed`] gave, whole. Its pages go back to the system; its addresses are
-/// kept for the next one of this length, since a reference must not outlive its memory. Anything
-/// else is left alone.
+/// Gives back memory of [`map_zeroed`], which must be whole. The pages go back to the system. The
+/// addresses are kept for the next request of this length, since a reference must not outlive its
+/// memory. Other memory is left alone.
 pub fn unmap_zeroed(bytes: &'static mut [u8]) {
     let mut in_use = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
     let this = (bytes.as_ptr() as usize, bytes.len());
@@ -52,7 +52,7 @@ pub fn unmap_zeroed(bytes: &'static mut [u8]) {
     spare.push(bytes);
 }
 
-/// Makes `bytes` zeros that take no memory. They are whole pages of a private mapping.
+/// Makes `bytes` zeros that take no physical memory. They must be whole pages of a private mapping.
 fn drop_pages(bytes: &mut [u8]) {
     #[cfg(target_os = "linux")]
     {
@@ -66,9 +66,9 @@ fn drop_pages(bytes: &mut [u8]) {
     bytes.fill(0);
 }
 
-/// Asks the system to put the whole pages among `len` bytes from `start` into huge pages (2 MiB),
-/// at once where it can (Linux 6.1; some 0.3 ms each), else when it comes to it. Contents stay as
-/// they are, also for those who read or write meanwhile; without huge pages nothing happens.
+/// Asks the system to put the whole pages among `len` bytes from `start` into huge pages (2 MiB), at
+/// once where it can (Linux 6.1; some 0.3 ms each), else at a time of its own choice. Contents stay
+/// as they are, also for concurrent readers and writers; without huge pages nothing happens.
 pub fn prefer_huge_pages(start: *const u8, len: usize) {
     #[cfg(target_os = "linux")]
     for advice in [libc::MADV_COLLAPSE, libc::MADV_HUGEPAGE] {
@@ -82,9 +82,9 @@ pub fn prefer_huge_pages(start: *const u8, len: usize) {
     let _ = (start, len);
 }
 
-/// Asks the processor to bring the line of 64 bytes that holds `place` into its caches. Nothing
-/// waits for it, unlike for a read: as many can be under way as there are places to put them, and
-/// work goes on behind them. Any address will do.
+/// Asks the processor to bring the line of 64 bytes that holds `place` into its caches. Unlike with a
+/// read, nothing waits for the line: as many requests can be under way as the processor has places
+/// for, and work goes on meanwhile. Any address is valid.
 #[inline]
 pub fn prefetch(place: *const u8) {
     #[cfg(target_arch = "x86_64")]

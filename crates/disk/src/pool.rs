@@ -13,7 +13,8 @@ use std::time::Duration;
 /// Longest wait of a dropped queue for operations that its threads have begun.
 const DRAIN: Duration = Duration::from_secs(10);
 
-/// The threads of one disk, shared by its queues; they start when work comes and end with it.
+/// The threads of one disk, shared by its queues. They start when there is work, and end when this
+/// value is dropped.
 #[derive(Debug)]
 pub(crate) struct Workers {
     shared: Arc<Shared>,
@@ -117,7 +118,8 @@ fn work(shared: &Shared) {
         drop(jobs);
         let Job { mut op, to } = job;
         let result = execute(&shared.target, &mut op);
-        // Idle again before the answer is seen, so that an answer never starts a thread too many.
+        // Counted as idle before the owner sees the completion, so that its next operation does not
+        // start a thread too many.
         shared.jobs.lock().idle += 1;
         to.push(check::completion(op, result));
     }
@@ -213,7 +215,7 @@ impl Queue for PoolQueue {
 
 impl Drop for PoolQueue {
     fn drop(&mut self) {
-        // The threads own the buffers they work on, so this is for order, not for safety.
+        // The threads own the buffers they work on, so this wait is for order, not for safety.
         self.inbox.wait(self.flying, DRAIN);
         // A thread may hold the inbox a moment longer; the buffers go back now.
         self.inbox.drain(drop);

@@ -31,7 +31,8 @@ impl Readiness {
             .ok_or(io::ErrorKind::Unsupported)?
             .try_clone_to_owned()?;
         // SAFETY: the runtime asks for a descriptor that stays open and the same as long as the
-        // registration. An OwnedFd moved into it is just that; `Readiness` never hands it out.
+        // registration. The OwnedFd that is moved into the registration is such a descriptor;
+        // `Readiness` never hands it out.
         let registered = unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) };
         Ok(Self(registered?))
     }
@@ -42,7 +43,8 @@ impl Readiness {
     /// # Errors
     /// When the runtime shuts down.
     pub async fn ready(&self) -> io::Result<()> {
-        // Cleared before the caller reaps, so that what arrives meanwhile makes it ready again.
+        // Cleared before the caller reaps, so that a completion that arrives meanwhile makes the
+        // descriptor ready again.
         self.0.readable().await?.clear_ready();
         Ok(())
     }

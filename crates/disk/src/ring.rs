@@ -1,7 +1,7 @@
 //! Queues on `io_uring`: one ring each, one submitting system call per turn.
 //!
 //! Completions are deferred to the owner's next call where the kernel can do that (6.1 and later),
-//! else run cooperatively (5.19), else by interruption. The ring starts disabled and belongs to
+//! else they run cooperatively (5.19), else by interruption. The ring starts disabled and belongs to
 //! the thread that uses it first.
 //!
 //! A thread that sleeps in epoll is woken through an eventfd: with deferred completions the ring's
@@ -24,11 +24,12 @@ use std::time::Duration;
 
 /// Most entries of a ring; operations beyond wait inside the queue.
 const DEPTH_MAX: u32 = 4096;
-/// Times one `reap` looks again for what arrived while it looked, before it leaves that for later.
+/// Most times that one `reap` looks for completions, including those that arrived while it looked. It
+/// leaves the rest for later.
 const LOOKS: u32 = 4;
-/// A dropped queue waits this often ...
+/// A dropped queue waits at most this many turns for operations in flight.
 const DRAIN_TURNS: u32 = 100;
-/// ... so long for what is in flight.
+/// Length of such a turn.
 const DRAIN_TURN: Duration = Duration::from_millis(100);
 
 /// Delivery of completions to the owner, best first.
@@ -221,11 +222,11 @@ impl RingQueue {
         }
     }
 
-    /// Takes the signal back. After entering (which raises it for what the entry brings), and
-    /// before the last look at the ring.
+    /// Clears the signal. Call this after entering (which raises the signal for the completions that
+    /// it brings), and before the last look at the ring.
     fn lower(&self) {
         if let Some(events) = self.events.get() {
-            // Not raised is as good.
+            // It fails if the signal is not raised, which is as good.
             let _ = rustix::io::read(events, &mut [0; 8]);
         }
     }
@@ -238,7 +239,8 @@ impl RingQueue {
         }
     }
 
-    /// Submits what has waited for room. A refusal is met again at the next turn.
+    /// Submits operations that have waited for room. If the kernel refuses, the next turn tries
+    /// again.
     fn push_on(&mut self) {
         if self.backlog.is_empty() {
             return;
@@ -277,7 +279,8 @@ impl Queue for RingQueue {
             }
             self.lower();
             self.collect(out);
-            // What came in between has lost its signal and must not wait for another.
+            // The signal of completions that came in between was cleared, so they must not wait for
+            // another.
             if self.inside == 0 || !self.held_back() {
                 self.push_on();
                 return out.len() - before;
@@ -310,7 +313,7 @@ impl Queue for RingQueue {
                 .submitter()
                 .register_eventfd(made.as_raw_fd())
                 .ok()?;
-            // Kept with the ring; that there was none was just seen.
+            // Cannot fail: the cell was just seen to be empty.
             let _ = self.events.set(made);
         }
         self.events.get().map(AsFd::as_fd)
@@ -339,7 +342,7 @@ impl Drop for RingQueue {
         let mut sink = Vec::new();
         for _ in 0..DRAIN_TURNS {
             self.collect(&mut sink);
-            // What would be continued is given up instead.
+            // Operations that would be continued are given up instead.
             self.backlog.clear();
             if self.inside == 0 {
                 break;
@@ -350,9 +353,9 @@ impl Drop for RingQueue {
         }
         self.collect(&mut sink);
         if self.inside == 0 {
-            // At once, rather than when the kernel gets round to taking the ring apart: a device
-            // opened exclusively can then be opened again. Refused to other threads than the
-            // owner, for whom it just takes longer.
+            // Releases the file at once, not when the kernel dismantles the ring later: a device
+            // opened exclusively can then be opened again. The kernel refuses this to other threads
+            // than the owner; then the release just takes longer.
             let _ = self.ring.submitter().unregister_files();
             // SAFETY: nothing is in the kernel's hands, and `flights` is not used after this.
             unsafe { ManuallyDrop::drop(&mut self.flights) };

@@ -37,7 +37,7 @@ impl Signal {
         let end = &self.read;
         #[cfg(not(target_os = "linux"))]
         let end = &self.write;
-        // A full counter or pipe is readable already, which is all we want.
+        // If the counter or pipe is full, the descriptor is readable already.
         while rustix::io::write(end, &1u64.to_ne_bytes()) == Err(Errno::INTR) {}
     }
 

@@ -102,7 +102,7 @@ impl<'a> Take<'a> {
     }
 }
 
-/// Magic number, then version; zeros throughout are [`FormatError::Empty`].
+/// Reads magic number and version. Bytes that are all zeros are [`FormatError::Empty`].
 pub(crate) fn check_mark(
     take: &mut Take<'_>,
     magic: [u8; 4],
@@ -124,7 +124,7 @@ pub(crate) fn check_mark(
     }
 }
 
-/// The CRC stored little-endian at `at` must be that of the bytes before it.
+/// Checks that the CRC stored little-endian at `at` is the CRC of the bytes before it.
 pub(crate) fn check_crc(bytes: &[u8], at: usize) -> Result<(), FormatError> {
     let stored = bytes.get(at..at + 4).ok_or(FormatError::Truncated)?;
     if rule!(

@@ -18,7 +18,7 @@ pub const fn cluster_table_bytes(entries: usize) -> usize {
 }
 
 /// Place of a cluster in the chain of all clusters of its store (extension `chain`). All zeros in
-/// clusters that were written without it.
+/// clusters that were written without the extension.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChainLink {
     /// Number of the cluster in the store, in order of writing, from 1 and below 2^48. 0: no link.
@@ -31,15 +31,16 @@ pub struct ChainLink {
     pub flushed: u64,
 }
 
-/// [`ChainLink::before`]: numbers that are missing before this cluster were never given.
+/// [`ChainLink::before`]: numbers that are missing before this cluster were never assigned.
 pub const CHAIN_BEGINS: u32 = 0;
-/// [`ChainLink::before`]: the number before was given; the writer did not know the checksum.
+/// [`ChainLink::before`]: the number before was assigned, but the writer did not know the checksum of
+/// that cluster.
 pub const CHAIN_UNKNOWN: u32 = 1;
 /// Numbers of clusters are below this.
 const NUMBERS: u64 = 1 << 48;
 
-/// The checksum of a cluster for the link of the next one; `bytes` begin with the cluster's header.
-/// Never one of the two values with a meaning of their own. `None` if `bytes` are too short.
+/// The checksum of a cluster, as the link of the next cluster holds it; `bytes` begin with the
+/// cluster's header. Never `CHAIN_BEGINS` or `CHAIN_UNKNOWN`. `None` if `bytes` are too short.
 #[must_use]
 pub fn chain_sum(bytes: &[u8]) -> Option<u32> {
     let field = bytes.get(CLUSTER_HEADER_BYTES - 4..)?.first_chunk()?;
@@ -149,8 +150,8 @@ impl ClusterHeader {
         Ok((header, entries))
     }
 
-    /// The header at the beginning of `bytes` as it claims to be, whole or not: its checksum, which
-    /// covers the table too, is not compared. `None` if there is no header.
+    /// The header at the beginning of `bytes`, unverified: the checksum, which also covers the table,
+    /// is not compared. `None` if there is no header.
     #[must_use]
     pub fn claimed(bytes: &[u8]) -> Option<Self> {
         Self::take(&mut Take::new(bytes)).ok()

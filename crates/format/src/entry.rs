@@ -9,7 +9,7 @@ pub const ENTRY_BYTES: usize = 24;
 
 const OFFSET_BITS: u32 = 25;
 const OFFSET_MASK: u64 = (1 << OFFSET_BITS) - 1;
-// The end of the longest segment is a place too.
+// The end of the longest segment must be a valid offset too.
 const _: () = assert!((256u64 << 20) / UNIT <= OFFSET_MASK);
 
 /// A place in the log, which orders everything ever written to a store: segment sequence in the
@@ -47,8 +47,8 @@ pub enum EntryKind {
     Fragment = 3,
     /// Everything stored under this hash before this place is gone.
     Tombstone = 4,
-    /// The record at the log position in the hash's lower half is gone, whatever its key. With a
-    /// number in the upper half: the cluster with that number, there, was given up.
+    /// The record at the log position in the hash's lower half is gone, whatever its key. If the
+    /// upper half is not 0, it is the number of a cluster at that position that was given up.
     Void = 5,
 }
 
@@ -137,7 +137,7 @@ pub(crate) fn decode_entries(
         .ok_or(FormatError::Truncated)?;
     let table = bytes.get(..len).ok_or(FormatError::Truncated)?;
     let (chunks, _) = table.as_chunks::<ENTRY_BYTES>();
-    // Results that are collected do not say how many there will be.
+    // `collect` into a `Result` does not know the length in advance.
     let mut entries = Vec::with_capacity(chunks.len());
     for chunk in chunks {
         entries.push(Entry::decode(chunk, segment_bytes)?);

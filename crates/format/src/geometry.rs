@@ -40,20 +40,20 @@ pub struct Geometry {
 /// Times that a store can become longer.
 pub const GROWTHS_MAX: usize = 7;
 
-/// A store became longer: behind what it had lie slots and segments for the new room.
+/// One growth of a store: slots and segments for the new room lie behind the old ones.
 ///
-/// Lives from `turn` on take the segments in another order: first the new ones, then those that
-/// were there in the order in which they would have come next. So every segment is used again
-/// after exactly one round of the longer store, and what lies in it stays where it is.
+/// Lives from `turn` on use the segments in another order: first the new segments, then the old ones
+/// in the order in which they would have come next. So every segment is reused after exactly one
+/// round of the longer store, and its contents stay in place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Growth {
-    /// The first life after it; 0: not grown.
+    /// The first life after the growth; 0: no growth.
     pub turn: u64,
     /// Number of the first new segment.
     pub first: u32,
 }
 
-/// Segments that lie together: their slots, then themselves.
+/// Segments that are contiguous on disk: first their slots, then the segments.
 #[derive(Clone, Copy)]
 struct Extent {
     at: u64,
@@ -71,7 +71,7 @@ impl Geometry {
         n
     }
 
-    /// The extent that holds segment `index`; for one past the end, the last.
+    /// The extent that holds segment `index`; the last extent for an index past the end.
     const fn extent(&self, index: u32) -> Extent {
         let growths = self.growths();
         let mut n = 0;
@@ -93,7 +93,8 @@ impl Geometry {
         }
     }
 
-    /// Segment and offset in it of byte `at`; `None` outside of all segments.
+    /// The segment that holds byte `at`, and the offset in that segment; `None` outside of all
+    /// segments.
     #[must_use]
     pub const fn segment_with(&self, at: u64) -> Option<(u32, u64)> {
         let mut index = 0;
@@ -111,11 +112,11 @@ impl Geometry {
         None
     }
 
-    /// The same store on `total` bytes, from life `turn` on.
+    /// The geometry of the same store after it grew to `total` bytes, from life `turn` on.
     ///
     /// # Errors
-    /// `Invalid("size")` without room for one segment more, `Invalid("number of growths")` if it
-    /// grew as often as it can.
+    /// `Invalid("size")` if there is no room for one more segment, `Invalid("number of growths")` if
+    /// the store grew as often as it can.
     pub fn grow(&self, total: u64, turn: u64) -> Result<Self, FormatError> {
         let per_segment = u64::from(self.slot_bytes) + u64::from(self.segment_bytes);
         let more = total.saturating_sub(self.total_bytes()) / per_segment;
@@ -198,7 +199,8 @@ impl Geometry {
         self.segment_at(self.segments)
     }
 
-    /// The segment that the life numbered `sequence` (from 1) is written to: strictly in turn.
+    /// The segment that life `sequence` (from 1) is written to. Lives use the segments strictly in
+    /// turn.
     #[must_use]
     pub const fn segment_of(&self, sequence: u64) -> u32 {
         let mut growth = self.growths();
@@ -313,8 +315,8 @@ impl Geometry {
         round_to_block(summary.saturating_sub(self.slot_bytes as u64))
     }
 
-    /// Byte offset of that part of the summary of segment `index`; `None` if there is none, or no
-    /// segment is that long.
+    /// Byte offset of the part of the summary that lies at the end of segment `index`; `None` if
+    /// there is no such part, or if it is longer than a segment.
     #[must_use]
     pub const fn spill_at(&self, index: u32, entries: usize) -> Option<u64> {
         let bytes = self.spill_bytes(entries);
@@ -343,8 +345,8 @@ mod tests {
         assert_eq!(geometry.spill_at(0, u32::MAX as usize), None);
     }
 
-    /// Lives in turn, with growths in between: each segment is taken again after one round, and
-    /// where nothing was grown nothing moves.
+    /// Lives in turn, with growths in between: each segment is used again after one round, and
+    /// existing segments do not move.
     #[test]
     fn every_segment_has_its_turn_once_a_round_whenever_a_store_grows() {
         let mut geometry = Geometry::fit(2 << 20, 64 << 10, 16 << 10, 2048).unwrap();

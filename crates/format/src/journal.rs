@@ -4,7 +4,7 @@
 //! one block or more, written at once. Behind it come blocks with the purges made since. When a
 //! half is full, the other one gets a new snapshot; the half whose snapshot is newer counts.
 //!
-//! In a *doubled* half every block is there twice, so that the damage of one loses nothing: the
+//! In a *doubled* half every block is written twice, so that damage to one block loses nothing: the
 //! snapshot, then the snapshot again, then each later block followed by its copy.
 
 use crate::bytes_io::{Put, Take, check_crc, check_mark};
@@ -43,7 +43,7 @@ pub struct PurgeNote {
     pub kind: PurgeKind,
     /// A soft purge makes stale, a hard one removes.
     pub soft: bool,
-    /// Its number; records fetched under a smaller one are covered.
+    /// Number of the purge; it covers records fetched under a smaller number.
     pub sequence: u64,
     /// Wall time in milliseconds, for people.
     pub at: i64,
@@ -54,7 +54,7 @@ pub struct PurgeNote {
 }
 
 impl PurgeNote {
-    /// Bytes that it takes of [`JOURNAL_BLOCK_NOTES`].
+    /// Bytes that this note takes of [`JOURNAL_BLOCK_NOTES`].
     #[must_use]
     pub const fn encoded_len(&self) -> usize {
         NOTE_HEADER + self.partition.len() + self.text.len()
@@ -93,7 +93,7 @@ pub struct JournalBlock {
     pub first: u64,
     /// Blocks of that snapshot, at least 1.
     pub snapshot: u32,
-    /// The highest purge number given when it was written.
+    /// The highest purge number assigned when the block was written.
     pub seen: u64,
     /// The highest number of a purge that is done with everywhere.
     pub retired: u64,
@@ -230,7 +230,7 @@ pub fn read_journal_half(half: &[u8], uuid: StoreUuid) -> Option<JournalHalf> {
         })
     };
     let mut blocks: Vec<_> = blocks.iter().map(decode).collect();
-    // Blocks of an earlier round follow those of this one.
+    // Behind the blocks of this round there may be blocks of an earlier round.
     let newest = blocks.iter().flatten().max_by_key(|block| block.first)?;
     let head = JournalBlock {
         notes: Vec::new(),

@@ -1,9 +1,10 @@
 //! The record: one cached response (or head, or fragment of a large one) as it lies on disk.
 //!
-//! Header, checksums of the body's blocks, key, Vary values, tags, field block, body, zeros up to
-//! the next unit. One checksum covers all but the body, and where the record belongs: store, life
-//! and address are not written but go into it. Each 64 KiB of the body has its own, so that a
-//! block can be checked before it is sent. The hash of the key is not written either.
+//! Header, checksums of the body's blocks, key, Vary values, tags, field block, body, zeros up to the
+//! next unit. One checksum covers everything but the body. It also covers the place of the record
+//! (store, life and address), which is not written. Each 64 KiB block of the body has a checksum of
+//! its own, so that a block can be checked before it is sent. The hash of the key is not written
+//! either.
 
 use std::ops::Range;
 
@@ -36,8 +37,8 @@ pub enum RecordKind {
     Fragment = 3,
 }
 
-/// Store, life and position of a record, and what keys are hashed with there. A record that is read
-/// with another place than it was written with has a wrong checksum.
+/// Store, life and position of a record, and the seed of the store's key hashes. If a record is read
+/// with another place than it was written for, its checksum is wrong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordPlace {
     /// The store.
@@ -46,7 +47,8 @@ pub struct RecordPlace {
     pub sequence: u64,
     /// Offset from the beginning of the store, in units.
     pub address_units: u64,
-    /// The store's seed. Not under the checksum: the hash of the key shows it.
+    /// The store's seed. The checksum does not cover it: with a wrong seed, the hash of the key is
+    /// wrong.
     pub seed: KeySeed,
 }
 
@@ -57,7 +59,7 @@ pub struct RecordHead {
     pub kind: RecordKind,
     /// Place where it was written.
     pub place: RecordPlace,
-    /// Hash of the key (of key, version and number for fragments). Not written: it follows.
+    /// Hash of the key (for fragments: of key, version and number). Not written: it is computed.
     pub hash: KeyHash,
     /// Hash of the group it was placed with.
     pub group: u64,
@@ -69,7 +71,7 @@ pub struct RecordHead {
     pub request_time: WallTime,
     /// When the response was received.
     pub response_time: WallTime,
-    /// Past every permitted use after this time.
+    /// After this time no use of the record is permitted.
     pub expires: WallTime,
     /// Random number that variants' keys are made with; 0 without Vary.
     pub nonce: u64,
@@ -81,7 +83,7 @@ pub struct RecordHead {
     pub fragment: u32,
     /// Status code.
     pub status: u16,
-    /// Meaning is the storer's (partial, head only, ...).
+    /// Flags of the caller (partial, head only, ...); opaque here.
     pub flags: u16,
     /// Digest of the caching rules; opaque here.
     pub rules: [u8; RULES_BYTES],
@@ -188,7 +190,8 @@ impl RecordSections<'_> {
     }
 }
 
-/// The numbers of a header, in their order on disk. The others are told from the first.
+/// The numbers of a header, in their order on disk. The others may be encoded as distances from the
+/// first.
 fn numbers(head: &RecordHead, sections: &RecordSections<'_>) -> [u64; NUMBERS] {
     let mut numbers = [0; NUMBERS];
     numbers[..12].copy_from_slice(&[
@@ -258,18 +261,18 @@ fn meta_crc(place: &RecordPlace, record: &[u8], layout: &RecordLayout) -> u32 {
     crc32c_append(crc32c(&whose), &record[4..layout.body.start])
 }
 
-/// True if a record may begin here: a look at its mark, for those who search.
+/// True if a record may begin here, judged by its mark alone. For searches for records.
 #[must_use]
 pub fn may_be_record(bytes: &[u8]) -> bool {
     bytes.len() >= RECORD_HEADER_BYTES && bytes[4..6] == MAGIC
 }
 
-/// Reads a record from the beginning of `bytes` and checks everything, body included, and that it
-/// was written for `place`. Whose it is (hash, key) is for the caller to compare.
+/// Reads a record from the beginning of `bytes` and checks everything, body included, and that it was
+/// written for `place`. The caller compares hash and key.
 ///
 /// # Errors
-/// Any damage, and any other place, is refused as a whole; `Truncated` if `bytes` ends before the
-/// record does.
+/// A damaged record, or one written for another place, is refused as a whole; `Truncated` if `bytes`
+/// ends before the record does.
 pub fn parse_record(
     bytes: &[u8],
     place: &RecordPlace,
@@ -315,8 +318,8 @@ fn hash_of(seed: KeySeed, head: &RecordHead, key: &[u8]) -> KeyHash {
     }
 }
 
-/// Hash of fragment `n` of version `version` of an object: 28 bytes hashed, without a seed, because
-/// nobody who does not know the head's hash can choose them.
+/// Hash of fragment `n` of version `version` of an object: hashes 28 bytes without a seed, because
+/// nobody can choose these bytes without knowing the head's hash.
 #[must_use]
 pub fn fragment_hash(head: KeyHash, version: u64, n: u32) -> KeyHash {
     let mut bytes = [0u8; 28];
@@ -326,7 +329,7 @@ pub fn fragment_hash(head: KeyHash, version: u64, n: u32) -> KeyHash {
     key_hash(&bytes)
 }
 
-/// `len` is that of all bytes from the record's beginning.
+/// `len` is the number of all bytes from the record's beginning.
 fn decode_header(
     take: &mut Take<'_>,
     len: usize,

@@ -1,8 +1,9 @@
-//! The removal log: a ring of fixed entries that tells what was removed before its tombstone is
-//! in the log, so that the death of the process brings nothing back.
+//! The removal log: a ring of entries of fixed size. It records a removal until its tombstone is in
+//! the log, so that nothing that was removed comes back when the process dies.
 //!
-//! Entry `n` (from 1) is written to place `n` modulo the number of places. An entry names the
-//! oldest one that still counted when it was written; those before that one have their tombstones.
+//! Entry `n` (from 1) is written to place `n` modulo the number of places. Each entry names the
+//! oldest entry that still counted when it was written. The removals before that entry have their
+//! tombstones in the log.
 
 use foxy_base::{KeyHash, crc32c, rule};
 
@@ -107,8 +108,8 @@ fn checksum(uuid: StoreUuid, body: &[u8]) -> u32 {
     crc32c(&bytes)
 }
 
-/// The entries of a removal log that still count, in order, and the number to go on with.
-/// Whatever is torn, of another store, of a former round or done with is left out.
+/// The entries of a removal log that still count, in order, and the number to go on with. Leaves out
+/// entries that are torn, of another store, of a former round, or no longer needed.
 #[must_use]
 pub fn read_removals(log: &[u8], uuid: StoreUuid) -> (Vec<RemovalEntry>, u64) {
     let (places, _) = log.as_chunks::<REMOVAL_BYTES>();
@@ -120,7 +121,7 @@ pub fn read_removals(log: &[u8], uuid: StoreUuid) -> (Vec<RemovalEntry>, u64) {
     let Some(newest) = entries.iter().max_by_key(|e| e.number).copied() else {
         return (Vec::new(), 1);
     };
-    // A power cut can lose the newer entry of a place and leave one of the round before.
+    // A power cut can lose the newer entry of a place and leave the entry of the round before.
     let first = newest.number - u64::from(newest.before).min(newest.number.min(count) - 1);
     entries.retain(|e| {
         let counts = rule!(

@@ -13,11 +13,11 @@ const MAGIC: [u8; 4] = *b"FXSM";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum SegmentState {
-    /// Being written: its clusters tell what is in it, nothing older counts.
+    /// Being written: its clusters list its contents, and nothing older counts.
     Open = 1,
     /// Full; the slot lists everything in it.
     Sealed = 2,
-    /// Full; there was no room for all of the summary, so its clusters tell.
+    /// Full; there was no room for all of the summary, so its clusters list its contents.
     SealedOverflow = 3,
     /// Taken out of use after a fault; nothing in it counts.
     Retired = 4,
@@ -45,7 +45,7 @@ pub struct SlotHeader {
     pub last_cluster: u64,
 }
 
-/// The bytes of a summary with `entries`: those that its slot has no room for lie at the end of the
+/// The bytes of a summary with `entries`. Bytes that do not fit into the slot lie at the end of the
 /// segment ([`crate::Geometry::spill_at`]). Sets the header's count and checksum of entries.
 #[must_use]
 pub fn encode_slot(header: &SlotHeader, entries: &[Entry]) -> Vec<u8> {

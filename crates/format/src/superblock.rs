@@ -16,15 +16,15 @@ pub const QUARANTINE_MAX: usize = 512;
 pub const FORMER_MAX: usize = 32;
 const USED: usize = 176 + 8 * FORMER_MAX + 4 * QUARANTINE_MAX;
 
-/// The stores that are open together. Each says the same of it, so that what one of them missed
-/// can be told when they meet again.
+/// The stores that are open together. Each of them keeps this same record. When they are opened
+/// together again, it shows what one of them missed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Company {
     /// Number of changes of the company; 0: the store was never in one.
     pub epoch: u64,
     /// A hash over the uuids of the stores in it.
     pub members: u64,
-    /// The members at the epochs before, the latest first; zeros before the first.
+    /// The values of `members` at earlier epochs, the latest first; zeros before the first epoch.
     pub former: [u64; FORMER_MAX],
 }
 
@@ -33,7 +33,7 @@ pub struct Company {
 pub struct Superblock {
     /// Extensions of the format that the store uses, by bit: some of [`EXTENSIONS`].
     pub extensions: u16,
-    /// Goes up by one with every write; an open store never reuses one.
+    /// Goes up by one with every write; an open store never reuses a generation.
     pub generation: u64,
     /// The store's identity.
     pub uuid: StoreUuid,
@@ -102,8 +102,8 @@ impl Superblock {
     }
 
     /// Reads superblocks A and B, which follow each other in `bytes`. If one is whole and the other
-    /// differs from a whole one in its version alone, that one is damaged (`Checksum`): a flipped
-    /// bit is no newer version.
+    /// would be whole but for its version field, the other counts as damaged (`Checksum`): a flipped
+    /// bit is not a newer version.
     pub fn decode_both(bytes: &[u8]) -> [Result<Self, FormatError>; 2] {
         let (a, b) = bytes.split_at(SUPERBLOCK_BYTES.min(bytes.len()));
         let found = [Self::decode(a), Self::decode(b)];
@@ -128,9 +128,9 @@ impl Superblock {
     /// Reads a superblock.
     ///
     /// # Errors
-    /// `Empty` for zeros, `Foreign` without the mark, `Newer` or `Older` for another version
-    /// (checked before the checksum, which that may compute otherwise), `Extended` for extensions
-    /// that are not known, then any other.
+    /// `Empty` for zeros, `Foreign` without the mark, `Newer` or `Older` for another version (checked
+    /// before the checksum, which another version may compute in another way), `Extended` for
+    /// extensions that are not known, then any other.
     pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
         let bytes = bytes
             .get(..SUPERBLOCK_BYTES)
@@ -201,7 +201,7 @@ fn only_version_differs(bytes: &[u8]) -> bool {
     check_crc(&own, SUPERBLOCK_BYTES - 4).is_ok()
 }
 
-/// The numbers of segments, which must ascend and exist; what is not used is zero.
+/// Reads the numbers of quarantined segments. They must ascend and exist; unused bytes are zero.
 fn quarantine(take: &mut Take<'_>, segments: u32) -> Result<Vec<u32>, FormatError> {
     let count = take.u32()? as usize;
     let mut bad = Vec::with_capacity(count.min(QUARANTINE_MAX));

@@ -1,9 +1,10 @@
-//! Numbers in as few bytes as they need: half a byte says how long each is and what it is told
-//! from. Most facts of a record are zero, small, or close to the time at which it was received.
+//! Numbers in as few bytes as they need: half a byte gives the length of each number and the base
+//! that it is relative to. Most facts of a record are zero, small, or close to the time at which it
+//! was received.
 //!
-//! Code 0 is zero; 1 to 8 are that many bytes, lowest first; 9 is the least signed number, which
-//! means "none" to many; 10 is all ones, 11 to 15 are 1 to 5 bytes of the zigzag distance from the
-//! first number. Each number is written by the shortest code.
+//! Code 0 is zero; codes 1 to 8 mean that many bytes, lowest first; 9 is the least signed number,
+//! which often means "none"; 10 is all ones, 11 to 15 are 1 to 5 bytes of the zigzag distance from
+//! the first number. Each number is written with its shortest code.
 
 use crate::FormatError;
 use crate::bytes_io::Take;
@@ -21,7 +22,7 @@ const fn bytes_of(value: u64) -> usize {
     (64 - value.leading_zeros() as usize).div_ceil(8)
 }
 
-/// Signed distances with small ones of either sign first.
+/// Zigzag code of the signed distance: small distances of either sign become small numbers.
 const fn zigzag(value: u64, base: u64) -> u64 {
     let distance = value.wrapping_sub(base) as i64;
     ((distance << 1) ^ (distance >> 63)) as u64
@@ -56,7 +57,7 @@ pub(crate) fn words_len(values: &[u64]) -> usize {
     codes + encoded(values).map(|(_, _, len)| len).sum::<usize>()
 }
 
-/// Every number encoded; the first is told from zero.
+/// Encodes every number: the first relative to zero, the others relative to the first.
 fn encoded(values: &[u64]) -> impl Iterator<Item = (u8, u64, usize)> + '_ {
     let first = values.first().copied().unwrap_or(0);
     let bases = std::iter::once(0).chain(std::iter::repeat(first));

@@ -15,9 +15,9 @@ pub enum ControlSource {
     /// Cache-Control, which may be absent.
     #[default]
     CacheControl,
-    /// A targeted field; Cache-Control and Expires do not count then.
+    /// A targeted field; Cache-Control and Expires are then ignored.
     Targeted,
-    /// Surrogate-Control; likewise.
+    /// Surrogate-Control; Cache-Control and Expires are then ignored.
     Surrogate,
 }
 
@@ -86,8 +86,9 @@ impl ResponseControl {
         control
     }
 
-    /// Takes one directive. Repeated lifetimes: the lowest, which is never longer than the first
-    /// occurrence that RFC 9111 section 4.2.1 asks for. Malformed ones: zero, that is stale.
+    /// Adds one directive. Of repeated lifetimes the lowest counts, which is never longer than the
+    /// first occurrence that RFC 9111 section 4.2.1 asks for. A malformed lifetime counts as zero,
+    /// that is stale.
     pub(crate) fn add(&mut self, d: &Directive<'_>) {
         let seconds = d.argument.seconds();
         let or_stale = rule!(
@@ -119,7 +120,7 @@ impl ResponseControl {
     }
 }
 
-/// True if a directive names at least one field. An empty or malformed list is none: the
+/// True if a directive names at least one field. An empty or malformed list counts as no list: the
 /// directive then covers the whole response.
 fn has_list(d: &Directive<'_>) -> bool {
     listed_names(d.argument).next().is_some()

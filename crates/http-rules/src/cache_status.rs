@@ -24,7 +24,7 @@ pub struct CacheStatus<'a> {
     pub key: Option<&'a [u8]>,
     /// A word of [`crate::NoStore`] or of the caller (2.8).
     pub detail: Option<&'a str>,
-    /// The operator's rule that had a say; part of the detail.
+    /// The operator's rule that influenced the decision; part of the detail.
     pub rule: Option<&'a str>,
 }
 

@@ -1,12 +1,12 @@
 //! Content codings that Foxy applies itself to what is stored plain (RFC 9110 section 8.4.1).
 //!
 //! A coded answer is another representation: its strong ETag becomes a weak one, ranges are not
-//! offered, and `Vary: Accept-Encoding` stands on every answer of such a URL, plain ones included.
+//! offered, and every answer of such a URL has `Vary: Accept-Encoding`, plain ones included.
 //!
-//! **Secrets.** Compressed lengths tell what repeats in a body (BREACH). So only what is given to all
-//! alike is compressed: a stored answer without `Set-Cookie` and `private`, not selected by cookies
-//! or `Authorization`, for requests without `Authorization`, and with cookies only if its type is one
-//! that sites serve alike to all users.
+//! **Secrets.** Compressed lengths reveal what repeats in a body (BREACH). So only answers that are
+//! the same for all users are compressed: a stored answer without `Set-Cookie` and `private`, not
+//! selected by cookies or `Authorization`, for requests without `Authorization`, and, for requests
+//! with cookies, only if its type is one that sites serve alike to all users.
 
 use foxy_base::{FieldBlock, FieldBlockBuilder, Fields, FieldsIter, eq_name, first, tokens};
 
@@ -41,7 +41,7 @@ impl Coding {
     }
 }
 
-/// Fields that speak of the bytes of the body as they are.
+/// Fields that describe the exact bytes of the body.
 const OF_BYTES: [&str; 5] = [
     "Content-Digest",
     "Content-MD5",
@@ -50,8 +50,8 @@ const OF_BYTES: [&str; 5] = [
     "Repr-Digest",
 ];
 
-/// True if an answer with these fields may be compressed, as far as they say: then every answer of
-/// the URL has `Vary: Accept-Encoding`.
+/// True if these fields permit to compress the answer. In that case all answers of the same URL have
+/// `Vary: Accept-Encoding`.
 #[must_use]
 pub fn is_compressible<F: Fields + ?Sized>(fields: &F) -> bool {
     let plain = first(fields, "Content-Encoding").is_none();
@@ -114,7 +114,7 @@ pub fn wanted<F: Fields + ?Sized>(
     }
     let of = |name: &str| quality(head, name);
     let any = of("*");
-    // Not to be listed is the least that the plain body can be wanted.
+    // If `identity` is not listed, the plain body has the lowest preference.
     let plain = of("identity").unwrap_or(0);
     let mut best: Option<(u16, Coding)> = None;
     for coding in offered {
@@ -131,7 +131,7 @@ pub fn wanted<F: Fields + ?Sized>(
         .map(|(_, coding)| coding)
 }
 
-/// Weight of a coding in `Accept-Encoding`, in thousandths; `None` if it is not listed.
+/// Weight of a coding in `Accept-Encoding`, in thousandths; `None` if the coding is not listed.
 fn quality<F: Fields + ?Sized>(head: &F, name: &str) -> Option<u16> {
     tokens(head, "Accept-Encoding").find_map(|token| {
         let mut parts = token.split(|b| *b == b';').map(<[u8]>::trim_ascii);
@@ -156,8 +156,8 @@ fn thousandths(text: &[u8]) -> u16 {
     (value.clamp(0.0, 1.0) * 1000.0) as u16
 }
 
-/// True if the request may get this stored answer compressed: nothing in it is for its user alone.
-/// `list` is the answer's Vary list.
+/// True if the request may get this stored answer compressed: nothing in the answer is for one user
+/// alone. `list` is the answer's Vary list.
 #[must_use]
 pub fn is_for_all<F: Fields + ?Sized>(request: &RequestDigest, stored: &F, list: &[u8]) -> bool {
     let secret = |name: &[u8]| {

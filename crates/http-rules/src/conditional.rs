@@ -99,13 +99,13 @@ where
         return etag::of(stored)
             .is_some_and(|tag| ETag::parse(tag).eq_strong(&ETag::parse(validator)));
     }
-    // An exact match of the date, and only where the date is a strong validator.
+    // The date must match exactly, and must be a strong validator.
     let asked = date::parse(validator, now);
     asked.is_some() && asked == strong_last_modified(stored, now)
 }
 
-/// True if a stored field is sent with a 304 (RFC 9110 section 15.4.5): what a 200 would have
-/// for caches, and nothing that describes the body that is not sent. Age and Cache-Status are
+/// True if a stored field is sent with a 304 (RFC 9110 section 15.4.5): the fields that a 200 would
+/// have for caches, but none that describes the body, since no body is sent. Age and Cache-Status are
 /// added by the caller.
 #[must_use]
 pub fn is_sent_with_304(name: &[u8]) -> bool {

@@ -19,9 +19,9 @@ const DAYS: [&[u8]; 7] = [
     b"Sunday",
 ];
 
-/// Parses an HTTP date in any of the three formats. `now` resolves two-digit years: a date that
-/// would be more than 50 years ahead is taken to be in the past (RFC 9110 section 5.6.7).
-/// The name of the day must be a day's name, but need not be the right one.
+/// Parses an HTTP date in any of the three formats. `now` resolves two-digit years: a date that would
+/// be more than 50 years ahead is taken to be in the past (RFC 9110 section 5.6.7). The name of the
+/// day must be a valid name, but need not be right for the date.
 #[must_use]
 pub fn parse(text: &[u8], now: WallTime) -> Option<WallTime> {
     let comma = text.iter().position(|b| *b == b',');

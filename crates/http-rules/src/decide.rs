@@ -26,8 +26,8 @@ pub enum Decision {
         age: u32,
         /// Remaining life in whole seconds; negative, or 0 in the first second.
         ttl: i64,
-        /// By whose leave. With [`StaleUse::WhileRevalidate`] start a background revalidation
-        /// unless one is running.
+        /// What permits the stale use. With [`StaleUse::WhileRevalidate`] start a background
+        /// revalidation unless one is running.
         why: StaleUse,
     },
     /// Ask the origin, with the stored response's validators
@@ -50,7 +50,7 @@ pub enum Decision {
 }
 
 impl Decision {
-    /// True if the origin is to be asked beside the answer, unless it is being asked already.
+    /// True if the origin is to be asked in the background, unless it is being asked already.
     #[must_use]
     pub const fn asks_in_background(&self) -> bool {
         matches!(
@@ -63,7 +63,7 @@ impl Decision {
     }
 }
 
-/// By whose leave a stale response is sent.
+/// What permits sending a stale response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StaleUse {
     /// The request's max-stale.
@@ -112,8 +112,8 @@ pub fn decide_miss(request: &RequestDigest, miss: Miss) -> Decision {
 
 /// Decides about a request whose key and selecting values (Vary) match a stored response.
 ///
-/// A stored part ([`Flags::PARTIAL`]) is only offered to requests with Range; whether its bytes
-/// cover the range is the caller's to see ([`Miss::Partial`] if not).
+/// A stored part ([`Flags::PARTIAL`]) is only offered to requests with Range; the caller checks
+/// whether its bytes cover the range ([`Miss::Partial`] if not).
 #[must_use]
 pub fn decide(
     request: &RequestDigest,
@@ -237,7 +237,7 @@ fn never_stale(request: &RequestDigest, stored: &Digest) -> bool {
 }
 
 /// True if the response was never fresh (as with `max-age=0`), so that it belonged to its first
-/// requester only, and this request names its user, or that one did. Then only stale-while-revalidate
+/// requester only, and this request or the first one names its user. Then only stale-while-revalidate
 /// or stale-if-error permits sending it without validation.
 fn never_shared(request: &RequestDigest, stored: &Digest) -> bool {
     rule!(

@@ -12,8 +12,8 @@
 //! 60..64   zero                                                            little-endian
 //! ```
 //!
-//! The generation tells which rules judged the response when it was stored: 1 since the rules about
-//! cookies, guesses and variants became stricter ([`crate::old`]), 0 before.
+//! The generation says which rules decided about the response when it was stored: 1 since the rules
+//! about cookies, guesses and variants became stricter ([`crate::old`]), 0 before.
 
 use foxy_base::WallTime;
 
@@ -54,7 +54,7 @@ impl Flags {
     pub const STRONG_ETAG: Self = Self(1 << 9);
     /// Invalidated by an unsafe request: validated before the next use (RFC 9111 section 4.4).
     pub const INVALIDATED: Self = Self(1 << 10);
-    /// Softly purged: stale from now on, stale uses stay allowed.
+    /// Softly purged: stale from now on, but stale uses stay allowed.
     pub const SOFT_PURGED: Self = Self(1 << 11);
     /// No explicit lifetime, but a type that is the same for all users: a guess applies to requests
     /// with Cookie as well.
@@ -138,8 +138,9 @@ impl Digest {
         self.needs_validation_each_time() && !self.flags.has(Flags::OF_NOBODY)
     }
 
-    /// True if its Last-Modified may be sent to validate it. Pages made for different users often have one
-    /// date, so a 304 would give one user the page of another; an entity tag tells them apart.
+    /// True if its Last-Modified may be sent to validate it. Pages made for different users often
+    /// have one date, so a 304 would give one user the page of another; an entity tag distinguishes
+    /// such pages.
     pub(crate) const fn is_validated_by_date(&self) -> bool {
         self.flags.has(Flags::HAS_LAST_MODIFIED) && !self.is_of_user()
     }

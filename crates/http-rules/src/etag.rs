@@ -10,8 +10,8 @@ pub struct ETag<'a> {
 }
 
 impl<'a> ETag<'a> {
-    /// Reads one tag. Bytes that are not a tag become one that is equal to itself only, and
-    /// never strong: origins that forget the quotes can still be validated against.
+    /// Reads one tag. Bytes that are not a valid tag become a weak tag that equals only itself. So
+    /// responses of origins that forget the quotes can still be validated.
     #[must_use]
     pub fn parse(text: &'a [u8]) -> Self {
         let (weak, opaque) = match text.strip_prefix(b"W/") {

@@ -10,7 +10,7 @@ use crate::freshness::{CLOCK_SLACK_MS, age};
 use crate::reason::{Fwd, LifetimeSource, NoStore};
 use crate::request::RequestDigest;
 
-/// Why a stored response is used so, or not.
+/// Explains a decision about a stored response.
 #[must_use]
 pub fn decision(
     decision: &Decision,
@@ -126,7 +126,7 @@ fn not_used(
     words
 }
 
-/// Age, lifetime and where that came from.
+/// Age and lifetime, and the source of the lifetime.
 #[must_use]
 pub fn lifetime(stored: &Digest, now: WallTime) -> String {
     let (age, life) = (age(stored, now), stored.lifetime_s);

@@ -1,4 +1,4 @@
-//! Lifetime, age and what is left (RFC 9111 sections 4.2.1 to 4.2.3). All arithmetic saturates;
+//! Lifetime, age and remaining lifetime (RFC 9111 sections 4.2.1 to 4.2.3). All arithmetic saturates;
 //! times are milliseconds inside and whole seconds at the edges.
 
 use foxy_base::{Fields, WallTime, first, rule, values};
@@ -13,8 +13,8 @@ use crate::request::RequestDigest;
 use crate::status;
 use crate::text::{DELTA_MAX, delta_seconds, members};
 
-/// Tolerance for a clock that goes backwards, before an entry counts as stale. Threads that read
-/// the clock at slightly different moments stay inside it.
+/// Tolerance for a clock that goes backwards, before an entry counts as stale. Threads that read the
+/// clock at slightly different moments stay within this tolerance.
 pub const CLOCK_SLACK_MS: i64 = 1000;
 
 /// A lifetime and where it came from.
@@ -70,7 +70,8 @@ impl Times {
 
 /// corrected_initial_age in milliseconds (RFC 9111 section 4.2.3).
 pub fn initial_age_ms<F: Fields + ?Sized>(fields: &F, times: &Times) -> i64 {
-    // Date has whole seconds: compared with a finer clock it would seem up to a second older.
+    // Date has whole seconds: compared with milliseconds, the response would seem up to a second
+    // older.
     let apparent_s = times.date.map_or(0, |date| {
         times
             .response_time
@@ -98,8 +99,8 @@ pub fn age_value<F: Fields + ?Sized>(fields: &F) -> u32 {
     member.and_then(delta_seconds).unwrap_or(0)
 }
 
-/// Freshness lifetime of a response to a shared cache (RFC 9111 section 4.2.1), with the
-/// operator's overrides. `request` is what it answers: it may forbid a guess.
+/// Freshness lifetime of a response to a shared cache (RFC 9111 section 4.2.1), with the operator's
+/// overrides. `request` is the request that the response answers; it may forbid a guess.
 pub fn lifetime<F: Fields + ?Sized>(
     request: &RequestDigest,
     status: u16,
@@ -194,7 +195,7 @@ fn configured(status: u16, config: &Config) -> Option<Lifetime> {
 }
 
 fn overridden(found: Lifetime, status: u16, config: &Config) -> Lifetime {
-    // An error may be gone in a second: its own lifetime is not raised.
+    // An error may be over in a second, so its lifetime is not raised.
     let error = status >= 400 || found.source == LifetimeSource::Negative;
     if let Some(least) = config.ttl_min_s
         && !error

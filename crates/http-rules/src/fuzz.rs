@@ -1,5 +1,5 @@
 //! Seeded fuzzing of every parser and of the decisions made from what they read: usual fields are
-//! damaged at random; nothing may panic, and what must hold for any input holds. One seed replays
+//! damaged at random; nothing may panic, and the invariants of any input must hold. One seed replays
 //! a case; it is in every failure message.
 
 use foxy_base::{FieldBlock, FieldBlockBuilder, Rng};
@@ -58,7 +58,7 @@ fn damaged(rng: &mut Rng, value: &str) -> Vec<u8> {
             _ => drop(text.splice(at..at, word)),
         }
     }
-    // What a codec lets through is one line.
+    // A codec lets single lines through only.
     text.retain(|b| !matches!(b, b'\r' | b'\n' | 0));
     text
 }

@@ -1,5 +1,5 @@
-//! Invariants of any fields, as functions for fuzzers and seeded tests. Each panics if one is
-//! violated.
+//! Invariants that hold for any fields, as functions for fuzzers and seeded tests. Each panics if one
+//! is violated.
 
 use foxy_base::{FieldBlock, FieldBlockBuilder, Fields as _, WallTime};
 

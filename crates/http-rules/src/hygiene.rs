@@ -30,10 +30,10 @@ pub fn is_hop_by_hop(name: &[u8]) -> bool {
 }
 
 /// The fields of a response as they are stored: without hop-by-hop fields, those that Connection
-/// lists, those that the plan strips, Age (it is calculated), Content-Length (the object knows
-/// its length), and the Content-Range of a 206 (it follows from the parts). Everything else
-/// stays as it is, Set-Cookie (unless the configuration says otherwise) and unknown fields
-/// included. Linear in the size of the head, whatever the origin lists.
+/// lists, those that the plan strips, Age (it is calculated), Content-Length (the object knows its
+/// length), and the Content-Range of a 206 (it follows from the parts). Everything else is kept
+/// unchanged, including unknown fields and Set-Cookie (unless the configuration says otherwise).
+/// Linear in the size of the head, whatever the origin lists.
 ///
 /// # Errors
 /// A field too large for a field block; the response is not stored then.
@@ -57,17 +57,17 @@ pub fn stored_fields<F: Fields + ?Sized>(
     Ok(builder.finish())
 }
 
-/// Tells the fields of one response that are stored.
+/// Decides which fields of one response are stored.
 #[derive(Debug)]
 pub(crate) struct Sieve<'a> {
-    /// Names that Connection or a list directive takes out, ordered without regard to case.
+    /// Names that Connection or a list directive removes, ordered without regard to case.
     listed: Vec<&'a [u8]>,
     part: bool,
 }
 
 impl<'a> Sieve<'a> {
-    /// Reads what `fields` say of each other. `strip`: those listed by private="..." or
-    /// no-cache="..." go as well.
+    /// Reads which of the `fields` other fields remove. With `strip`, fields listed by private="..."
+    /// or no-cache="..." are removed as well.
     pub(crate) fn new<F: Fields + ?Sized>(fields: &'a F, part: bool, strip: bool) -> Self {
         let mut listed: Vec<&[u8]> = tokens(fields, "Connection")
             .filter(|name| !is_connection_option(name))
@@ -103,7 +103,7 @@ impl<'a> Sieve<'a> {
     }
 }
 
-/// Options that name no field: they need no place in the list.
+/// Options that name no field: they are left out of the list.
 fn is_connection_option(name: &[u8]) -> bool {
     eq_name(name, b"close") || eq_name(name, b"keep-alive")
 }

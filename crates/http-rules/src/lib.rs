@@ -3,7 +3,7 @@
 //!
 //! Nothing here does I/O, reads a clock or needs a runtime. Deciding about a fresh hit
 //! ([`RequestDigest::new`], [`decide`], [`vary::matches`]) allocates nothing. Parsers accept any
-//! bytes and never panic. Which rule is where, and which test holds it: `docs/http-caching.md`.
+//! bytes and never panic. `docs/http-caching.md` lists where each rule is, and which test covers it.
 //!
 //! The usual way: [`RequestDigest::new`] once per request; after a lookup [`vary::matches`] and
 //! [`decide`]; at the head of an origin's answer [`can_store`] and [`stored_fields`]; after a

@@ -9,9 +9,9 @@ use crate::guess;
 use crate::reason::LifetimeSource;
 use crate::status;
 
-/// Brings the digest of a stored response under today's rules. Returns whether it may be used: not if
-/// these would not have stored it, or if the record does not prove that they would. Records of
-/// today's rules cost one comparison.
+/// Updates the digest of a stored response to today's rules. Returns whether the response may be
+/// used: only if the record proves that today's rules would have stored it. A record of today's rules
+/// costs one comparison.
 #[inline]
 pub fn admits<F: Fields + ?Sized>(digest: &mut Digest, fields: &F) -> bool {
     !digest.flags.has(Flags::OLD_RULES) || judged(digest, fields)
@@ -26,10 +26,10 @@ fn judged<F: Fields + ?Sized>(digest: &mut Digest, fields: &F) -> bool {
     let unsaid = guessed || digest.source == LifetimeSource::None;
     digest.flags.set(Flags::STATIC_TYPE, unsaid && fixed);
     let raised = digest.source == LifetimeSource::Minimum && digest.status >= 400;
-    // It may have been selected by other fields than those in its key.
+    // The response may have been selected by other fields than those in its key.
     let variant = digest.flags.has(Flags::VARY);
     let cookie = first(fields, "Set-Cookie").is_some();
-    // Stored answers to POST have one; records do not tell more.
+    // Stored answers to POST have a Content-Location; a record does not show the method otherwise.
     let post = first(fields, "Content-Location").is_some();
     let wrong = variant
         || cookie

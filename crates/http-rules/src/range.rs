@@ -21,7 +21,7 @@ pub use request::{RANGES_LIMIT, RangeSpec, Ranges, Resolved};
 pub struct Span {
     /// First byte.
     pub start: u64,
-    /// One past the last byte; over `start`.
+    /// One past the last byte; greater than `start`.
     pub end: u64,
 }
 

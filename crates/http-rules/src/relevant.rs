@@ -5,7 +5,7 @@ use foxy_base::{Fields, eq_name, rule};
 
 use crate::config::Config;
 
-/// Fields beyond these are not picked out: then all are looked at.
+/// Most fields that are picked out. If there are more, all fields are looked at.
 const MAX: usize = 24;
 
 /// A view of the fields that matter to caching, and maybe a few that do not.
@@ -46,8 +46,8 @@ impl<'a, F: Fields + ?Sized> Relevant<'a, F> {
     }
 }
 
-/// True if a field may be one that decisions look at: by length and first letter, which costs
-/// less than its name. Too many are harmless, too few would be wrong.
+/// True if decisions may look at this field. Compares length and first letter, which costs less than
+/// comparing the name. A field too many does no harm; a field too few would be an error.
 fn matters(name: &[u8], config: &Config) -> bool {
     let first = name.first().map_or(0, u8::to_ascii_lowercase);
     match (name.len(), first) {

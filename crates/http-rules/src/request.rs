@@ -1,4 +1,4 @@
-//! One pass over a request's fields gives everything that decisions need of it.
+//! The facts of a request that decisions need, collected in one pass over its fields.
 
 use foxy_base::{Fields, FieldsIter};
 

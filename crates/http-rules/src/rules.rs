@@ -1,8 +1,8 @@
 //! Settings of an operator for some hosts and paths. The first rule that fits a request applies
 //! alone; everything that it does not set is as for every other request.
 //!
-//! Sites may have other caching rules than the forward proxy, with and without a rule: places.
-//! Without rules a request costs one comparison more.
+//! A place gives sites other caching rules than the forward proxy, for requests with and without a
+//! rule. Without rules a request costs one comparison more.
 
 mod bypass;
 mod query;
@@ -22,7 +22,7 @@ pub struct Rule {
     pub name: String,
     /// Partitions (`forward` or a site's name) that it is about; none means all.
     pub sites: Vec<String>,
-    /// Hosts, in lower case, with the port where it is not the scheme's; none means all.
+    /// Hosts, in lower case, with the port unless it is the scheme's default; none means all.
     pub hosts: Vec<Pattern>,
     /// Paths without query; none means all.
     pub paths: Vec<Pattern>,
@@ -64,7 +64,7 @@ pub struct RuleId {
     place: Option<u16>,
 }
 
-/// More rules than this are not taken.
+/// Most rules of a set.
 pub const RULES_MAX: usize = 1000;
 
 impl RuleSet {
@@ -79,7 +79,8 @@ impl RuleSet {
         }
     }
 
-    /// Adds these places. The first that names a partition applies, so one for all comes last.
+    /// Adds these places. The first place that names a partition applies, so a place for all
+    /// partitions comes last.
     #[must_use]
     pub fn with_places(self, places: Vec<Place>) -> Self {
         Self { places, ..self }
@@ -119,13 +120,13 @@ impl RuleSet {
         self.as_received.iter().any(|name| is_of(partition, name))
     }
 
-    /// True if there is none.
+    /// True if there are no rules.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
 
-    /// The rule, if one decides.
+    /// The rule of this id; `None` if no rule applies.
     #[must_use]
     pub fn get(&self, id: RuleId) -> Option<&Rule> {
         self.rules.get(usize::from(id.rule?))
@@ -144,7 +145,7 @@ impl RuleSet {
     }
 
     /// Finds the rule for the primary key of a plain request, `<partition> GET
-    /// <scheme>://<authority><path?query>`, and makes the key what the rule wants it to be.
+    /// <scheme>://<authority><path?query>`, and changes the key as the rule says.
     pub fn apply(&self, partition: &str, key: &mut Vec<u8>) -> RuleId {
         let place = self.place(partition);
         let mut id = RuleId { rule: None, place };
@@ -188,7 +189,7 @@ fn is_of(partition: &str, site: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('@'))
 }
 
-/// Host and path in a key.
+/// Host and path of a key.
 struct Parts<'k> {
     host: &'k [u8],
     path: &'k [u8],

@@ -21,10 +21,10 @@ pub const fn is_heuristically_cacheable(status: u16) -> bool {
     )
 }
 
-/// True if a status answers something in one request that is not part of the cache key
-/// (credentials, conditions, ranges, expectations, size, early data, how often it asks), so that
-/// another request for the same URI must not be given it. RFC 6585 forbids to store 428, 429, 431
-/// and 511, RFC 8470 section 5.2 lets the client of a 425 ask again at once.
+/// True if a status answers something in one request that is not part of the cache key (credentials,
+/// conditions, ranges, expectations, size, early data, how often it asks), so that another request
+/// for the same URI must not get that answer. RFC 6585 forbids to store 428, 429, 431 and 511, RFC
+/// 8470 section 5.2 lets the client of a 425 ask again at once.
 #[must_use]
 pub const fn is_about_request(status: u16) -> bool {
     matches!(

@@ -28,7 +28,7 @@ pub struct Request<'a, F: ?Sized> {
     pub fields: &'a F,
 }
 
-/// The head of a final response, and when things happened.
+/// The head of a final response, and its times.
 #[derive(Debug)]
 pub struct Response<'a, F: ?Sized> {
     /// Status code.
@@ -41,8 +41,8 @@ pub struct Response<'a, F: ?Sized> {
     pub response_time: WallTime,
 }
 
-/// Under which URI a response is stored. Both are the request's target; POST is told apart so
-/// that the caller uses the key of a GET.
+/// Under which key a response is stored. The URI is always the request's target; for POST the caller
+/// uses the key of a GET.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreUnder {
     /// The key of this request.
@@ -242,7 +242,7 @@ where
     }
 }
 
-/// RFC 9111 section 3.5: public, must-revalidate or s-maxage make it sharable.
+/// RFC 9111 section 3.5: public, must-revalidate or s-maxage allow sharing the response.
 fn check_authorization(request: &RequestDigest, control: &ResponseControl) -> Result<(), NoStore> {
     let sharable = control.public || control.must_revalidate || control.s_maxage.is_some();
     if rule!(
@@ -256,8 +256,8 @@ fn check_authorization(request: &RequestDigest, control: &ResponseControl) -> Re
 }
 
 /// A cookie belongs to one client. RFC 9111 section 7.3 permits storing it; here the response must
-/// also permit sharing. A cookie that is not stored with the response does not matter. Returns
-/// true if only the operator's rule shares it.
+/// also permit sharing. A cookie that is not stored with the response does not matter. Returns true
+/// if only the operator's rule allows sharing the cookie.
 fn check_cookie<R: Fields + ?Sized>(
     fields: &R,
     control: &ResponseControl,
@@ -390,10 +390,10 @@ pub fn may_keep_incomplete(plan: &StorePlan) -> Result<(), NoStore> {
     }
 }
 
-/// True if a final response to a cacheable request ends the life of what is stored under the
-/// same key and variant, even if it is not stored itself. Server errors do not: the stored
-/// response may still serve while the origin is ill (RFC 9111 section 4.3.3). Neither do answers
-/// to one request's own conditions; a 206 does if [`crate::range::may_combine`] says no.
+/// True if a final response to a cacheable request ends the life of what is stored under the same key
+/// and variant, even if it is not stored itself. Server errors do not: the stored response may still
+/// be used while the origin fails (RFC 9111 section 4.3.3). Neither do answers to one request's own
+/// conditions; a 206 ends it if [`crate::range::may_combine`] says no.
 #[must_use]
 pub const fn supersedes(request: &RequestDigest, status: u16) -> bool {
     let answer = matches!(status, 200..=205 | 207..=499);

@@ -36,7 +36,8 @@ fn read_for<F: Fields + ?Sized>(
     })
 }
 
-/// A directive and whom it is addressed to: what follows the first `;` outside quotes.
+/// A directive and the surrogate that it is addressed to: the text behind the first `;` outside
+/// quotes.
 fn split_target(member: &[u8]) -> (&[u8], Option<&[u8]>) {
     let mut at = 0;
     while at < member.len() {

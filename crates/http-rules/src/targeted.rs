@@ -83,7 +83,7 @@ fn truth(entry: &ListEntry) -> Option<bool> {
     Some(on)
 }
 
-/// `no-cache` and `private` may carry a list of fields as a string; they then cover the whole
+/// `no-cache` and `private` may carry a list of fields as a string; they are taken to cover the whole
 /// response, which is the safe reading.
 fn truth_or_list(entry: &ListEntry) -> Option<bool> {
     match entry {

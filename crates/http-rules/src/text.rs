@@ -1,5 +1,5 @@
 //! The small grammar that Cache-Control and its relatives share: comma-separated directives with
-//! optional token or quoted arguments. Any bytes are accepted; what is malformed is marked so.
+//! optional token or quoted arguments. Any bytes are accepted; malformed arguments are marked.
 
 /// Largest delta-seconds value; larger ones count as this (RFC 9111 section 1.2.2).
 pub(crate) const DELTA_MAX: u32 = 1 << 31;
@@ -72,7 +72,7 @@ pub(crate) fn members(line: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// End of the first member of `text`: a comma outside quotes, or the end of the text.
 fn member_end(text: &[u8]) -> usize {
-    // Nearly always neither comma nor quote needs a closer look, and this is a wide search.
+    // Without a comma, quotes do not matter. This search looks at many bytes at a time.
     if !text.contains(&b',') {
         return text.len();
     }

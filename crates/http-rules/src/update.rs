@@ -27,13 +27,13 @@ pub struct Refresh {
     pub effect: RefreshEffect,
 }
 
-/// Comparison of the update with the stored response: the first may be written lazily, the others
-/// must be durable before the old form can return (or the entry is dropped).
+/// Comparison of the update with the stored response. An update that `Extends` may be written lazily.
+/// The others must be durable before the old form can come back, or the entry must be dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefreshEffect {
     /// Same rules, life not shortened.
     Extends,
-    /// Life is shorter, or a use that was allowed is forbidden now, or Vary changed.
+    /// The life is shorter, or a use that was allowed is now forbidden, or Vary changed.
     Shortens,
     /// It may no longer be stored; it may still answer the request that validated it. If the
     /// reason [is about the request](NoStore::is_about_request), the stored response stays as
@@ -41,9 +41,9 @@ pub enum RefreshEffect {
     Unstorable(NoStore),
 }
 
-/// True if a 304 speaks of this stored response (RFC 9111 section 4.3.4). A 304 without any
-/// validator can only mean the one whose validators the request carried, so it is accepted.
-/// `false`: fetch again without conditions.
+/// True if a 304 speaks of this stored response (RFC 9111 section 4.3.4). A 304 without any validator
+/// can only mean the response whose validators the request carried, so it is accepted. `false`: fetch
+/// again without conditions.
 pub fn selects<S, N>(stored: &S, not_modified: &N) -> bool
 where
     S: Fields + ?Sized,
@@ -70,10 +70,10 @@ where
     }
 }
 
-/// True if a field of a 304 or HEAD response never replaces the stored one: those that describe
-/// the stored bytes and cannot have changed without them (RFC 9111 section 3.2 leaves out what the
-/// integrity of the stored response needs). A digest beside a 304 is that of its own, empty body, and
-/// one in the answer to HEAD is of bytes that nobody has compared.
+/// True if a field of a 304 or HEAD response never replaces the stored one: fields that describe the
+/// stored bytes cannot have changed while the bytes did not (RFC 9111 section 3.2 leaves out what the
+/// integrity of the stored response needs). A digest in a 304 describes its own, empty body. A digest
+/// in an answer to HEAD describes bytes that nobody has compared.
 fn is_never_updated(name: &[u8]) -> bool {
     let kept = [
         "Content-Length",
@@ -139,7 +139,7 @@ where
     N: Fields + ?Sized,
 {
     let updated = updated_fields(stored, response.fields, false)?;
-    // What is stored came from GET, whichever method freshens it.
+    // The stored response came from GET, whichever method freshens it.
     let as_get = RequestDigest {
         method: Method::Get,
         ..*request.digest
@@ -149,7 +149,7 @@ where
         target: request.target,
         fields: request.fields,
     };
-    // Age is not stored, but that of the 304 counts for the age of what it freshened.
+    // Age is not stored, but the Age of the 304 counts for the age of the freshened response.
     let with_age = WithAge {
         fields: &updated,
         age: first(response.fields, "Age"),
@@ -166,7 +166,7 @@ where
             let mut digest = plan.digest;
             digest.status = old.status;
             digest.flags.set(Flags::PARTIAL, partial);
-            // A page of everybody stays one when it is confirmed to a user.
+            // A response that is not of one user stays so when a user's request confirms it.
             if digest.is_of_user() && !old.is_of_user() {
                 digest.flags.set(Flags::OF_NOBODY, true);
             }
@@ -187,7 +187,7 @@ where
     })
 }
 
-/// Without the fields that the updated private or no-cache now lists.
+/// Removes the fields that the updated private or no-cache now lists.
 fn without_listed(fields: FieldBlock, config: &Config) -> FieldBlock {
     let control = ResponseControl::of(&fields, config);
     let mut gone: Vec<&[u8]> = Vec::new();
@@ -249,9 +249,9 @@ fn compare(old: &Digest, new: &Digest, same_vary: bool) -> RefreshEffect {
 pub enum HeadUpdate {
     /// Freshen it as a 304 would: [`refresh`].
     Freshen,
-    /// It is another representation now: make the stored response stale.
+    /// There is another representation now: make the stored response stale.
     Invalidate,
-    /// Says nothing about it (another status).
+    /// The HEAD response says nothing about the stored one (another status).
     Nothing,
 }
 

@@ -59,7 +59,7 @@ pub fn of<F: Fields + ?Sized>(fields: &F) -> Vary {
 /// [`Config::key_parts`]: crate::Config::key_parts
 pub fn of_with<F: Fields + ?Sized>(fields: &F, parts: &[String]) -> Vary {
     if parts.is_empty() {
-        // The usual cases, without a list of lists: no Vary, or a single name.
+        // The usual cases, without collecting a list of names: no Vary, or a single name.
         let mut listed = tokens(fields, "Vary");
         match (listed.next(), listed.next()) {
             (None, _) => return Vary::None,
@@ -84,8 +84,8 @@ pub fn of_with<F: Fields + ?Sized>(fields: &F, parts: &[String]) -> Vary {
     }
 }
 
-/// True if a stored list has all the parts that a rule wants of it. What was stored before there
-/// was the rule has not, and is no answer to anybody.
+/// True if a stored list has all the parts that a rule wants of it. A response that was stored before
+/// the rule existed lacks them, and answers no request.
 #[must_use]
 pub fn has_parts(list: &[u8], parts: &[String]) -> bool {
     let has = |part: &String| names(list).any(|name| name == part.as_bytes());
@@ -163,7 +163,7 @@ fn write_value<F: Fields + ?Sized, S: Sink>(name: &[u8], request: &F, out: &mut 
         }
     } else if let Some(line) = lines.next() {
         out.put(b"=");
-        // Nearly always there is one line: one look at the fields is enough then.
+        // Nearly always there is one line; then one pass over the fields is enough.
         match lines.next() {
             None => normal::write(name, || members(line), out),
             Some(_) => normal::write(name, || normal::all_members(name, request), out),

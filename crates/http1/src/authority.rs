@@ -37,7 +37,7 @@ impl<'b> Authority<'b> {
     /// # Errors
     /// Userinfo, an empty or malformed host, a port out of range.
     pub fn parse(text: &'b [u8]) -> Result<Self, Reject> {
-        // No host or port can hold the byte, so it is looked for only after something failed.
+        // No valid host or port contains `@`, so it is searched for only after parsing failed.
         Self::parse_parts(text).map_err(|reject| {
             if text.contains(&b'@') {
                 Reject::USERINFO

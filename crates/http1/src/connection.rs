@@ -81,7 +81,7 @@ const PROTECTED: &[&str] = &[
 /// True if fields of this name always stay on their connection.
 #[must_use]
 pub fn is_hop_by_hop(name: &[u8]) -> bool {
-    // The lengths of the names above; most fields are told apart by that alone.
+    // The lengths of the names above; most fields are excluded by their length alone.
     matches!(name.len(), 2 | 7 | 10 | 14 | 16..=19 | 25) && one_of(name, HOP_BY_HOP)
 }
 
@@ -100,9 +100,9 @@ pub struct ForwardFields<'b> {
     drop_length: bool,
 }
 
-/// The fields of `fields` to forward. `lists_names` may be false only if Connection is known to
-/// name no field; it saves the search. Transfer-Encoding is never among them: who sends the body
-/// on in chunks writes it anew.
+/// The fields of `fields` to forward. `lists_names` may be false only if Connection is known to name
+/// no field; it saves the search. Transfer-Encoding is never among them: code that forwards the body
+/// in chunks writes this field anew.
 #[must_use]
 pub fn forward_fields(fields: FieldView<'_>, lists_names: bool) -> ForwardFields<'_> {
     ForwardFields {
@@ -123,8 +123,8 @@ impl ForwardFields<'_> {
         self
     }
 
-    /// Leaves Expect out too: it is ignored in HTTP/1.0 requests (RFC 9110 section 10.1.1), and
-    /// an origin that is sent it under a later version would not ignore it.
+    /// Leaves Expect out too: it is ignored in HTTP/1.0 requests (RFC 9110 section 10.1.1), but an
+    /// origin that gets it in a request of a later version would not ignore it.
     #[must_use]
     pub const fn without_expect(mut self) -> Self {
         self.drop_expect = true;

@@ -28,8 +28,7 @@ impl DateCache {
         }
     }
 
-    /// `now` as an IMF-fixdate. Times before 1970 and after 9999 are shown as the nearest that
-    /// can be.
+    /// `now` as an IMF-fixdate. Times before 1970 and after 9999 are clamped to that range.
     pub fn get(&mut self, now: WallTime) -> &[u8; LEN] {
         let secs = now.secs().clamp(0, LAST_SECOND);
         if secs != self.secs {

@@ -15,7 +15,7 @@ pub(crate) enum Length {
 /// A change of protocol that a request asks for (RFC 9110 section 7.8).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Upgrade {
-    /// None, or one that does not count (HTTP/1.0, or not named in Connection).
+    /// No upgrade, or one that does not count (HTTP/1.0, or not named in Connection).
     #[default]
     None,
     /// To `websocket` by GET with a key (RFC 6455 section 4.1).
@@ -167,7 +167,7 @@ impl Facts {
         Ok(())
     }
 
-    /// Only chunked is spoken; RFC 9112 section 6.1 wants 501 for what is not understood.
+    /// Only chunked is supported; RFC 9112 section 6.1 requires 501 for other codings.
     fn transfer_encoding(&mut self, value: &[u8]) -> Result<(), Reject> {
         self.coded = true;
         for coding in members(value) {

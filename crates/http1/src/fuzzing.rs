@@ -1,5 +1,5 @@
-//! Invariants of any bytes, as functions for fuzzers and seeded tests. Each panics if one is
-//! violated.
+//! Invariants that hold for any input bytes, as functions for fuzzers and seeded tests. Each panics
+//! if one is violated.
 
 use foxy_base::{FieldsIter, first, values};
 

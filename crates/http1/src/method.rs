@@ -21,7 +21,7 @@ pub enum Method {
     Trace,
     /// `PATCH` (RFC 5789)
     Patch,
-    /// `PURGE`: no standard, but every cache knows it.
+    /// `PURGE`: not standardised, but common among caches.
     Purge,
     /// Any other token; its text is [`RequestHead::method_text`](crate::RequestHead::method_text).
     Other,

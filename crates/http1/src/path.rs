@@ -29,14 +29,14 @@ impl Escapes {
     }
 }
 
-/// Eight bytes at a time: paths are short, and setting a vectorised search up costs more.
+/// Looks at eight bytes at a time: paths are short, and setting up a vectorised search costs more.
 fn has_percent(text: &[u8]) -> bool {
     const PERCENTS: u64 = u64::from_ne_bytes([b'%'; 8]);
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
     let (words, rest) = text.as_chunks::<8>();
     let has = |word: &[u8; 8]| {
         let differs = u64::from_ne_bytes(*word) ^ PERCENTS;
-        // Not zero if and only if a byte of `differs` is.
+        // Not zero if and only if some byte of `differs` is zero.
         differs.wrapping_sub(ONES) & !differs & ONES << 7 != 0
     };
     words.iter().any(has) || rest.contains(&b'%')

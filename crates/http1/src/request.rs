@@ -87,8 +87,8 @@ impl RequestParts {
     }
 
     /// True if the client wants the connection to last (RFC 9112 section 9.3). `keep-alive` of
-    /// HTTP/1.0 counts only for origin-form: in a request to a proxy it may have been passed
-    /// on by an older proxy that does not know it, which would then wait for ever.
+    /// HTTP/1.0 counts only for origin-form: in a request to a proxy, an older proxy that does not
+    /// know the option may have passed it on, and would then wait for ever.
     #[must_use]
     pub fn persistent(&self) -> bool {
         let reusable = match self.version {
@@ -104,14 +104,14 @@ impl RequestParts {
         self.upgrade
     }
 
-    /// The client waits for 100 before it sends the body (RFC 9110 section 10.1.1). False
-    /// without body and for HTTP/1.0, whose Expect is ignored.
+    /// True if the client waits for 100 before it sends the body (RFC 9110 section 10.1.1). False
+    /// without a body, and for HTTP/1.0, where Expect is ignored.
     #[must_use]
     pub fn expects_continue(&self) -> bool {
         self.facts.expect_continue && self.version == Version::Http11 && !self.framing.is_empty()
     }
 
-    /// Connection names fields, which are then not forwarded ([`goes_on`](crate::goes_on)).
+    /// True if Connection names fields, which are then not forwarded ([`goes_on`](crate::goes_on)).
     #[must_use]
     pub const fn lists_names(&self) -> bool {
         self.facts.lists_names
@@ -202,8 +202,8 @@ impl<'b> RequestHead<'b> {
         host.map(|named| named.get(self.fields.bytes))
     }
 
-    /// The URL asked for. The target's own authority wins over Host (RFC 9112 section 3.2.2);
-    /// `scheme` is the listener's, for targets that say none. `None` for CONNECT, and for an
+    /// The requested URL. The target's own authority wins over Host (RFC 9112 section 3.2.2);
+    /// `scheme` is the listener's scheme, for targets without one. `None` for CONNECT, and for an
     /// HTTP/1.0 request that names no host.
     #[must_use]
     pub fn url(&self, scheme: Scheme) -> Option<Url<'b>> {
@@ -321,7 +321,7 @@ fn host<'b>(
     version: Version,
 ) -> Result<Option<Authority<'b>>, Reject> {
     match facts.host.map(|span| span.get(head)) {
-        // The usual thing for a proxy: no need to read the same text again.
+        // The usual case for a proxy: no need to parse the same text again.
         Some(text) if target.authority.is_some() && text == authority_text => Ok(target.authority),
         None if version == Version::Http11 => Err(Reject::MISSING_HOST),
         None => Ok(None),

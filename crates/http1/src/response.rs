@@ -55,7 +55,7 @@ impl ResponseParts {
         self.len == 0
     }
 
-    /// 100 to 999.
+    /// Status code, 100 to 999.
     #[must_use]
     pub const fn status(&self) -> u16 {
         self.status
@@ -79,8 +79,8 @@ impl ResponseParts {
         framing::of_response(self.status, self.facts.length, request)
     }
 
-    /// True if the connection can carry another request once the body has been read. Not if
-    /// the fields declare a body that the status excludes: origins that do that may send one.
+    /// True if the connection can carry another request once the body has been read. False if the
+    /// fields declare a body that the status excludes: such an origin may send that body.
     #[must_use]
     pub fn persistent(&self, request: Method) -> bool {
         let reusable = match self.version {

@@ -16,7 +16,7 @@ pub struct HeadScanner {
     line_start: usize,
     /// Lines completed, without empty ones.
     lines: usize,
-    /// The first byte of the first line was acceptable.
+    /// True if the first byte of the first line was acceptable.
     started: bool,
 }
 
@@ -73,8 +73,8 @@ impl HeadScanner {
         loop {
             let limit = self.window(limits, kind);
             let end = bytes.len().min(limit);
-            // Nothing past the limit is looked at: the answer must not depend on whether it is
-            // there already.
+            // Nothing past the limit is looked at: the answer must not depend on whether bytes beyond
+            // it have arrived.
             self.check_start(&bytes[..end], kind)?;
             let Some(found) = memchr::memchr(b'\n', bytes.get(self.seen..end).unwrap_or(&[]))
             else {
@@ -174,8 +174,8 @@ impl HeadScanner {
     }
 }
 
-/// True if `bytes` is one whole head with nothing wrong that a scanner looks for: what usually
-/// arrives. If not, the exact way finds out what it is.
+/// True if `bytes` is one whole head without any error that a scanner looks for: the usual case. If
+/// false, the exact scan finds out why.
 fn is_one_head(bytes: &[u8], limits: &Limits, kind: Kind) -> bool {
     let starts = match (kind, bytes.first()) {
         (Kind::Request, Some(first)) => is_token_byte(*first),

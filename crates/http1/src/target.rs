@@ -52,9 +52,9 @@ pub enum TargetForm {
 pub struct Target<'b> {
     /// Its form.
     pub form: TargetForm,
-    /// Said in absolute-form alone.
+    /// Given in absolute-form only.
     pub scheme: Option<Scheme>,
-    /// Said in absolute-form and authority-form.
+    /// Given in absolute-form and authority-form.
     pub authority: Option<Authority<'b>>,
     /// Path and query as received. May be empty or begin with `?` in absolute-form; empty in
     /// authority-form; `*` in asterisk-form.
@@ -87,8 +87,8 @@ impl<'b> Target<'b> {
         }
     }
 
-    /// The target for the next server, when that is the origin: the path with `/` for an empty
-    /// one, or `*` for an OPTIONS request about the server as a whole (RFC 9112 section 3.2.4).
+    /// Writes the target for the next server, if that is the origin: the path (`/` if it is empty),
+    /// or `*` for an OPTIONS request about the server as a whole (RFC 9112 section 3.2.4).
     pub fn write_origin_form(&self, method: Method, escapes: Escapes, out: &mut Vec<u8>) {
         if method == Method::Options && self.path.is_empty() {
             out.push(b'*');
@@ -162,7 +162,7 @@ fn absolute(text: &[u8]) -> Result<Target<'_>, Reject> {
     })
 }
 
-/// The scheme in whatever case, and what follows `://`.
+/// The scheme, in upper or lower case, and the text behind `://`.
 fn any_scheme(text: &[u8]) -> Result<(Scheme, &[u8]), Reject> {
     let colon = text
         .iter()

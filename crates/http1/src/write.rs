@@ -22,7 +22,7 @@ pub fn request_line(out: &mut Vec<u8>, method: &[u8], target: &[u8], version: Ve
 /// our own, whatever the client's (RFC 9110 section 6.2).
 pub fn status_line(out: &mut Vec<u8>, status: u16) {
     if status == 200 {
-        // Most answers; worth the line.
+        // Most answers have this status.
         return out.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
     }
     status_line_with(out, status, reason_phrase(status).as_bytes());

@@ -115,7 +115,8 @@ unsafe fn write(
     how: impl FnOnce(&Hummingbird, &[u8], Bytes) -> Result<u64, Error>,
 ) -> i64 {
     guarded(|| {
-        // SAFETY: the caller says so. First of all: it is the library's even if the call fails.
+        // SAFETY: the caller says so. This comes first: the memory belongs to the library even if the
+        // call fails.
         let contents = unsafe { contents(buf, size, release) }.ok_or(NULL)?;
         // SAFETY: see there.
         let handle = unsafe { handle(fs) }?;

@@ -30,7 +30,8 @@ impl Handle {
         }
     }
 
-    /// Keeps a read until it is ended; its contents, which do not move meanwhile.
+    /// Keeps a read until it is ended. Returns address and size of its contents, which do not move
+    /// meanwhile.
     pub(crate) fn lend(&self, name: &[u8], file: File) -> (*const u8, i64) {
         let (at, size) = (file.as_ptr(), file.len() as i64);
         let key = (self.names.hash_one(name), at.addr());
@@ -50,7 +51,7 @@ impl Handle {
             lent.remove(&key);
         }
         drop(lent);
-        // Not under the lock: it may be the last owner of a large piece of memory.
+        // Dropped outside of the lock: `file` may be the last owner of a large piece of memory.
         drop(file);
         Ok(0)
     }

@@ -1,7 +1,7 @@
 //! The C interface of [`foxy_hummingbird`]. `include/hummingbird.h` describes it; here is only the
 //! boundary: pointers become slices, results become codes, and no panic leaves.
 //!
-//! Demands of every function on its caller, on which the comments of the blocks below rely: `fs`
+//! Every function makes these demands on its caller, and the SAFETY comments below rely on them: `fs`
 //! is NULL or a handle of `hummingbird_open` that was not closed; a name or buffer points to as many
 //! readable bytes as the call says; a place for a result is NULL or writable.
 

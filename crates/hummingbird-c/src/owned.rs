@@ -4,7 +4,7 @@ use std::ffi::c_void;
 
 use bytes::Bytes;
 
-/// The function that frees it.
+/// The function that frees the memory.
 pub(crate) type Release = unsafe extern "C" fn(*mut c_void);
 
 struct Owned {
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn memory_that_is_lent_is_copied_and_null_has_no_bytes() {
         let buf = given();
-        // SAFETY: `given` made the memory; it is lent.
+        // SAFETY: `given` made the memory, and the call only borrows it.
         let bytes = unsafe { contents(buf, SIZE, None) }.unwrap();
         // SAFETY: it is freed once, with its own type.
         drop(unsafe { Box::from_raw(buf.cast::<[u8; SIZE]>()) });

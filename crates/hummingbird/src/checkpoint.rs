@@ -10,7 +10,8 @@ use foxy_store::{Durable, SyncTicket};
 
 use crate::{Error, Hummingbird};
 
-/// Everything that was written and deleted before it began. Dropping it cancels nothing.
+/// A checkpoint: it covers everything that was written and deleted before it began. Dropping it
+/// cancels nothing.
 #[derive(Clone, Debug)]
 pub struct Checkpoint(SyncTicket);
 
@@ -23,7 +24,7 @@ impl Wake for Unpark {
 }
 
 impl Checkpoint {
-    /// Returns whether the daemons are through, one way or the other.
+    /// Returns whether the checkpoint has ended, successfully or not.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.0.is_done()
@@ -48,14 +49,15 @@ impl Checkpoint {
 }
 
 impl Hummingbird {
-    /// Packs all files that wait into clusters now, and makes these and all deletions durable
-    /// (section 4.5: the pack daemon "can be synchronously called"; 4.6: the log of changes). Returns
-    /// at once: [`Checkpoint::wait`] waits for it.
+    /// Packs all waiting files into clusters now, and makes them and all deletions durable (section
+    /// 4.5: the pack daemon "can be synchronously called"; 4.6: the log of changes). Returns at once:
+    /// [`Checkpoint::wait`] waits for the end.
     pub fn begin_checkpoint(&self) -> Checkpoint {
         Checkpoint(self.inner.engine.sync())
     }
 
-    /// The same, waiting for it. Not on the thread that turns a [`crate::Driver`].
+    /// The same, and waits for the end. Must not be called on the thread that turns a
+    /// [`crate::Driver`].
     ///
     /// # Errors
     /// [`Error::NotDurable`].

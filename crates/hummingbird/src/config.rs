@@ -22,30 +22,32 @@ pub struct DiskPath {
 pub struct Config {
     /// Disks; files are spread over them (section 4: "size and name of the disks").
     pub disks: Vec<DiskPath>,
-    /// Memory for everything: contents of files, those that wait for their cluster, the index. What
-    /// [`crate::File`]s hold that a caller keeps is on top.
+    /// Memory for everything: contents of files, those that wait for their cluster, the index.
+    /// Contents of [`crate::File`]s that a caller keeps come on top.
     pub memory_bytes: u64,
     /// Bytes of files that are gathered in one place and read together (section 4.3: "the size of a
     /// cluster is tunable"; the paper's best is 64 KB).
     pub cluster_bytes: u32,
-    /// Files are packed into a cluster at the latest so long after they were written (section 4.3:
-    /// "as late as possible"). A crash loses what is not packed.
+    /// Longest time from the writing of a file until it is packed into a cluster (section 4.3: "as
+    /// late as possible"). A crash loses files that are not packed.
     pub pack_age: Duration,
-    /// A cluster is durable at the latest so long after it was written.
+    /// Longest time from the writing of a cluster until it is durable.
     pub sync_interval: Duration,
-    /// A hint for a file that is in a cluster already writes it once more, beside the other (section
-    /// 4.3: "it can still be added to the current cluster if the file is in memory").
+    /// A hint for a file that is already in a cluster writes it once more, beside the other file
+    /// (section 4.3: "it can still be added to the current cluster if the file is in memory").
     pub replicas: bool,
-    /// A file is not found any more so long after it was written (section 4.5); `None`: no limit.
+    /// Time after its writing from which on a file is no longer found (section 4.5); `None`: no
+    /// limit.
     pub file_lifetime: Option<Duration>,
-    /// A file is not found any more so long after the last file of its cluster was written, which is
-    /// [`Config::pack_age`] after its own writing at the latest (section 4.5); `None`: no limit.
+    /// Time after the writing of the last file of its cluster from which on a file is no longer found
+    /// (section 4.5). That last file is written at most [`Config::pack_age`] after this one. `None`:
+    /// no limit.
     pub cluster_lifetime: Option<Duration>,
     /// Formats a disk even if it holds something else. Destroys what is there.
     pub force_format: bool,
 }
 
-/// The least memory with which the parts have room.
+/// The least memory with which all parts have room.
 const MEMORY_MIN: u64 = 4 << 20;
 
 impl Config {
@@ -88,7 +90,8 @@ impl Config {
     }
 
     pub(crate) fn store(&self) -> StoreOptions {
-        // What gathers may take an eighth of what may wait: the rest is for clusters under way.
+        // The locality buffers may take an eighth of the bytes that may wait: the rest is for
+        // clusters under way.
         let waiting = EngineConfig::new(self.memory_bytes, 0).pending_bytes_max;
         let buffers = waiting / 8 / u64::from(self.cluster_bytes);
         StoreOptions {

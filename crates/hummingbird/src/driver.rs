@@ -10,8 +10,8 @@ use foxy_store::{WakeHandle, Writer};
 use crate::Error;
 
 /// The daemons of one disk: packing, freeing of memory and disk, recovery of what is older. A program
-/// that opens the library by [`crate::Hummingbird::on_disks`] calls [`Driver::turn`] on a thread of its
-/// own; others need not know it. Dropping it without [`Driver::finish`] is like a crash.
+/// that opens the library by [`crate::Hummingbird::on_disks`] calls [`Driver::turn`] on a thread of
+/// its own; other programs do not need it. Dropping it without [`Driver::finish`] is like a crash.
 #[derive(Debug)]
 pub struct Driver(Writer);
 
@@ -20,8 +20,8 @@ impl Driver {
         Self(writer)
     }
 
-    /// Does what there is to do without waiting for the disk; answers how long nothing has to be
-    /// done, `None`: until there is a call or an operation of the disk ends.
+    /// Does all pending work without waiting for the disk. Returns how long there is no further work;
+    /// `None`: until there is a call or an operation of the disk ends.
     pub fn turn(&mut self) -> Option<Duration> {
         let turn = self.0.turn();
         if turn.busy {

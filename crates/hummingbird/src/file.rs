@@ -50,7 +50,7 @@ impl AsRef<[u8]> for File {
 }
 
 /// Readers of each name. A name's lock is also held while its contents are exchanged, so that a
-/// deletion sees who reads, and a hint moves no contents over newer ones.
+/// deletion sees all readers, and a hint does not replace newer contents by older ones.
 #[derive(Debug)]
 pub(crate) struct Names(Box<[Mutex<HashMap<KeyHash, u32>>]>);
 

@@ -1,8 +1,8 @@
 //! Files that are wanted together (sections 4.1 and 4.3).
 //!
 //! A set has the name of its first file. Files of a set gather in one locality buffer of the store,
-//! which leaves as one piece when it is full, when another set needs it (the one used longest ago
-//! goes), or when it is old. Files without a hint gather in one for all of them, in the order of
+//! which is written as one piece when it is full, when another set needs it (the buffer used longest
+//! ago is taken), or when it is old. All files without a hint gather in one buffer, in the order of
 //! writing.
 
 use foxy_base::hash64;
@@ -30,9 +30,10 @@ pub(crate) fn set_of(name: Name<'_>) -> u64 {
 }
 
 impl Hummingbird {
-    /// A hint: `second` should lie beside `first` (section 4.1). Both must have been written. It may be
-    /// without effect, as the paper says; a caller may ignore the answer. If `second` is packed
-    /// already and in memory, it is written once more and read from there ([`crate::Config::replicas`]).
+    /// A hint: `second` should lie beside `first` (section 4.1). Both must have been written. A hint
+    /// may have no effect, as the paper says; a caller may ignore the answer. If `second` is packed
+    /// already and in memory, it is written once more and read from there
+    /// ([`crate::Config::replicas`]).
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::Name`].
@@ -49,7 +50,7 @@ impl Hummingbird {
 }
 
 impl Inner {
-    /// The set of a file; one without begins its own, and goes there while that costs nothing.
+    /// The set of a file. A file without a set begins its own, and moves there if that costs nothing.
     fn open_set(self: &std::sync::Arc<Self>, name: Name<'_>) -> Result<u64, Error> {
         let set = set_of(name);
         let _held = self.names.hold(name.hash);

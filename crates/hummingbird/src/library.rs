@@ -16,8 +16,8 @@ use crate::file::Names;
 use crate::stats::Counters;
 use crate::{Config, DiskPath, Driver, Error, MAX_NAME_BYTES};
 
-/// The file system. Clones are the same one. It ends with the last of them, as by
-/// [`Hummingbird::close`].
+/// The file system. Clones are the same file system. It is closed when the last clone is dropped, as
+/// by [`Hummingbird::close`].
 #[derive(Clone, Debug)]
 pub struct Hummingbird {
     pub(crate) inner: Arc<Inner>,
@@ -30,7 +30,7 @@ pub(crate) struct Inner {
     pub(crate) names: Arc<Names>,
     pub(crate) counters: Counters,
     pub(crate) replicas: bool,
-    /// Threads of its own drive it.
+    /// True if the library's own threads drive it.
     pub(crate) driven: bool,
     pack_age: Duration,
     /// Milliseconds; 0: no limit.
@@ -58,8 +58,8 @@ impl<'a> Name<'a> {
 
 impl Hummingbird {
     /// Opens the disks, formats empty ones, recovers what is on them (section 4.6) and starts the
-    /// daemons (4.5), one thread for each disk. When it returns, files are found as far as they are
-    /// loaded already ([`crate::Statistics::recovering`]), and none is given that was deleted or replaced.
+    /// daemons (4.5), one thread for each disk. When it returns, files are found if they are loaded
+    /// already ([`crate::Statistics::recovering`]), and no deleted or replaced file is returned.
     ///
     /// # Errors
     /// [`Error::Config`], [`Error::Disk`], [`Error::Store`], [`Error::Thread`]; the texts say what to do.
@@ -137,29 +137,29 @@ impl Hummingbird {
         Ok((library, writers))
     }
 
-    /// Packs and writes everything, and ends the daemons. True if all of it is durable; false after 20
-    /// seconds, or if a disk refuses. Calls on clones afterwards work on memory and on what is
-    /// on the disks; what they write is not packed any more.
+    /// Packs and writes everything, and ends the daemons. True if all of it is durable; false after
+    /// 20 seconds, or if a disk refuses. Later calls on clones work on memory and on the contents of
+    /// the disks; files that they write are no longer packed.
     #[must_use]
     pub fn close(self) -> bool {
         let threads = self.inner.threads.lock().take();
         threads.is_none_or(|mut threads| threads.end())
     }
 
-    /// Changes the lifetime of files (section 4.2), for those that are there, too.
+    /// Changes the lifetime of files (section 4.2), existing files included.
     pub fn update_file_lifetime(&self, lifetime: Option<Duration>) {
         let millis = millis(lifetime);
         self.inner.file_lifetime.store(millis, Ordering::Relaxed);
     }
 
-    /// Changes the lifetime of clusters (section 4.2), for those that are there, too.
+    /// Changes the lifetime of clusters (section 4.2), existing clusters included.
     pub fn update_cluster_lifetime(&self, lifetime: Option<Duration>) {
         let millis = millis(lifetime);
         self.inner.cluster_lifetime.store(millis, Ordering::Relaxed);
     }
 }
 
-/// No lifetime, in milliseconds. A lifetime of 0 is one: it is over at once.
+/// Stands for "no limit", in milliseconds. 0 is a lifetime: it is over at once.
 const FOR_EVER: u64 = u64::MAX;
 
 fn millis(lifetime: Option<Duration>) -> u64 {
@@ -184,7 +184,7 @@ impl Inner {
     /// Returns whether a file is past its lifetime.
     pub(crate) fn is_over(&self, file: &Object) -> bool {
         let written = file.meta().response_time.millis();
-        // A clock that was set back makes nothing younger than new.
+        // If the clock was set back, the age is 0, never negative.
         let age = self.clock.wall().millis().saturating_sub(written).max(0);
         self.life().is_some_and(|life| age >= life)
     }

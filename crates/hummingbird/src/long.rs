@@ -7,11 +7,11 @@ use foxy_store::{DropReason, NewLarge, NewObject, Put};
 use crate::library::Inner;
 use crate::write::NOMEM;
 
-/// Attempts to write a long file where others take the room that it waited for.
+/// Most attempts to write a long file, if other files take the room that it waited for.
 const ATTEMPTS: u32 = 8;
 
 impl Inner {
-    /// Stores it; lookups find the older file of the name until the last part is there.
+    /// Stores a long file. Lookups find the older file of the name until the last part is stored.
     pub(crate) fn put_long(self: &Arc<Self>, new: &NewObject) -> Put {
         let mut attempt = 1;
         loop {

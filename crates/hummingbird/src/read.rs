@@ -11,13 +11,13 @@ use crate::stats::count;
 use crate::write::is_nomem;
 use crate::{Error, File, Hummingbird};
 
-/// Looks of one read: another follows where the file was moved or replaced during the last.
+/// Most lookups of one read: another one follows if the file was moved or replaced during the last.
 const LOOKS: u32 = 8;
 
 impl Hummingbird {
-    /// Finds a file and lends its contents (section 4.1). Reads the disk where memory has none, and where
-    /// that was measured to pay what lies around it as well, which brings the rest of its set into
-    /// memory (4.3). Blocks until then.
+    /// Finds a file and lends its contents (section 4.1). If the file is not in memory, reads it from
+    /// the disk. Where measurements showed that it pays, also reads what lies around it, which brings
+    /// the rest of its set into memory (4.3). Blocks until the read has ended.
     ///
     /// # Errors
     /// [`Error::NotFound`], also for a file whose disk fails: it may be forgotten, and a damaged one is.
@@ -26,7 +26,7 @@ impl Hummingbird {
         self.read(name, true)
     }
 
-    /// The same, without a place in memory for what a disk has to be asked for (section 4.2).
+    /// The same, but a file that is read from a disk is not kept in memory (section 4.2).
     ///
     /// # Errors
     /// As [`Hummingbird::read_file`].
@@ -69,7 +69,8 @@ impl Inner {
                 Lookup::Disk(plan) => plan,
                 Lookup::Miss => return None,
             };
-            // A longer read that failed says nothing about the file alone.
+            // Only the first look widens the read: if a widened read fails, the file alone may still
+            // be readable.
             let plan = if look == 0 && keep {
                 engine.reads().widen(&plan)
             } else {
@@ -88,7 +89,7 @@ impl Inner {
         None
     }
 
-    /// Reads what a plan says and hands it on.
+    /// Reads what a plan says and passes the buffer to `finish`.
     pub(crate) fn carry_out<T>(
         &self,
         plan: &ReadPlan,

@@ -15,7 +15,7 @@ use crate::{Error, Hummingbird};
 /// Flag of a file that takes no place in memory; kept with it on disk.
 pub(crate) const NOMEM: u16 = 1;
 
-/// Longest wait of a write for room, and the steps of it.
+/// Longest wait of a write for room, and the pause between its checks.
 const PATIENCE: Duration = Duration::from_secs(10);
 const STEP: Duration = Duration::from_millis(1);
 
@@ -25,7 +25,8 @@ pub(crate) const fn is_nomem(file: &Object) -> bool {
 
 impl Hummingbird {
     /// Stores a file in place of an older one of its name, and returns its size (section 4.1). It is
-    /// found at once, and goes to a disk later, packed with others. Readers of an older one keep that.
+    /// found at once, and goes to a disk later, packed with others. Readers of an older file keep its
+    /// contents.
     ///
     /// `contents` that are `Bytes` or a `Vec` change hands without a copy up to half a cluster of the
     /// store (254 KiB); they should be memory of their own length. A write waits at most ten seconds
@@ -38,7 +39,7 @@ impl Hummingbird {
     }
 
     /// As [`Hummingbird::write_file`], beside another file: the hint of
-    /// [`Hummingbird::collocate_files`] given at once, which nothing can make too late.
+    /// [`Hummingbird::collocate_files`] given at once, which is then never too late.
     ///
     /// # Errors
     /// As there.
@@ -52,8 +53,8 @@ impl Hummingbird {
         self.write(Name::new(name)?, contents.into(), set, 0)
     }
 
-    /// Stores a file past memory (section 4.2, for large ones): it waits for its cluster there, and
-    /// takes no place afterwards, nor when it is read.
+    /// Stores a file past memory (section 4.2, for large ones): it waits in memory for its cluster,
+    /// but takes no memory afterwards, not even when it is read.
     ///
     /// # Errors
     /// As [`Hummingbird::write_file`].
@@ -61,8 +62,8 @@ impl Hummingbird {
         self.write(Name::new(name)?, contents.into(), LOOSE, NOMEM)
     }
 
-    /// Deletes a file (section 4.1). A crash of the program does not bring it back, a power cut does
-    /// not either once a checkpoint that began later has ended.
+    /// Deletes a file (section 4.1). A crash of the program does not bring the file back. Nor does a
+    /// power cut, once a checkpoint that began after the deletion has ended.
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::Busy`] while somebody reads it, [`Error::Name`]. (A file that
@@ -148,7 +149,7 @@ impl Inner {
         put.admitted == Admission::Disk
     }
 
-    /// Waits while so much waits to be written that files may be refused.
+    /// Waits while so many bytes wait to be written that files may be refused.
     pub(crate) fn wait_for_room(&self) {
         if !self.driven || !self.engine.is_congested() {
             return;
@@ -163,7 +164,7 @@ impl Inner {
     fn admitted(&self, admitted: Admission) -> Result<(), Error> {
         match admitted {
             Admission::Disk => Ok(()),
-            // It may be forgotten before it reaches a disk, as any file may.
+            // The file may be forgotten before it reaches a disk, as any file may.
             Admission::Memory(_) => {
                 count(&self.counters.memory_only);
                 Ok(())

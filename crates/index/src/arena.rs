@@ -1,11 +1,11 @@
 //! The memory of all shards: filled from the front and never moved, so that readers need no guard
 //! and the system can back it with huge pages.
 //!
-//! Handing memory out in order keeps together what is used together: a random access to many small
-//! pages costs as much for the translation of its address as for the data. All of it comes from one
+//! Handing memory out in order keeps together what is used together: with many small pages, a random
+//! access costs as much for translating its address as for the data. All of it comes from one
 //! *reserve*, mapped memory that costs nothing until it is used, so that a line is found by its
-//! number alone. Huge pages are asked for when their memory is handed out to the end; before, they
-//! would hold what nobody uses yet.
+//! number alone. A huge page is requested only when all of its memory has been handed out; before, it
+//! would hold memory that nobody uses yet.
 //!
 //! Where the system has no such memory, or the reserve is used up, *regions* of the heap follow.
 //! The first are short, each as long as all before it, so that a small index stays small.
@@ -27,7 +27,7 @@ const SHORT: usize = (SHORT_BITS - FIRST_BITS + 1) as usize;
 const REGIONS: usize = SHORT + if cfg!(loom) { 1 } else { 1024 };
 /// The reserve of an index without a limit has `2^RESERVE_BITS` lines: 16 GiB.
 const RESERVE_BITS: u32 = 28;
-/// A handle that never has a line, and nor have those that follow it in a chunk.
+/// A handle without a line; the handles that follow it in a chunk have no lines either.
 pub(crate) const NO_HANDLE: u32 = 1 << 31;
 const _: () = assert!((1 << RESERVE_BITS) + ((REGIONS as u64) << REGION_BITS) <= NO_HANDLE as u64);
 /// Length and alignment of one request to [`PageAdvice`].
@@ -43,15 +43,15 @@ pub struct Pages {
     /// Zeroed memory of this many bytes (a multiple of 4096), aligned to 64, that costs nothing
     /// until it is used.
     pub map: fn(usize) -> Option<&'static mut [u8]>,
-    /// Takes it back.
+    /// Takes memory back that `map` gave.
     pub unmap: fn(&'static mut [u8]),
-    /// Told of memory that is worth huge pages.
+    /// Called with memory that is worth huge pages.
     pub advice: PageAdvice,
     /// Brings the line of memory at an address into the processor's caches, without waiting.
     pub prefetch: fn(*const u8),
 }
 
-/// Lines that the system maps; none if it does not.
+/// Lines in memory that the system maps; empty if it maps none.
 #[derive(Debug)]
 struct Reserve {
     lines: &'static mut [Line],
@@ -59,7 +59,7 @@ struct Reserve {
 }
 
 impl Reserve {
-    /// As many lines as fit into `limit` bytes, as far as there is room for them.
+    /// Maps as many lines as fit into `limit` bytes, or fewer if the system has no room for them.
     #[cfg(not(loom))]
     fn new(limit: u64, pages: Option<Pages>) -> Self {
         let most = HUGE_BYTES << (RESERVE_BITS - SHORT_BITS);
@@ -161,7 +161,7 @@ impl Arena {
         reserved.or_else(|| self.line_of_region(handle))
     }
 
-    /// Both lines of `handles`, looked for together: mostly the reserve has both.
+    /// Both lines of `handles`, looked up together: usually the reserve has both.
     #[inline(always)]
     pub(crate) fn lines(&self, handles: [u32; 2]) -> Option<[&Line; 2]> {
         let [first, second] = handles.map(|handle| self.reserve.lines.get(handle as usize));
@@ -197,8 +197,8 @@ impl Arena {
         self.reserve.pages.map(|pages| pages.prefetch)
     }
 
-    /// `lines` (at most a long region) empty lines in a row; the handle of the first, which those of
-    /// the others follow. `None` at the end.
+    /// Takes `lines` (at most a long region) empty lines in a row. Returns the handle of the first;
+    /// the handles of the others follow it. `None` if there is no more room.
     pub(crate) fn take(&self, lines: u32) -> Option<u32> {
         let mut next = self.next.lock();
         let reserved = self.reserved();
@@ -244,7 +244,7 @@ const fn place(number: u32) -> (usize, usize, usize) {
     (region, offset as usize, 1 << level)
 }
 
-/// The first line from `next` on that has this many behind it in its region, with its place.
+/// The first line from `next` on that begins a run of `lines` lines in its region, with its place.
 const fn room_from(mut next: u32, lines: usize) -> (u32, usize, usize, usize) {
     loop {
         let (region, offset, length) = place(next);
@@ -258,7 +258,7 @@ const fn room_from(mut next: u32, lines: usize) -> (u32, usize, usize, usize) {
 
 #[cfg(not(loom))]
 fn new_region(lines: usize) -> Box<[Line]> {
-    // Without memory the program ends like at any other allocation.
+    // If there is no memory, the program ends, as with any other failed allocation.
     let heap = <[Line] as zerocopy::FromZeros>::new_box_zeroed_with_elems(lines);
     heap.unwrap_or_else(|_| std::alloc::handle_alloc_error(std::alloc::Layout::new::<Line>()))
 }

@@ -1,10 +1,10 @@
 //! The bits of a key's hash that the table uses, where they are stored, and how they select a line.
 //!
-//! The key is not stored, so growth must find an entry's new line from what is. A *fingerprint*
-//! is [`FP_BITS`] bits of the hash. A line of a shard is chosen by the lowest bits of the
-//! fingerprint (as many as the shard's size asks for, never fewer than [`BASE_BITS`]), and a slot
-//! stores all of it above [`BASE_BITS`]: line number and slot together always give back the whole
-//! fingerprint, however far the table grows, without reading a record.
+//! The key is not stored, so growth must derive an entry's new line from the bits that are stored. A
+//! *fingerprint* is [`FP_BITS`] bits of the hash. A line of a shard is chosen by the lowest bits of
+//! the fingerprint (as many as the shard's size asks for, never fewer than [`BASE_BITS`]), and a slot
+//! stores all fingerprint bits above [`BASE_BITS`]: line number and slot together always give back
+//! the whole fingerprint, however far the table grows, without reading a record.
 //!
 //! The second place of an entry is the fingerprint with its low half mixed by its high half; the
 //! same step leads back, so a slot need not say which of the two places it is.
@@ -21,16 +21,18 @@ pub(crate) const BASE_BITS: u32 = if cfg!(loom) { 2 } else { 4 };
 pub(crate) const LINE_BITS_MAX: u32 = if cfg!(loom) { 5 } else { 24 };
 /// Bits of a fingerprint: what a slot stores and what the smallest shard's line number says.
 pub(crate) const FP_BITS: u32 = BASE_BITS + EXT_BITS + WORD_BITS + TAG_BITS;
-/// Its lowest bits above [`BASE_BITS`] stand beside the word, above the caller's hint.
+/// The lowest fingerprint bits above [`BASE_BITS`] are stored beside the word, above the caller's
+/// hint.
 const EXT_BITS: u32 = 4;
 /// Bits of the caller's hint.
 pub(crate) const HINT_BITS: u32 = u16::BITS - EXT_BITS;
-/// Those after them stand in the word.
+/// The fingerprint bits after these are stored in the word.
 const WORD_BITS: u32 = 19;
-/// The highest are its tag. A line keeps the tags of all its slots in one number, so that they are
-/// compared at once: they tell keys apart best, since what chose the line says nothing within it.
+/// The highest fingerprint bits are the tag. A line keeps the tags of all its slots in one number, so
+/// that they are compared at once. Tags tell the keys of a line apart best, since the bits that chose
+/// the line are the same for all of them.
 pub(crate) const TAG_BITS: u32 = 12;
-/// The part of a fingerprint that its second place changes: not the tag.
+/// The bits of a fingerprint that differ between its two places; the tag is not among them.
 const LOW_BITS: u32 = 24;
 
 /// Shards; a power of two near the number of threads that may write at once.
@@ -95,14 +97,14 @@ impl Fingerprint {
         (usize::from(shard), Self(high & ((1 << FP_BITS) - 1)))
     }
 
-    /// The same entry at its other place. Its own inverse. The lowest bit always changes, so the
-    /// two places are never one line.
+    /// The fingerprint of the same entry at its other place. This function is its own inverse. The
+    /// lowest bit always changes, so the two places are never one line.
     pub(crate) const fn other(self) -> Self {
         let mixed = (self.0 >> LOW_BITS).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - LOW_BITS);
         Self(self.0 ^ (mixed | 1))
     }
 
-    /// The line in a shard of `extent`: linear hashing.
+    /// The line of this fingerprint in a shard of `extent`, by linear hashing.
     pub(crate) const fn line(self, extent: Extent) -> u32 {
         let wide = self.0 as u32 & extent.mask();
         if wide < extent.lines() {
@@ -117,23 +119,23 @@ impl Fingerprint {
         self.0 >> level & 1 == 1
     }
 
-    /// Part of it that a line's tags store: the same at both places.
+    /// The part of the fingerprint that a line's tags store: the same at both places.
     pub(crate) const fn tag(self) -> u64 {
         self.0 >> (FP_BITS - TAG_BITS)
     }
 
-    /// Part of it that a slot stores.
+    /// The part of the fingerprint that a slot stores.
     const fn rest(self) -> u64 {
         self.0 >> BASE_BITS & ((1 << (WORD_BITS + EXT_BITS)) - 1)
     }
 
-    /// That part split into the bits in the slot's word and the bits beside it.
+    /// The part that a slot stores, split into the bits in the slot's word and the bits beside it.
     pub(crate) const fn stored(self) -> (u64, u16) {
         let rest = self.rest();
         (rest >> EXT_BITS, (rest & ((1 << EXT_BITS) - 1)) as u16)
     }
 
-    /// Back from a line and the slot found in it.
+    /// Restores the fingerprint from a line number and from tag and contents of a slot in that line.
     pub(crate) const fn from_slot(line: u32, tag: u64, slot: Packed) -> Self {
         let (word, ext) = slot.stored();
         let stored = (tag << WORD_BITS | word) << EXT_BITS | ext as u64;
@@ -141,13 +143,14 @@ impl Fingerprint {
     }
 }
 
-/// The lines of a shard: how many (the lower half), and the bits of a fingerprint that choose among
-/// them once their number has doubled. In one number, so that readers have both of one moment.
+/// The lines of a shard: their number (lower half), and the bits of a fingerprint that choose among
+/// them once their number has doubled (upper half). Both are in one number, so that readers see both
+/// as of one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Extent(pub(crate) u64);
 
 impl Extent {
-    /// Of at least `2^BASE_BITS` lines.
+    /// The extent of a shard with `lines` lines, at least `2^BASE_BITS`.
     pub(crate) const fn of(lines: u32) -> Self {
         let mask = (2u64 << (lines | 1).ilog2()) - 1;
         Self(mask << 32 | lines as u64)
@@ -192,7 +195,7 @@ impl Packed {
         (self.word >> WORD_SHIFT, self.aux >> HINT_BITS)
     }
 
-    /// True if it belongs to `fp`, whose tag the slot has.
+    /// True if the contents belong to `fp`. The slot has the tag of `fp`.
     #[inline(always)]
     pub(crate) const fn is_rest_of(self, fp: Fingerprint) -> bool {
         let (word, ext) = self.stored();
@@ -211,7 +214,7 @@ impl Packed {
     }
 }
 
-/// A number with `tag` in each of this many of its fields.
+/// A number with `tag` in each of its lowest `fields` fields.
 const fn in_all(tag: u64, fields: usize) -> u64 {
     let (mut all, mut field) = (0, 0);
     while field < fields {
@@ -221,7 +224,7 @@ const fn in_all(tag: u64, fields: usize) -> u64 {
     all
 }
 
-/// The fields of `tags` that are `tag`: the highest bit of each.
+/// Finds the fields of `tags` that equal `tag`: sets the highest bit of each of them.
 #[inline(always)]
 pub(crate) const fn same_fields<const FIELDS: usize>(tags: u64, tag: u64) -> u64 {
     let (ones, highest) = (in_all(1, FIELDS), in_all(1 << (TAG_BITS - 1), FIELDS));

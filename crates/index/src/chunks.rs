@@ -46,7 +46,7 @@ impl Chunks {
     #[inline(always)]
     fn handle(&self, number: u32) -> u32 {
         let (chunk, offset, _) = place(number);
-        // No number is as large as to be taken for another here, which spares a branch.
+        // The remainder spares a branch. Chunk numbers are so small that it never changes one.
         let start = self.starts[chunk % CHUNKS].load(Ordering::Acquire);
         start + offset
     }
@@ -57,7 +57,7 @@ impl Chunks {
         number - offset + lines
     }
 
-    /// Bytes that line `number` would cost if it is not there yet.
+    /// Bytes that line `number` would cost; 0 if it is there already.
     pub(crate) fn cost(&self, number: u32) -> u64 {
         let (chunk, _, lines) = place(number);
         match self.starts.get(chunk) {
@@ -91,9 +91,9 @@ impl Chunks {
 
 /// Chunk number, offset in it and its size in lines.
 ///
-/// Lines are counted from `2^SMALL_BITS`, so that chunks of every level are as many. As a number
-/// with an exponent that count is its level and, with the leading bits after that, its chunk: the
-/// way to both that takes the processor the fewest steps.
+/// Lines are counted from `2^SMALL_BITS`, so that every level has the same number of chunks. The
+/// count is converted to a floating-point number. Its exponent is the level; exponent and leading
+/// fraction bits together give the chunk. This takes the processor the fewest steps.
 #[inline]
 const fn place(number: u32) -> (usize, u32, u32) {
     const FRACTION_BITS: u32 = f64::MANTISSA_DIGITS - 1;

@@ -46,7 +46,7 @@ pub struct Candidates {
 }
 
 impl Candidates {
-    /// More are never returned.
+    /// The most candidates that a lookup returns.
     pub const MAX: usize = 2;
 
     #[inline(always)]
@@ -58,7 +58,7 @@ impl Candidates {
         }
     }
 
-    /// The first candidate: all that a caller needs who treats a mismatch as a miss.
+    /// The first candidate. A caller that treats a mismatch as a miss needs no other.
     #[must_use]
     #[inline]
     pub fn first(&self) -> Option<Entry> {

@@ -15,9 +15,9 @@ pub(crate) struct Place<'a> {
 
 /// Both places of a fingerprint.
 ///
-/// The cost of a lookup is the memory that it waits for, and a processor that has few instructions
-/// to go until the next lookup begins asks for that one's lines meanwhile. So lookups here are
-/// straight code: no branch that follows from which slot it is, nothing that goes through memory.
+/// The cost of a lookup is the memory that it waits for. If few instructions remain until the next
+/// lookup begins, the processor requests the lines of the next lookup during that wait. So lookups
+/// here are straight code: no branch depends on the slot, and no value passes through memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Home<'a>(pub(crate) [Place<'a>; 2]);
 
@@ -42,15 +42,14 @@ impl<'a> Home<'a> {
         found
     }
 
-    /// For the holder of the lock: where the fingerprint is, at `address` if one is asked for.
+    /// For the holder of the lock: the position of the fingerprint, at `address` if one is given.
     pub(crate) fn position(&self, address: Option<Address>) -> Option<(Place<'a>, usize)> {
         self.tagged()
             .find(|(place, slot)| place.line.holds(place.fp, *slot, address))
     }
 
-    /// All slots with the tag; perhaps empty ones among them. Those of both lines are compared
-    /// before any is looked into: the processor cannot guess which of them it is, but whether there
-    /// is one.
+    /// All slots with the tag; empty slots may be among them. The tags of both lines are compared
+    /// before any slot is read: the processor can predict whether a slot matches, but not which one.
     #[inline(always)]
     pub(crate) fn tagged(&self) -> impl Iterator<Item = (Place<'a>, usize)> {
         let [first, second] = self.0;

@@ -46,7 +46,7 @@ pub const LANES: usize = 2;
 pub struct Index {
     shards: [Shard; SHARDS],
     arena: Arc<Arena>,
-    /// Mixed into every hash; 0: they are taken as they are.
+    /// Mixed into every hash; 0: hashes are used as they are.
     secret: u64,
 }
 
@@ -70,8 +70,8 @@ impl Index {
         Self::with_pages(bytes, None)
     }
 
-    /// As [`Index::with_limit`], with memory from `pages`: huge pages spare a lookup of a large
-    /// index most of what it waits for.
+    /// As [`Index::with_limit`], with memory from `pages`: with huge pages, a lookup in a large index
+    /// waits much less for memory.
     #[must_use]
     pub fn with_pages(bytes: u64, pages: Option<Pages>) -> Self {
         let base = size_of::<Self>() as u64 + SHARDS as u64 * Chunks::base_bytes();
@@ -83,14 +83,15 @@ impl Index {
         }
     }
 
-    /// Sets another limit, in bytes, at most that of the constructor. An index that has more keeps it and does
-    /// not grow.
+    /// Sets another limit, in bytes, at most that of the constructor. An index that holds more memory
+    /// keeps it and does not grow.
     pub fn set_limit(&self, bytes: u64) {
         self.arena.set_limit(bytes);
     }
 
-    /// The same index with places that follow from hash and `secret` (0: from the hash alone). So
-    /// whoever chooses keys cannot choose keys of one line. For an index without entries.
+    /// The same index, with places that follow from hash and `secret` (0: from the hash alone). So
+    /// nobody can choose keys that share a line without knowing the secret. Call this on an index
+    /// without entries.
     #[must_use]
     pub fn with_secret(mut self, secret: u64) -> Self {
         self.secret = secret;
@@ -103,8 +104,8 @@ impl Index {
         (&self.shards[shard], fp)
     }
 
-    /// Every bit of the result follows from every bit of the hash, in a way that only the secret
-    /// tells: both halves of a product, as in wyhash.
+    /// Every bit of the result depends on every bit of the hash, in a way that only the secret
+    /// reveals: both halves of a product, as in wyhash.
     #[inline(always)]
     fn mixed(&self, hash: KeyHash) -> KeyHash {
         if self.secret == 0 {
@@ -132,21 +133,22 @@ impl Index {
         shard.insert(fp, entry, false)
     }
 
-    /// Stores `entry` for `hash` unless something is there under the same bits (recovery in
-    /// descending order of age: the newest comes first and stays).
+    /// Stores `entry` for `hash` unless something is there under the same bits (for recovery, which
+    /// inserts the newest entry first: that one stays).
     pub fn insert_if_absent(&self, hash: KeyHash, entry: Entry) -> Insert {
         let (shard, fp) = self.shard(hash);
         shard.insert(fp, entry, true)
     }
 
-    /// Makes room at once (as far as the limit goes) for those of `entries` more that are of
-    /// `lane`, so that loading a known number of them neither grows the table step by step nor
-    /// pushes entries about. For counts of contents, such as recovery reads from summaries; never
-    /// for the size of a disk.
+    /// Makes room at once (as far as the limit goes) for the share of `lane` in `entries` further
+    /// entries. Loading a known number of entries then neither grows the table step by step nor moves
+    /// entries. `entries` must be a count of contents, such as recovery reads from summaries, never
+    /// the capacity of a disk.
     pub fn reserve(&self, lane: usize, entries: u64) {
         let shards = self.shards.iter().enumerate();
         let own = shards.filter(|(number, _)| bits::lane(*number) == lane);
-        // Memory for all of them before any is used: so it comes in huge pages from the beginning.
+        // Gets the memory for all shards before any of it is used, so that it is in huge pages from
+        // the beginning.
         for (number, shard) in own.clone() {
             shard.reserve(bits::share(number, entries), Shard::have_memory);
         }
@@ -163,7 +165,7 @@ impl Index {
         bits::lane(Fingerprint::of(self.mixed(hash)).0)
     }
 
-    /// Asks for the memory that a lookup of `hash` needs. For those who know what comes next.
+    /// Prefetches the memory that a lookup of `hash` needs. For callers that know the next lookup.
     pub fn warm(&self, hash: KeyHash) {
         let (shard, fp) = self.shard(hash);
         shard.warm(fp);
@@ -197,8 +199,8 @@ impl Index {
         shard.touch(fp, address);
     }
 
-    /// The uses counted for the entry of `hash` at `address`, which are thereby forgotten;
-    /// `None` if there is no such entry.
+    /// Returns the uses counted for the entry of `hash` at `address`, and sets them back to 0; `None`
+    /// if there is no such entry.
     pub fn take_freq(&self, hash: KeyHash, address: Address) -> Option<u8> {
         let (shard, fp) = self.shard(hash);
         shard.take_freq(fp, address)

@@ -1,12 +1,12 @@
 //! One cache line of the table: five slots, their tags in one number, and a version.
 //!
-//! Writers hold the shard's lock; readers hold nothing. The order of the stores is what lets
-//! readers do so: a slot that changes its key is empty in between (word 0, then aux, then word),
-//! so a word and an aux read between two equal words belong together; and the version of a line
-//! counts the entries that were *moved* into it, before they leave their former place. A slot's tag
-//! is stored last and stays when the slot is emptied: whoever finds it looks at the word next, and
-//! sees by the rest of the fingerprint that it is another key's by now. (Once in 2^23 times that
-//! this happens, the rest is the same: an entry of another key, which callers expect anyway.)
+//! Writers hold the shard's lock; readers hold nothing. The order of the stores makes this possible:
+//! a slot that changes its key is empty in between (word 0, then aux, then word), so a word and an
+//! aux read between two equal words belong together; and the version of a line counts the entries
+//! that were *moved* into it, before they leave their former place. A slot's tag is stored last and
+//! stays when the slot is emptied: a reader that finds the tag reads the word next, and sees by the
+//! rest of the fingerprint that the slot now belongs to another key. (In one of 2^23 such cases the
+//! rest is the same: the reader gets an entry of another key, which callers expect anyway.)
 
 use crate::address::Address;
 use crate::bits::{FREQ_MASK, FREQ_ONE, Fingerprint, Packed, TAG_BITS, same_fields};
@@ -34,7 +34,7 @@ pub(crate) struct Line {
 const _: () = assert!(size_of::<Line>() == 64);
 
 impl Line {
-    /// Otherwise lines are made of zeros.
+    /// For loom only: otherwise lines are made from zeroed memory.
     #[cfg(loom)]
     pub(crate) fn new() -> Self {
         Self {
@@ -65,7 +65,8 @@ impl Line {
         same_fields::<SLOTS>(self.tags.load(Ordering::Acquire), fp.tag())
     }
 
-    /// For readers: what `slot`, which has the tag of `fp`, holds of it, if it is (still) there.
+    /// For readers: the contents of `slot`, which has the tag of `fp`, if they (still) belong to
+    /// `fp`.
     #[inline(always)]
     pub(crate) fn packed_of(&self, fp: Fingerprint, slot: usize) -> Option<Packed> {
         let found = self.snapshot(slot);
@@ -124,12 +125,13 @@ impl Line {
         Fingerprint::from_slot(number, self.tag(slot), self.get(slot))
     }
 
-    /// The tag of `slot`, unless that is empty.
+    /// The tag of `slot`; meaningless if the slot is empty.
     pub(crate) fn tag(&self, slot: usize) -> u64 {
         self.tags.load(Ordering::Relaxed) >> shift(slot) & TAG_MASK
     }
 
-    /// True if `slot`, which has the tag of `fp`, holds it, at `address` if one is given.
+    /// True if `slot`, which has the tag of `fp`, holds an entry of `fp`, at `address` if one is
+    /// given.
     pub(crate) fn holds(&self, fp: Fingerprint, slot: usize, address: Option<Address>) -> bool {
         let packed = self.get(slot);
         let is_it = !packed.is_empty() && packed.is_rest_of(fp);

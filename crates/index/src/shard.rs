@@ -20,14 +20,14 @@ const LOAD_PERMILLE: u64 = 855;
 /// The same when an entry found no room. Not zero, so that keys made to collide cannot make the
 /// table grow at will.
 const EARLY_PERMILLE: u64 = 600;
-/// Lines that a full shard grows by: neighbours are split for little more than one, since their
-/// memory is waited for once.
+/// Lines that a full shard grows by. Splitting several neighbours costs little more than splitting
+/// one, since their memory is waited for only once.
 const GROWTH: u32 = if cfg!(loom) { 1 } else { 16 };
-/// Tries to place an entry, with a line added after each.
+/// Most attempts to place an entry; the shard grows by a line after each failed one.
 const EARLY_LINES_MAX: u32 = 16;
 /// Longest chain of entries that are moved to their other places to make room.
 const CHAIN_MAX: u32 = 3;
-/// A lookup that met this many moves in a row waits for the writer instead.
+/// A lookup that was repeated this often in a row because of moves waits for the writer instead.
 const RETRIES_MAX: u32 = 16;
 
 /// State that only the holder of the lock may access.
@@ -44,7 +44,8 @@ struct Writer {
 pub(crate) struct Shard {
     arena: Arc<Arena>,
     chunks: Chunks,
-    /// Lines in use. Grows after the new line is filled, before the split one is thinned.
+    /// Lines in use. Grows after the new line is filled, and before the moved entries leave the line
+    /// that was split.
     extent: AtomicU64,
     counted: Counted,
 }
@@ -147,9 +148,9 @@ impl Shard {
         }
     }
 
-    /// Brings a line into the processor's cache. Where no better way was given, it is read: nothing
-    /// waits for the value, but each read keeps its place among the few hundred instructions that
-    /// a core has under way, so that fewer are asked for at once.
+    /// Brings a line into the processor's cache. If there is no function for prefetching, the line is
+    /// read. Nothing waits for the value, but each read occupies a place among the few hundred
+    /// instructions that a core has under way, so that fewer lines are requested at once.
     #[inline]
     fn ask_for(&self, line: &Line) {
         match self.arena.prefetch() {
@@ -170,7 +171,8 @@ impl Shard {
         if let Some(done) = home.as_ref().and_then(|h| h.settle_present(entry, keep)) {
             return done;
         }
-        // A small shard may be unlucky below its load: it grows early rather than forget.
+        // A small shard may have no room for an entry although its load is low: it grows early rather
+        // than drop the entry.
         for _ in 0..EARLY_LINES_MAX {
             if home.is_some_and(|home| self.place_new(&mut writer, &home, entry)) {
                 self.add_len(1);
@@ -196,7 +198,8 @@ impl Shard {
         true
     }
 
-    /// A free slot in one of the two lines: the emptier one's, else one made free by moving.
+    /// A free slot in one of the two lines: a slot of the emptier line, or else a slot that is made
+    /// free by moving an entry.
     fn find_room<'a>(
         &self,
         writer: &mut Writer,
@@ -222,7 +225,7 @@ impl Shard {
         let extent = self.extent();
         let line = self.line(number)?;
         if chain == 1 {
-            // Some of these will be looked into: they are waited for at the same time.
+            // Some of these lines will be read: prefetching all of them makes their waits overlap.
             let others = (0..SLOTS).map(|slot| line.fingerprint(number, slot));
             let others = others.filter_map(|fp| self.line(fp.other().line(extent)));
             others.for_each(|other| self.ask_for(other));
@@ -273,15 +276,16 @@ impl Shard {
         Some(())
     }
 
-    /// Adds `more` lines if the load is over `permille`, as far as memory is allowed; true if
-    /// there is one more.
+    /// Adds `more` lines if the load is over `permille`, as far as memory is allowed; true if at
+    /// least one was added.
     fn grow(&self, permille: u64, more: u32) -> bool {
         let lines = self.extent().lines();
         let slots = u64::from(lines) * SLOTS as u64;
         self.len() * 1000 > slots * permille && self.grow_to(lines + more)
     }
 
-    /// Has `by` make room for `more` entries: [`Shard::grow_to`], or [`Shard::have_memory`] first.
+    /// Lets `by` make room for `more` entries. `by` is [`Shard::grow_to`], or [`Shard::have_memory`]
+    /// before that.
     pub(crate) fn reserve(&self, more: u64, by: impl FnOnce(&Self, u32) -> bool) {
         let _writer = self.counted.writer.lock();
         let entries = self.len() + more;
@@ -289,7 +293,7 @@ impl Shard {
         by(self, u32::try_from(lines).unwrap_or(u32::MAX));
     }
 
-    /// Has memory for `target` lines, as far as it is allowed; false if that is less.
+    /// Gets memory for `target` lines, as far as it is allowed; false if there is less.
     pub(crate) fn have_memory(&self, target: u32) -> bool {
         let mut lines = self.extent().lines();
         while lines < target && self.have_chunk(lines) {
@@ -302,7 +306,7 @@ impl Shard {
         self.arena.charge(self.chunks.cost(number)) && self.chunks.ensure(number, &self.arena)
     }
 
-    /// Grows to `target` lines, as far as memory is allowed; true if there is one more.
+    /// Grows to `target` lines, as far as memory is allowed; true if at least one was added.
     pub(crate) fn grow_to(&self, target: u32) -> bool {
         let before = self.extent().lines();
         let mut lines = before;
@@ -415,7 +419,7 @@ impl Shard {
         self.counted.len.load(Ordering::Relaxed)
     }
 
-    /// Under the lock only, so a load and a store do.
+    /// Called under the lock only, so a load and a store are enough.
     fn add_len(&self, by: i64) {
         let len = self.len().saturating_add_signed(by);
         self.counted.len.store(len, Ordering::Relaxed);

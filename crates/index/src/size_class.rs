@@ -24,7 +24,8 @@ const fn table() -> [u32; 128] {
     units
 }
 
-/// Classes of records of fewer units than these are looked up, those of longer ones searched.
+/// The class of a record of fewer units than this is looked up in a table; the class of a longer
+/// record is searched for.
 const SHORT: usize = 257;
 /// The class of each number of units.
 const CLASSES: [u8; SHORT] = classes();

@@ -54,7 +54,7 @@ fn twin_hash(key: u64) -> KeyHash {
     KeyHash(hash(twin(key)).0 ^ u128::from(key))
 }
 
-/// An address that `right` makes the one in the model, or else one that was never used.
+/// The address in the model if `right`, else an address that was never used.
 fn address(model: &BTreeMap<u64, Entry>, key: u64, right: bool) -> Address {
     match model.get(&twin(key)) {
         Some(entry) if right => entry.address,
@@ -212,7 +212,7 @@ fn another_limit_stops_an_index_or_lets_it_go_on() {
     assert!(large.dropped == small.dropped && large.memory_bytes > 256 << 10);
     fill(200_000);
     assert!(fill(300_000).memory_bytes <= 1 << 20);
-    // Less than it has: it keeps that.
+    // A limit below the memory in use: the index keeps its memory.
     let before = index.stats();
     index.set_limit(1);
     let after = fill(400_000);
@@ -240,7 +240,7 @@ fn a_full_index_drops_and_counts_and_keeps_what_it_has() {
     for n in &kept {
         assert_eq!(index.lookup(hash(*n)).first(), Some(entry(*n)));
     }
-    // What is there can still be superseded, and room that is made is used.
+    // Existing entries can still be replaced, and room that is freed is used again.
     assert!(matches!(
         index.insert(hash(kept[0]), entry(7)),
         Insert::Replaced(_)
@@ -341,8 +341,8 @@ fn addresses_are_36_bits_of_512_bytes() {
     assert_eq!(Address::all().end, 1 << 36);
 }
 
-/// Keys that somebody chose so that the index cannot tell them apart push each other out; with a
-/// secret they are keys like others.
+/// Keys that were chosen so that the index cannot tell them apart replace each other. With a secret
+/// they behave like other keys.
 #[test]
 fn chosen_keys_are_like_others_to_an_index_with_a_secret() {
     let chosen = |n: u64| KeyHash(0xabcd << 96 | u128::from(n));

@@ -5,7 +5,7 @@ use foxy_base::eq_name;
 
 use crate::{Kind, Mirror, Place, etag};
 
-/// A document that is rewritten, by what is written into it.
+/// What is written into a document that is rewritten.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Document {
     /// Scheme and authority under which clients know Foxy.
@@ -38,7 +38,7 @@ const DROPPED: &[&str] = &[
     "strict-transport-security",
 ];
 
-/// Fields that decide about freshness and selection, in place of which the class decides.
+/// Fields about freshness and selection. They are dropped where the class of the URL decides instead.
 const DECIDED: &[&str] = &[
     "age",
     "cache-control",
@@ -51,7 +51,7 @@ const DECIDED: &[&str] = &[
     "vary",
 ];
 
-/// Fields that speak of the bytes before rewriting.
+/// Fields about the bytes before rewriting.
 const OF_BYTES: &[&str] = &[
     "accept-ranges",
     "content-digest",
@@ -62,8 +62,8 @@ const OF_BYTES: &[&str] = &[
     "x-goog-hash",
 ];
 
-/// The head of an upstream's answer with these fields, as the cache gets it. Framing stays. `fresh` is
-/// the longest life of an answer in seconds, if that is not its class's.
+/// The head of an upstream's answer with these fields, as the cache gets it. Framing stays. `fresh`
+/// limits the lifetime that the class gives, in seconds.
 pub fn answer<'a>(
     mirror: &Mirror,
     place: Place,

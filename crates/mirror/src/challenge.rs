@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use crate::Upstream;
 
-/// Seconds for which a token holds that does not say so (the protocol's own default).
+/// Lifetime in seconds of a token that does not state its own (the protocol's default).
 const TOKEN_SECONDS: u64 = 60;
 /// Longest token.
 const TOKEN_MAX: usize = 16 << 10;
@@ -23,7 +23,7 @@ pub enum Challenge {
     Basic,
 }
 
-/// Reads a `WWW-Authenticate`; `None` if it is neither.
+/// Reads a `WWW-Authenticate`; `None` if it demands neither a token nor a password.
 #[must_use]
 pub fn challenge(value: &[u8]) -> Option<Challenge> {
     let text = std::str::from_utf8(value).ok()?;
@@ -78,7 +78,7 @@ fn parameter<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 }
 
 /// Server, and path with query, of a URL that a document of `from` names. `None` if it is neither
-/// absolute nor below the root, or has signs that are none of a URL.
+/// absolute nor below the root, or has characters that no URL has.
 #[must_use]
 pub fn place(from: Option<&Upstream>, url: &[u8]) -> Option<(Upstream, String)> {
     let text = std::str::from_utf8(url).ok()?;

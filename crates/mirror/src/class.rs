@@ -49,13 +49,13 @@ impl Kind {
 pub enum Transform {
     /// `dl` in the configuration of a registry of crates.
     Cargo,
-    /// Nothing in a file of a sparse index of crates, whose digests are read.
+    /// Changes nothing in a file of a sparse index of crates, but reads its digests.
     Crates,
     /// `dist.tarball` in packuments.
     Npm,
     /// URLs of files in an index of Python packages, HTML (PEP 503) or JSON (PEP 691).
     Pypi,
-    /// Nothing in the release file of a Debian archive, whose digests of index files are read.
+    /// Changes nothing in the release file of a Debian archive, but reads the digests of index files.
     Release,
 }
 
@@ -85,7 +85,7 @@ impl Transform {
 pub struct Class {
     /// Kind of resource that they name.
     pub kind: Kind,
-    /// Its answers have digests that a document of the mirror names, as artefacts have.
+    /// Documents of the mirror name the digests of its answers, as they do for artefacts.
     pub named: bool,
     /// Paths at the upstream.
     pub paths: Vec<Pattern>,
@@ -101,7 +101,7 @@ pub struct Class {
 }
 
 impl Class {
-    /// The class of paths that no other has.
+    /// The class of paths that are in no other class.
     pub(crate) const REST: Self = Self {
         kind: Kind::Pass,
         named: false,
@@ -112,7 +112,7 @@ impl Class {
         listing: None,
     };
 
-    /// Place in `accept` of the form that a client asks for; `None`: it is not chosen so.
+    /// Place in `accept` of the form that a client asks for; `None`: no entry fits.
     #[must_use]
     pub fn form(&self, accept: &[u8]) -> Option<usize> {
         let has = |part: &str| {

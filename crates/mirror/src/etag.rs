@@ -1,8 +1,8 @@
 //! ETags of rewritten documents. A rewritten document is a function of the upstream's document and of
-//! what is written into it: its ETag is the upstream's with a mark of the latter. So the upstream's
-//! own one is known when the document is to be validated.
+//! what is written into it: its ETag is the upstream's ETag with a mark of what is written. So the
+//! upstream's ETag can be restored when the document is to be validated.
 
-/// The ETag of the rewritten form; `None` if `etag` is none.
+/// The ETag of the rewritten form; `None` if `etag` is not an ETag.
 #[must_use]
 pub fn of_mirror(etag: &[u8], mark: &str) -> Option<Vec<u8>> {
     let inner = etag.strip_suffix(b"\"")?;

@@ -40,7 +40,7 @@ impl Html {
                 continue;
             }
             if *first == b'<' && self.quote.is_none() {
-                // The tag before was none.
+                // What began at the `<` before was not a tag.
                 out.append(&mut self.tag);
                 continue;
             }
@@ -80,8 +80,8 @@ fn may_be_link(tag: &[u8]) -> bool {
     }
 }
 
-/// Sends a link with another URL, if it has one that is known. Returns the artefact that it names
-/// with its digest.
+/// Sends a link, with another URL if `map` knows one for its URL. Returns the artefact if the link
+/// names its digest.
 fn link(tag: &[u8], (base, map): Map<'_>, out: &mut Vec<u8>) -> Option<Found> {
     let changed = href(tag).and_then(|(start, end)| Some((start, end, map(&tag[start..end])?)));
     let Some((start, end, path)) = changed else {

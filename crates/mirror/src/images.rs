@@ -1,5 +1,5 @@
 //! Registries of container images (the OCI distribution protocol): what a path below `/v2/` asks for,
-//! and of which registry.
+//! and at which registry.
 //!
 //! A registry is named by `?ns=` (containerd), by the first part of the repository
 //! (`/v2/ghcr.io/a/b/...`), or not at all: then it is the first that is configured. A name that is not
@@ -51,7 +51,7 @@ pub struct Image {
 pub enum NoImage {
     /// It names a registry that is not configured.
     Registry,
-    /// It is none of the protocol.
+    /// It is not a path of the protocol.
     Path,
 }
 

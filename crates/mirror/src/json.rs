@@ -56,20 +56,20 @@ impl Name {
 #[derive(Clone, Copy, Debug)]
 struct Open {
     is_object: bool,
-    /// The name under which it stands. Elements of a list have that of the list.
+    /// The name under which it stands. Elements of a list have the name of the list.
     name: Name,
 }
 
-/// The part of a string that comes next.
+/// Where the next byte of the document belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Within {
-    /// No string.
+    /// Outside of strings.
     Nothing,
-    /// One that is passed on.
+    /// A string that is passed on.
     Passing,
     /// A name: passed on, and kept for comparison.
     Name,
-    /// One that is looked at: kept until its end.
+    /// A string that is looked at: kept until its end.
     Kept,
 }
 
@@ -94,7 +94,7 @@ pub(crate) struct Json {
     found: Vec<Found>,
 }
 
-/// The text that is written for a URL: a base, and a path that is known for the URL.
+/// What is written in place of a URL: a base, and the path that the function has for the URL.
 pub(crate) type Map<'a> = (&'a [u8], &'a dyn Fn(&[u8]) -> Option<Vec<u8>>);
 
 impl Json {
@@ -285,7 +285,7 @@ impl Json {
             Within::Nothing | Within::Passing => out.extend_from_slice(bytes),
             Within::Name => {
                 out.extend_from_slice(bytes);
-                // Longer than all names that are compared, if it is cut.
+                // A name that is cut here is still longer than all names that are compared.
                 let room = (NAME_MAX + 1).saturating_sub(self.text.len());
                 self.text.extend_from_slice(&bytes[..bytes.len().min(room)]);
             }

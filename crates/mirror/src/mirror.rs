@@ -8,7 +8,7 @@ use foxy_base::hash64;
 use crate::versions::{crate_of, speaks_for};
 use crate::{Class, IMAGES_PREFIX, Listing, OwnNames, Refused, Upstream, VersionRules};
 
-/// Changes with the rewriting: rewritten documents get other ETags then.
+/// To be raised when the rewriting changes, so that rewritten documents get other ETags.
 const VERSION: u64 = 1;
 
 /// A mirror of one registry.
@@ -18,7 +18,8 @@ pub struct Mirror {
     pub name: String,
     /// Where it answers: a path without the last `/`.
     pub prefix: String,
-    /// It is of container images: several share the prefix, and [`image`](crate::image) reads paths.
+    /// It mirrors container images: several such mirrors share the prefix, and
+    /// [`image`](crate::image) reads their paths.
     pub images: bool,
     /// Servers that it may ask; the first is the upstream itself.
     places: Vec<Upstream>,
@@ -56,7 +57,7 @@ impl Mirror {
                 places.push(host);
             }
         }
-        // URLs beside the upstream's path, as redirects and root-relative links have.
+        // Redirects and root-relative links may lead beside the upstream's path.
         let root = places[0].root();
         if !places.contains(&root) {
             places.push(root);
@@ -121,8 +122,8 @@ impl Mirror {
         }
     }
 
-    /// The path by which documents name the artefact at this path, query and all: of crates they say
-    /// name and version alone.
+    /// The path by which documents name the artefact at `path`, which may have a query. Documents about
+    /// crates say only name and version.
     #[must_use]
     pub fn named_path<'a>(&self, path: &'a [u8]) -> Cow<'a, [u8]> {
         let end = path.iter().position(|b| *b == b'?').unwrap_or(path.len());
@@ -144,14 +145,14 @@ impl Mirror {
         self.rules.as_ref()
     }
 
-    /// The rules by which documents of a class are screened, if they are.
+    /// The rules by which documents of a class are screened, if there are some.
     #[must_use]
     pub fn screens(&self, class: Option<usize>) -> Option<&VersionRules> {
         let lists = self.class(class).listing.is_some();
         self.rules.as_ref().filter(|_| lists)
     }
 
-    /// Why the rules refuse a path of this place, query and all.
+    /// Why the rules refuse a path of this place. The path may have a query.
     #[must_use]
     pub fn refusal(&self, place: Place, path: &[u8]) -> Option<Refused> {
         let rules = self.rules.as_ref()?;
@@ -231,7 +232,7 @@ impl Mirror {
         })
     }
 
-    /// The beginning of paths on the mirror, and that of paths at the server in its place.
+    /// The beginning of this server's paths on the mirror, and the beginning that replaces it at the server.
     #[must_use]
     pub fn beginnings(&self, server: usize) -> (String, &str) {
         match self.places.get(server) {

@@ -50,8 +50,8 @@ impl Rewriter {
         }
     }
 
-    /// Reads a document that was rewritten in this way before: what comes of it is of no use, but what is
-    /// found is.
+    /// Reads a document that was rewritten in this way before. Only the artefacts found in the document
+    /// are of use; the output is not.
     #[must_use]
     pub fn again(
         transform: Transform,

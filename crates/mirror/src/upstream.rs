@@ -26,8 +26,8 @@ impl Upstream {
         (host.trim_matches(['[', ']']).to_owned(), port)
     }
 
-    /// The part of a mirror's path that names the server. Clients write some signs of an authority in
-    /// another way.
+    /// The part of a mirror's path that names the server. Clients encode some characters of an
+    /// authority: brackets are left out, and `:` becomes `~`.
     #[must_use]
     pub fn segment(&self) -> String {
         self.authority.replace(['[', ']'], "").replace(':', "~")

@@ -66,7 +66,7 @@ impl Listing {
 /// The form of a screened document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
-    /// That of the upstream.
+    /// The form that the upstream sent.
     Same,
     /// npm's abbreviated form.
     Short,
@@ -83,7 +83,7 @@ pub struct Selector {
 }
 
 impl Selector {
-    /// Reads one.
+    /// Reads a selector.
     ///
     /// # Errors
     /// The mistake, in a few words.
@@ -152,13 +152,13 @@ enum Verdict {
     Shown,
     /// Hidden until this time, in seconds since 1970.
     Young(i64),
-    /// Hidden, for nobody knows its age.
+    /// Hidden because its age is not known.
     Undated,
     Blocked,
 }
 
 impl VersionRules {
-    /// A number that is another for other rules.
+    /// A number that differs if the rules differ.
     #[must_use]
     pub fn mark(&self) -> u64 {
         hash64(0, format!("{self:?}").as_bytes())
@@ -290,7 +290,7 @@ const BLOCKED: Unreadable = Unreadable("version-blocked");
 /// The screening of one document.
 struct Screening<'a> {
     rules: &'a VersionRules,
-    /// The rules about a package: of many entries, few are about one.
+    /// The rules about the last package: of many entries, few are about one package.
     own: Option<(String, VersionRules)>,
     now: i64,
     matures: Option<i64>,

@@ -2,8 +2,8 @@
 //!
 //! Sources: size limit = LRU-TH of the Foxy papers (documents over a threshold are not cached);
 //! second use = one-timer filters in front of disks (Maltzahn 1999, flash caches today); byte
-//! budget = a token bucket in front of the writes, the filters working only at its end, because
-//! a real proxy log loses up to ten points of hit ratio to an unconditional second-use filter.
+//! budget = a token bucket in front of the writes. The filters decide only when the bucket is
+//! empty: applied always, a second-use filter costs a real proxy log up to ten points of hit ratio.
 
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ impl<K: Key> Admission<K> for AdmitAll {
     }
 }
 
-/// LRU-TH's half that is not LRU: what is larger than `max_bytes` stays out.
+/// The size threshold of LRU-TH: objects larger than `max_bytes` stay out.
 #[derive(Clone, Copy, Debug)]
 pub struct SizeLimit {
     /// The largest object that enters.
@@ -67,7 +67,7 @@ impl<K: Key> Admission<K> for SizeLimit {
     }
 }
 
-/// An object enters when it was asked about before, within the last `remembered` first uses.
+/// An object enters if its key is among the last `remembered` keys that were used once.
 #[derive(Debug)]
 pub struct SecondUse<K> {
     seen: Ghost<K>,
@@ -82,7 +82,7 @@ impl<K: Key> SecondUse<K> {
         }
     }
 
-    /// Remembers as many as `bytes` of memory hold.
+    /// Remembers as many keys as fit into `bytes` of memory.
     #[must_use]
     pub fn within(bytes: u64) -> Self {
         /// A key's place in a queue and in a table.
@@ -125,7 +125,7 @@ impl Frequency {
         }
     }
 
-    /// Keys that were requested three times, as far as `bytes` of memory can tell.
+    /// Admits keys that were requested three times; the counters take `bytes` of memory.
     #[must_use]
     pub fn often_within(bytes: u64) -> Self {
         /// Memory for a key that is counted.
@@ -229,8 +229,8 @@ impl TokenBucket {
     }
 }
 
-/// The production rule: everything while the byte budget lasts, then only what a second rule
-/// lets in on credit of up to one burst, then nothing.
+/// The production rule. While the byte budget lasts, everything enters. Then objects enter that a
+/// second rule admits, as long as a separate credit (a token bucket) lasts. Then nothing enters.
 #[derive(Debug)]
 pub struct Budgeted<A> {
     budget: TokenBucket,

@@ -1,9 +1,9 @@
 //! Expected wait of a new read: the reads in flight divided by their completion rate (Little's
 //! law).
 //!
-//! A disk that is asked for more than it can read makes every hit wait for all hits before it, until
-//! each takes longer than the origin. Whoever declines reads beyond a bound keeps the disk at its
-//! limit, and the hits that it still gives soon.
+//! If more is asked of a disk than it can read, every hit waits for all hits before it, until a hit
+//! takes longer than a fetch from the origin. A caller that declines reads beyond a bound keeps the
+//! disk fully busy, and the hits that it still serves quick.
 
 use std::time::Duration;
 
@@ -20,12 +20,12 @@ pub struct Backlog {
     waiting: u32,
     /// Mean time between two reads that come back while more are waiting, ns; 0: not known yet.
     gap: u64,
-    /// When the last one came back, or the queue was empty last.
+    /// When reads last completed, or when a read last entered an empty queue.
     last: MonoTime,
 }
 
 impl Backlog {
-    /// A read is handed to the device. The clock is asked if it was idle.
+    /// Records that a read is handed to the device. Reads the clock only if no other read is under way.
     pub fn begin(&mut self, now: impl FnOnce() -> MonoTime) {
         if self.waiting == 0 {
             self.last = now();

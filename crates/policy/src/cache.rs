@@ -24,8 +24,8 @@ pub struct Evicted<K, V> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Inserted<V> {
-    /// False if the object was refused: larger than the cache or than the policy's limit. (A
-    /// rule that lets objects compete may take one and evict it at once: see `evicted`.)
+    /// False if the object was refused: larger than the cache or than the policy's limit. (A rule
+    /// that lets objects compete may store the new object and evict it at once: see `evicted`.)
     pub stored: bool,
     /// The former value of this key. It is gone even if the new one was refused, because a
     /// cache must not keep what was replaced.
@@ -47,8 +47,8 @@ pub trait CachePolicy<K: Key, V> {
     /// The value of `key` without counting a use.
     fn peek(&self, key: &K) -> Option<&V>;
 
-    /// Inserts an object of `size` bytes (0 counts as 1, so that objects stay bounded in number);
-    /// what has to go for it is appended to `evicted` in order.
+    /// Inserts an object of `size` bytes (0 counts as 1, so that objects stay bounded in number).
+    /// Objects that are evicted to make room are appended to `evicted` in order.
     fn insert(
         &mut self,
         key: K,
@@ -89,7 +89,7 @@ pub trait Rule<K: Key> {
     /// False for a rule that lets the new object compete with the old ones for its place.
     const EVICT_FIRST: bool = true;
 
-    /// The capacity in bytes is this from now on.
+    /// Tells the rule the capacity in bytes.
     fn set_capacity(&mut self, _bytes: u64) {}
     /// An object of `key` is about to be inserted, before anything is evicted for it.
     fn arrives(&mut self, _key: &K) {}

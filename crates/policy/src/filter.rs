@@ -1,7 +1,7 @@
 //! The admission rules that are chosen by name, in the store's configuration and in the simulator.
 //!
-//! Another rule is a variant of [`AdmissionRule`] with its name and its explanation, and one of
-//! [`Filter`] that decides. Nothing else knows which rules there are.
+//! To add a rule, add a variant to [`AdmissionRule`] with its name and its explanation, and a variant
+//! to [`Filter`] that decides. No other code lists the rules.
 
 use std::{fmt, str::FromStr};
 
@@ -13,7 +13,7 @@ use crate::{Admission, Admit, Frequency, SecondUse};
 /// A rule for objects that may enter a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum AdmissionRule {
-    /// Objects that were requested before, within memory.
+    /// Objects that were requested before, as far as the rule remembers.
     #[default]
     SecondUse,
     /// Objects that were requested three times lately.
@@ -58,7 +58,7 @@ impl FromStr for AdmissionRule {
     }
 }
 
-/// Bytes that count more keys than a sample usually has requests.
+/// Bytes of counters; enough for more keys than a sample usually has requests.
 const PLENTY: u64 = 4 << 20;
 
 /// A rule at work.
@@ -73,7 +73,7 @@ pub enum Filter<K> {
 }
 
 impl<K: Key> Filter<K> {
-    /// With `memory` bytes to remember uses in; `None`: all that it wants.
+    /// With `memory` bytes to remember uses in; `None`: with as much as the rule needs.
     #[must_use]
     pub fn new(rule: AdmissionRule, memory: Option<u64>) -> Self {
         match rule {
@@ -88,8 +88,8 @@ impl<K: Key> Filter<K> {
         }
     }
 
-    /// Notes a use without asking: the object was in the cache until now, and what comes in its place is
-    /// used again.
+    /// Notes a use without asking: the object was in the cache until now, so that its new version counts
+    /// as used before.
     pub fn used(&mut self, key: K) {
         match self {
             Self::SecondUse(rule) => rule.used(key),

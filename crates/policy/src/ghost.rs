@@ -29,7 +29,7 @@ impl<K: Copy + Eq + Hash> Ghost<K> {
         }
     }
 
-    /// Remembers `key` as the newest; one too heavy for the whole memory is not remembered.
+    /// Remembers `key` as the newest. A key whose weight exceeds the capacity is not remembered.
     pub fn insert(&mut self, key: K, weight: u64) {
         self.remove(&key);
         if weight > self.capacity {

@@ -3,7 +3,7 @@
 //! Source: Robinson and Devarakonda, SIGMETRICS 1990, in the form that web caching took it over
 //! (Arlitt and others): the object with the fewest counted uses goes first, the least recently
 //! used of equals; when the mean count exceeds a maximum, all counts are halved, so that former
-//! favourites leave. UCFS replaces its clusters by LFU with ageing; which constants, is lost.
+//! favourites leave. UCFS replaces its clusters by LFU with ageing; its constants are lost.
 
 use crate::cache::{Cache, Key, Rule};
 use crate::slab::{List, Slab};
@@ -56,7 +56,7 @@ impl LfuAgingRule {
         if self.counted <= self.mean_max * self.objects {
             return;
         }
-        // From the rarest up, each from its tail: what was used less stays nearer the exit.
+        // From the lowest count up, each list from its tail: objects with fewer uses stay nearer the tail.
         for count in 2..self.lists.len() {
             let mut old = std::mem::take(&mut self.lists[count]);
             while let Some(at) = old.tail() {

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use foxy_base::MonoTime;
 
-/// Objects that are placed together: those of a page if known, else of an origin (hashed by the
-/// caller).
+/// A group of objects that are placed together: the objects of a page if it is known, else those of
+/// an origin. The caller computes the hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GroupId(pub u64);
 
@@ -25,7 +25,7 @@ pub struct LocalityConfig {
     pub buffers: u32,
     /// Bytes in each (the papers: 64 KiB).
     pub buffer_bytes: u64,
-    /// A buffer is written at the latest so long after its first object.
+    /// A buffer is written at most this long after its first object arrived.
     pub age_max: Duration,
 }
 
@@ -121,7 +121,7 @@ impl LocalityBuffers {
         victim.map_or(0, |(number, _)| number)
     }
 
-    /// A buffer that is too old at `now`, counted as written from here on; call until `None`.
+    /// Returns a buffer that is too old at `now` and marks it as written. Call until `None`.
     pub fn expire(&mut self, now: MonoTime) -> Option<BufferId> {
         if self.next_expiry()? > now {
             return None;
@@ -129,15 +129,15 @@ impl LocalityBuffers {
         self.flush_any()
     }
 
-    /// When [`LocalityBuffers::expire`] has something to say; `None` while all are empty.
+    /// When [`LocalityBuffers::expire`] will return a buffer; `None` while all buffers are empty.
     #[must_use]
     pub fn next_expiry(&self) -> Option<MonoTime> {
         let oldest = self.buffers.iter().filter(|b| b.used > 0);
         oldest.map(|b| b.opened + self.config.age_max).min()
     }
 
-    /// Any buffer that is not empty, oldest first, counted as written from here on (for a
-    /// shutdown, or for filling up a cluster); `None` when all are empty.
+    /// Returns the oldest buffer that is not empty and marks it as written (for a shutdown, or for
+    /// filling up a cluster); `None` when all buffers are empty.
     pub fn flush_any(&mut self) -> Option<BufferId> {
         let (number, oldest) = self
             .buffers

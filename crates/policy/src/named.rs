@@ -60,8 +60,8 @@ impl PolicyKind {
         self.build_part(capacity, capacity)
     }
 
-    /// An empty cache of `capacity` bytes that stands for one of `whole` bytes: limits on the size of
-    /// an object are those of the whole.
+    /// An empty cache of `capacity` bytes that imitates a cache of `whole` bytes: limits on the size of
+    /// an object follow from `whole`.
     #[must_use]
     pub fn build_part<V: Send + 'static>(self, capacity: u64, whole: u64) -> AnyCache<V> {
         match self {
@@ -70,7 +70,7 @@ impl PolicyKind {
             Self::Fifo => Box::new(Fifo::new(capacity)),
             Self::Clock => Box::new(Clock::new(capacity)),
             Self::Sieve => Box::new(Sieve::new(capacity)),
-            // As its authors' simulator: what the small queue cannot hold is refused.
+            // Like the simulator of S3-FIFO's authors: refuses objects that the small queue cannot hold.
             Self::S3Fifo => {
                 let small = (whole / 10).saturating_sub(1);
                 let cache = S3Fifo::new(capacity);

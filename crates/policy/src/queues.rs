@@ -13,9 +13,10 @@ use crate::slab::{List, NIL, Slab};
 pub type Lru<K, V> = Cache<K, V, LruRule>;
 /// Oldest goes first.
 pub type Fifo<K, V> = Cache<K, V, FifoRule>;
-/// Oldest that was not used since it was last passed goes first; what is passed starts anew.
+/// The oldest object that was not used since its last pass goes first; an object that is passed
+/// moves to the head.
 pub type Clock<K, V> = Cache<K, V, ClockRule>;
-/// Oldest ahead of the hand that was not used since the hand passed goes first.
+/// The oldest object ahead of the hand that was not used since the hand last passed it goes first.
 pub type Sieve<K, V> = Cache<K, V, SieveRule>;
 
 /// Counts a use up to `max`; a lost race loses one use.

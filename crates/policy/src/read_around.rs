@@ -1,41 +1,42 @@
 //! Decides about reading an object's neighbours with it.
 //!
 //! Objects that were asked for together were written together, so one longer read may save several
-//! later ones (whole clusters in UCFS and Hummingbird). Whether it does is measured: while it is
-//! off, by a memory of the places read lately, which tells how many reads a longer one before would
-//! have saved; while it is on, by how many of the objects brought along are asked for. It is on
-//! only while the reads saved outweigh what the longer ones cost more.
+//! later ones (whole clusters in UCFS and Hummingbird). The rule measures whether this pays. While
+//! longer reads are off, it remembers the places read lately and counts the reads that an earlier
+//! longer read would have saved. While they are on, it counts the objects brought along that are
+//! asked for. Longer reads are on only while the reads saved outweigh their additional cost.
 
 /// Reads after which the rule judges.
 const WINDOW: u32 = 64;
-/// Less than this per longer read is not worth the memory that the objects take.
+/// Saved reads per longer read; fewer are not worth the memory that the objects take.
 const LEAST: f64 = 0.125;
 /// Expected gain, as a multiple of the cost, at which longer reads are turned on.
 const MARGIN: f64 = 1.5;
-/// Windows that it stays off at most after it disappointed.
+/// Longest pause, in windows, after longer reads did not pay.
 const HOLD_MAX: u32 = 256;
 
 /// The rule of one store.
 #[derive(Clone, Debug)]
 pub struct ReadAround {
-    /// Places read lately; each has one slot that it may take.
+    /// Places read lately. A hash gives each place its one possible slot.
     recent: Box<[u64]>,
     on: bool,
     /// Additional cost of a longer read, in units of a short one.
     cost: f64,
     /// Reads in this window.
     reads: u32,
-    /// Of these, while off: near an earlier one. While on: objects brought along, asked for.
+    /// While off: reads of this window near an earlier read. While on: objects brought along that were
+    /// asked for.
     saved: u32,
-    /// Windows until it may be turned on again.
+    /// Windows until longer reads may be turned on again.
     wait: u32,
-    /// Windows to wait when it disappoints next.
+    /// Windows to wait the next time that longer reads do not pay.
     hold: u32,
 }
 
 impl ReadAround {
-    /// A rule that remembers `recent` places: about as many longer reads as memory keeps the
-    /// objects of.
+    /// A rule that remembers `recent` places. Choose `recent` as the number of longer reads whose
+    /// objects fit into memory.
     #[must_use]
     pub fn new(recent: usize) -> Self {
         Self {
@@ -54,14 +55,14 @@ impl ReadAround {
         self.cost = cost;
     }
 
-    /// True while it is on.
+    /// True while longer reads are on.
     #[must_use]
     pub const fn is_on(&self) -> bool {
         self.on
     }
 
-    /// An object near `place` (a number of a neighbourhood) is to be read. True: with what lies
-    /// around it.
+    /// An object near `place` (the number of a neighbourhood) is to be read. Returns true if its
+    /// neighbours are to be read with it.
     pub fn read(&mut self, place: u64) -> bool {
         if self.reads >= WINDOW {
             self.judge();
@@ -87,7 +88,8 @@ impl ReadAround {
         }
     }
 
-    /// A longer read failed: whatever is to blame for it is not to cost every object around it.
+    /// A longer read failed. Turns longer reads off, so that one bad place does not fail the reads of
+    /// every object around it.
     pub fn failed(&mut self) {
         if self.on {
             self.turn_off();
@@ -127,8 +129,8 @@ mod tests {
     use super::*;
     use foxy_base::Rng;
 
-    /// Device reads and longer ones of `pages` visits to random pages of `objects` objects each,
-    /// of which `used` in a hundred are asked for after the first.
+    /// Visits `pages` random pages of `objects` objects each; after the first object of a page, `used`
+    /// in a hundred are asked for. Returns all device reads, and the longer ones among them.
     fn visit(rule: &mut ReadAround, pages: u64, objects: u64, used: u64, seed: u64) -> (u64, u64) {
         let mut rng = Rng::new(seed);
         let (mut reads, mut longer) = (0, 0);

@@ -27,24 +27,25 @@ pub enum Device {
 
 /// A mean below this tells a fast device.
 const FAST: Duration = Duration::from_millis(2);
-/// A rotating disk whose reads are sorted may look better than it is: only below this is it none.
+/// A rotating disk whose reads are sorted may look faster than it is. A device once taken for a
+/// rotating disk counts as fast only if its mean is below this.
 const CERTAINLY_FAST: Duration = Duration::from_micros(500);
-/// Reads that a mean is made of.
+/// Number of reads in a mean.
 const ENOUGH: u32 = 64;
-/// Reads alone that the first look at distances takes.
+/// Lone reads (no other read under way) before distances are first evaluated.
 const ENOUGH_ALONE: f64 = 32.0;
-/// Reads alone after which no dependence will show any more.
+/// Lone reads after which the device counts as one whose times do not depend on the distance.
 const ALONE_MAX: f64 = 1024.0;
-/// With this many reads under way a device that works on several shows it, and a thread that comes late to
-/// look makes little difference.
+/// Reads under way from which on a mean shows whether the device works on several reads at once. With
+/// so many, a thread that looks for completions late distorts the times little.
 const MANY: u32 = 4;
 /// Reads that are not timed once the device is known to be fast or even.
 const REST: u32 = 4096;
 /// A slope must exceed its error this many times.
 const CERTAIN: f64 = 4.0;
 
-/// Times reads and says what the device is. One for each queue: it counts only what goes through
-/// that.
+/// Times reads and tells the kind of the device. Each queue has its own gauge, which sees only the
+/// reads of that queue.
 #[derive(Clone, Debug)]
 pub struct ReadGauge {
     span: f64,
@@ -52,7 +53,7 @@ pub struct ReadGauge {
     flying: u32,
     /// Reads not to be timed.
     rest: u32,
-    /// The device is busy, as far as we know, since then.
+    /// Since when the device has been busy with the current read, as far as is known.
     since: MonoTime,
     /// Position of the head, if the last read was alone.
     head: Option<u64>,
@@ -91,7 +92,7 @@ impl ReadGauge {
         self.flying += 1;
         if self.rest > 0 {
             self.rest -= 1;
-            // What is under way when it begins anew was not seen to begin.
+            // When timing starts again, the start times of reads under way are not known.
             (self.alone, self.head) = (None, None);
             return;
         }
@@ -159,7 +160,7 @@ impl ReadGauge {
         self.device != before
     }
 
-    /// Asks those reads that were alone.
+    /// Judges by the lone reads: whether their times depend on the distance.
     fn by_distance(&mut self) {
         if self.line.n < ENOUGH_ALONE {
             return;
@@ -185,7 +186,7 @@ impl Mean {
         self.sum += time;
     }
 
-    /// The mean, once; then it begins anew.
+    /// Returns the mean when it is complete, and starts a new one.
     fn full(&mut self) -> Option<Duration> {
         if self.n < ENOUGH {
             return None;
@@ -195,7 +196,8 @@ impl Mean {
     }
 }
 
-/// A straight line through (root of the distance, time): a head's way takes about that.
+/// A straight line through (root of the distance, time): the time of a head movement grows about with
+/// the root of its distance.
 #[derive(Clone, Copy, Debug, Default)]
 struct Line {
     n: f64,

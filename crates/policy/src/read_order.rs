@@ -1,4 +1,4 @@
-//! In which order pending reads go to a disk, and which of them become one.
+//! In which order pending reads go to a disk, and which of them are merged.
 //!
 //! Source: LAZY-READS of the WebCoSM papers: a read is queued; when N reads are queued (N = 10)
 //! or a timeout (below a second) has passed, all go out sorted by position. The elevator that

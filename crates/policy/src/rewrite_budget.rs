@@ -1,8 +1,8 @@
 //! Budget for bytes written a second time; new writes earn it.
 //!
-//! Write amplification is bounded by it: of what a device writes, at most `percent` bytes are
-//! rewritten for every hundred written for the first time. What a quiet victim leaves over is kept
-//! for a busy one, up to a limit.
+//! The budget bounds write amplification: for every hundred bytes written for the first time, at most
+//! `percent` bytes are rewritten. Budget that is left over because one victim had little to rewrite
+//! is kept, up to a limit, for a victim with more.
 
 /// Bytes that may be rewritten.
 #[derive(Clone, Copy, Debug)]

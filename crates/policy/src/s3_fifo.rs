@@ -2,10 +2,10 @@
 //!
 //! Source: Yang et al., "FIFO queues are all you need for cache eviction", SOSP 2023, with the
 //! defaults and the details that its authors' simulator settles: small queue 10 %, ghost 90 %,
-//! promotion at two uses (counted anew in main), counter up to 3; until the first eviction what
-//! does not fit into small goes to main; a search that began in small stays there until
-//! something goes. Unlike there, objects larger than the small queue are welcome here; put
-//! [`crate::SizeLimited`] around it to refuse them.
+//! promotion at two uses (counted anew in main), counter up to 3; until the first eviction, objects
+//! that do not fit into small go to main; a search for a victim that began in small stays there
+//! until it finds one. Unlike that simulator, this cache accepts objects larger than the small
+//! queue; put [`crate::SizeLimited`] around it to refuse them.
 
 use std::sync::atomic::AtomicU8;
 
@@ -92,7 +92,7 @@ impl<K: Key> S3FifoRule<K> {
         }
     }
 
-    /// The oldest of small that was not used enough; those that were are promoted.
+    /// The oldest object of small with too few uses; objects with enough uses are promoted on the way.
     fn small_victim<V>(&mut self, slab: &mut Slab<K, V>) -> Option<u32> {
         while let Some(at) = self.small.tail() {
             self.small.unlink(slab, at);
@@ -107,7 +107,7 @@ impl<K: Key> S3FifoRule<K> {
         None
     }
 
-    /// The oldest of main without uses; the others go round again for one use less.
+    /// The oldest object of main without uses; older objects lose one use and go back to the head.
     fn main_victim<V>(&mut self, slab: &mut Slab<K, V>) -> Option<u32> {
         loop {
             let at = self.main.tail()?;
@@ -139,7 +139,7 @@ impl<K: Key> Rule<K> for S3FifoRule<K> {
     }
 
     fn arrives(&mut self, key: &K) {
-        // Before the evictions for it, which push others into the ghost.
+        // Looked up before the evictions for this object, which push other keys into the ghost.
         self.returns = self.ghost.remove(key);
     }
 

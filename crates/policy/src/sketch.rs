@@ -1,7 +1,8 @@
 //! Estimates how often a key was requested lately, with four bits a counter.
 //!
 //! Source: the count-min sketch with ageing of TinyLFU (Einziger, Friedman, Manes, ACM ToS 2017):
-//! four rows, the least counter counts, all halved after ten uses per counter.
+//! four rows; the estimate is the least of a key's four counters; after ten uses per counter of a
+//! row, all counters are halved.
 
 use std::hash::{Hash, Hasher};
 
@@ -46,7 +47,7 @@ impl Sketch {
         }
     }
 
-    /// Uses counted for `key`: 0 to 15, rather too many than too few.
+    /// Estimated uses of `key`, 0 to 15. Collisions make the estimate too high, never too low.
     #[must_use]
     pub fn estimate(&self, key: &impl Hash) -> u64 {
         let hash = mix(key);
@@ -58,7 +59,7 @@ impl Sketch {
     }
 
     fn place(&self, hash: u64, row: u32) -> (usize, u32) {
-        // Two halves of one hash give as good rows as four hashes (Kirsch and Mitzenmacher).
+        // Two halves of one hash serve the rows as well as four hashes (Kirsch and Mitzenmacher).
         let step = hash.rotate_left(32) | 1;
         let counter = hash.wrapping_add(step.wrapping_mul(u64::from(row))) & self.mask;
         ((counter / 16) as usize, (counter % 16 * 4) as u32)

@@ -22,7 +22,7 @@ struct Node<K, V> {
     list: u8,
 }
 
-/// The objects of a cache; which of them goes next is a rule's business.
+/// The objects of a cache. A rule, not the slab, decides which object is evicted next.
 #[derive(Debug)]
 pub struct Slab<K, V> {
     nodes: Vec<Node<K, V>>,

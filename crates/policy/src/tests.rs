@@ -119,8 +119,8 @@ fn lfu_aging_equals_its_twin() {
     }
 }
 
-/// W-TinyLFU with a sketch for this many objects: so many that no two keys of the tests share all
-/// four counters, which the twin does not know.
+/// W-TinyLFU with a sketch for this many objects, and its twin. There are so many counters that no two
+/// keys of the tests share all four; the twin counts exactly.
 fn tiny(objects: usize) -> (WTinyLfu<u64, u64>, Tiny) {
     let config = WTinyLfuConfig {
         objects,

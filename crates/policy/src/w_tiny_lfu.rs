@@ -1,8 +1,8 @@
 //! W-TinyLFU, weighted by bytes.
 //!
 //! Source: Einziger, Friedman, Manes, "TinyLFU: a highly efficient cache admission policy",
-//! ACM ToS 2017: a small LRU window takes every new object; what leaves it enters the main part
-//! (segmented LRU) only if it was asked for more often than what would have to go for it.
+//! ACM ToS 2017: a small LRU window takes every new object; an object that leaves the window enters
+//! the main part (segmented LRU) only if it was asked for more often than the object it would evict.
 
 use crate::cache::{Cache, Key, Rule};
 use crate::sketch::Sketch;
@@ -88,7 +88,7 @@ impl WTinyLfuRule {
             .filter(|_| self.bytes(WINDOW) > self.window_max)
     }
 
-    /// Moves what leaves the window into the main part while that has room.
+    /// Moves objects that leave the window into the main part while the main part has room.
     fn fill_main<K: Key, V>(&mut self, slab: &mut Slab<K, V>) {
         while let Some(at) = self.candidate() {
             if self.main_bytes() + slab.size(at) > self.main_max {

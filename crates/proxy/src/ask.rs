@@ -40,8 +40,8 @@ pub(crate) struct Ask {
     target: Bytes,
     /// Path and query sent to the origin, if the site rewrites them.
     rewritten: Option<Vec<u8>>,
-    /// The target equals the one in the key, and the origin knows what it gets by it: the answer may be stored under the key, and may update
-    /// what is stored there.
+    /// The answer may be stored under the key and may update what is stored there: the target equals the
+    /// one in the key, and a request past the cache is not rewritten.
     pub(crate) by_key: bool,
     /// The primary key.
     pub(crate) base: Bytes,
@@ -164,20 +164,20 @@ impl Ask {
         self.role.is_document()
     }
 
-    /// The part of a mirror of images that it is for.
+    /// The part of a mirror of images that the request is for.
     pub(crate) fn registry(&self) -> Option<&Mirrored> {
         let part = self.role.mirrored()?;
         part.image().is_some().then_some(&**part)
     }
 
-    /// The part of a mirror whose documents are screened that it is for.
+    /// The part of a mirror that the request is for, if its documents are screened.
     pub(crate) fn screened(&self) -> Option<&Mirrored> {
         let part = self.role.mirrored()?;
         part.is_screened().then_some(&**part)
     }
 
-    /// True if the upstream is asked for the whole alone: parts can be neither rewritten nor compared
-    /// with a digest.
+    /// True if the upstream is asked only for the whole: parts can be neither rewritten nor compared with
+    /// a digest.
     pub(crate) fn comes_whole(&self) -> bool {
         self.role.mirrored().is_some_and(|part| part.comes_whole())
     }
@@ -209,15 +209,15 @@ impl Ask {
             .then_some(error)
     }
 
-    /// True if it is for an artefact of a mirror that came with another digest than documents name:
-    /// caches on the way are passed by.
+    /// True if the request is for an artefact of a mirror that came with another digest than documents
+    /// name: the request bypasses caches on the way.
     pub(crate) fn is_doubted(&self, local: &Local) -> bool {
         let part = self.role.mirrored().filter(|part| part.is_compared());
         part.is_some_and(|part| local.proxy.expected.is_doubted(part, &self.target))
     }
 
-    /// True if the registry takes a credential of the client no more, or for this no more: what it has
-    /// brought before is then to be forgotten.
+    /// True if the registry no longer accepts the client's credential, at all or for this URL: what the
+    /// credential has brought before must be forgotten.
     pub(crate) fn is_refused(&self, status: u16) -> bool {
         let own = self.role.mirrored().is_some_and(|part| part.is_own());
         own && matches!(status, 401 | 403 | 404 | 410)
@@ -283,7 +283,8 @@ impl Ask {
             let target = self.rewritten.as_deref().unwrap_or(&self.target);
             let absolute;
             let target = match self.parents() {
-                // A parent is asked as a proxy is; through a tunnel, the origin itself is.
+                // A parent gets the absolute form, like any proxy. Through a tunnel, the origin itself is
+                // asked.
                 Some(_) if url.scheme == Scheme::Http && target.starts_with(b"/") => {
                     let mut text = b"http://".to_vec();
                     url.authority.write_normalised(url.scheme, &mut text);

@@ -16,11 +16,11 @@ use foxy_store::{Backlog, Engine, Object, ReadMiss, ReadPlan, StoreId};
 use hashbrown::HashMap;
 use tokio::sync::Notify;
 
-/// Reads under way per queue that the queue is asked to be sized for.
+/// Number of reads under way that a queue is opened for.
 const DEPTH: u32 = 128;
 /// Most bytes of unused read buffers that a worker keeps.
 const IDLE_BUFFERS: usize = 8 << 20;
-/// Unused read buffers of all workers have at most one part in this number of the memory for requests.
+/// Unused read buffers of all workers use at most one part in this number of the memory for requests.
 const IDLE_PART: usize = 8;
 
 /// A read that would wait for longer behind others is not begun.
@@ -103,8 +103,9 @@ impl DiskReader {
         }
     }
 
-    /// Returns whether the disk has so many reads waiting that a caller that can do without this
-    /// one should: fetching is sooner then, and the disk has enough to do.
+    /// True if so many reads wait for the disk that a caller should do without this one if it can:
+    /// fetching is faster then, and the disk has enough to do. A read that can join an equal one is never
+    /// declined.
     pub(crate) fn declines(&self, plan: &ReadPlan) -> bool {
         let queues = self.queues.borrow();
         let Some(Some(queue)) = queues.get(&plan.store) else {
@@ -130,8 +131,7 @@ impl DiskReader {
         let shared = queue.start(self, plan, Box::new(finish), Rc::clone(&slot));
         let answer = tokio::time::timeout(patience, wait(&slot)).await;
         let answer = answer.unwrap_or_else(|_| {
-            // A disk that is stuck must not hold requests: the read is given up, its buffer stays
-            // with it.
+            // A stuck disk must not hold requests: the read is given up. Its buffer stays with the read.
             queue.give_up(&self.engine, &plan);
             Err(ReadMiss::Device)
         });
@@ -144,7 +144,7 @@ impl DiskReader {
             return queue.clone();
         }
         let opened = self.open(store);
-        // A store that was taken out since the lookup is no store any more.
+        // The store was taken out since the lookup: this is no error.
         let gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
         if opened.as_ref().is_err_and(gone) {
             return None;
@@ -241,8 +241,8 @@ impl StoreQueue {
         false
     }
 
-    /// The one who began a read has waited for too long: the others, and all who come later, need
-    /// not wait as long as that.
+    /// Gives up a read for which a reader has waited for too long: the other readers, and all that come
+    /// later, need not wait as long.
     fn give_up(&self, engine: &Engine, plan: &ReadPlan) {
         let same = same(plan);
         let mut inner = self.inner.borrow_mut();

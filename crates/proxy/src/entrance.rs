@@ -1,7 +1,7 @@
-//! The way in for connections while memory is spent: one after the other, and slowly. A connection
-//! that waits here costs a socket and a small task; one that is served costs buffers too. Where as many
-//! wait as there is memory for, the worker accepts no more: the next ones wait in the kernel's queue, or
-//! on the client's side if that is full.
+//! The way in for connections while memory is spent: one after the other, and slowly. A connection that
+//! waits here costs a socket and a small task; one that is served costs buffers too. Once as many
+//! connections wait as there is memory for, the worker accepts no more: further ones wait in the kernel's
+//! queue, or on the client's side if that queue is full.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -29,8 +29,8 @@ pub(crate) struct Entrance {
 }
 
 impl Entrance {
-    /// Waits until a connection may be served; `connections` is the number of its client's. The wait ends
-    /// too when the proxy shuts down.
+    /// Waits until a connection may be served; `connections` is the number of connections of its client.
+    /// The wait also ends when the proxy shuts down.
     pub(crate) async fn enter(&self, local: &Local, connections: usize) {
         let ledger = &local.proxy.ledger;
         if !ledger.is_over() {
@@ -56,8 +56,8 @@ impl Entrance {
         self.closed.set(0);
     }
 
-    /// Takes the place of a connection that was closed for others. Closes some if none is left; false
-    /// if all are needed.
+    /// Takes the place of a connection that was closed for others. If no such place is left, closes more
+    /// connections; false if none can be closed.
     fn takes_place(&self, local: &Local) -> bool {
         if self.closed.get() == 0 {
             self.closed.set(local.shed());
@@ -76,7 +76,7 @@ impl Entrance {
         if !local.proxy.ledger.is_over() {
             return;
         }
-        // Those that were accepted before count themselves first.
+        // Lets the connections that were accepted before count themselves first.
         tokio::task::yield_now().await;
         let most = || local.proxy.ledger.waiting_max(local.proxy.workers());
         while self.waiting.get() >= most() && !local.proxy.is_shutting_down() {

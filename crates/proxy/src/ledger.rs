@@ -1,13 +1,13 @@
-//! The ledger of the memory that requests need: connections, buffers, queues in the kernel and
-//! fills. All workers share one. Work is entered before it begins, so that the sum is known when
-//! the next piece of work asks.
+//! The ledger of the memory that requests need: connections, buffers, queues in the kernel and fills. All
+//! workers share one ledger. Work is entered before it begins, so that the next piece of work sees the
+//! sum.
 //!
 //! Two kinds of entries: `take` always succeeds and is for what is small and bounded elsewhere;
 //! `reserve` and `grow` fail when the limit is reached and are for what may wait or be left out.
 //!
 //! Entries are partly estimates, and partly rights that are not used yet: a slow download has a window
-//! that it never fills. `observe` corrects the sum by what the process really has, and as long as that is
-//! little, nothing is closed or refused for the sake of entries.
+//! that it never fills. `observe` corrects the sum by the memory that the process really uses. While the
+//! process uses little, nothing is closed or refused because of entries.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -46,9 +46,9 @@ impl Use {
 /// Memory of one connection that is served, in the share of a client: with buffers, and with a part
 /// of the fetches that they start.
 const CONNECTION_BYTES: usize = 32 << 10;
-/// Memory that comes back at least when an idle connection is closed.
+/// Least memory that comes back when an idle connection is closed.
 const CLOSED_BYTES: usize = 8 << 10;
-/// Memory that comes back at least when a request ends that has no read buffer.
+/// Least memory that comes back when a request without read buffer ends.
 const ENDED_BYTES: usize = 4 << 10;
 /// Memory of a connection that waits to be served: its socket, with a request in it.
 const WAITING_BYTES: usize = 8 << 10;
@@ -56,13 +56,14 @@ const WAITING_BYTES: usize = 8 << 10;
 const WAITING_MIN: usize = 8;
 /// Fewest connections that may wait in the kernel for one listener of a worker.
 const BACKLOG_MIN: usize = 128;
-/// Unsent bytes that wait in the kernel for one client to read: without pressure at least and at
-/// most, half used, and spent.
+/// Most unsent bytes that wait in the kernel for one client to read: the least and the most of this limit
+/// at low pressure, then the limit at high pressure, and when memory is spent.
 const SEND_BYTES: [usize; 4] = [16 << 10, 128 << 10, 32 << 10, 16 << 10];
-/// Bytes that an origin may send ahead where memory is short: without pressure, half used, and spent.
+/// Bytes that an origin may send ahead: at low pressure in a small ledger, at high pressure, and when
+/// memory is spent.
 const RECEIVE_BYTES: [usize; 3] = [64 << 10, 32 << 10, 16 << 10];
-/// A ledger so small that memory is always short for what origins send ahead: many connections can
-/// open before their bodies come.
+/// A ledger smaller than this always limits what origins send ahead: many connections can open before
+/// their bodies come.
 const SMALL_LEDGER: usize = 32 << 20;
 /// Connections that any client may have.
 const CONNECTIONS_MIN: usize = 32;
@@ -93,12 +94,12 @@ pub(crate) struct Ledger {
     /// The process has much less than its budget, when last observed.
     roomy: AtomicBool,
     max: AtomicUsize,
-    /// Fills leave the rest to connections: without them no client gets an answer.
+    /// Limit of fills. The rest is for connections: without connections no client gets an answer.
     fills_max: AtomicUsize,
 }
 
 impl Ledger {
-    /// A ledger of `max` bytes, of which fills have at most `fills_max`.
+    /// A ledger of `max` bytes; fills use at most `fills_max` of them.
     pub(crate) fn new(max: usize, fills_max: usize) -> Arc<Self> {
         Arc::new(Self {
             used: Default::default(),
@@ -125,9 +126,10 @@ impl Ledger {
         self.used[of as usize].load(Ordering::Relaxed)
     }
 
-    /// Corrects the sum: requests really have `bytes` now. Entries count where they are more.
-    /// The correction is at most the limit: memory that does not come back must not refuse all work.
-    /// `roomy`: the whole process has so little that work can be let in until the next observation.
+    /// Corrects the sum: requests really have `bytes` now. If the entries are more than that, the entries
+    /// count. The correction is at most the limit, so that memory that does not come back cannot refuse
+    /// all work. `roomy`: the whole process has so little that work can be let in until the next
+    /// observation.
     pub(crate) fn observe(&self, bytes: usize, roomy: bool) {
         self.roomy.store(roomy, Ordering::Relaxed);
         let entered = self.total.load(Ordering::Relaxed);
@@ -145,12 +147,12 @@ impl Ledger {
         self.total.load(Ordering::Relaxed) + self.excess()
     }
 
-    /// Bytes from which on memory is spent.
+    /// Memory is spent from this number of bytes on.
     fn spent_from(&self) -> usize {
         self.max() / 8 * 7
     }
 
-    /// Connections to close so that memory is not spent any more, if each has little.
+    /// Number of connections to close so that memory is no longer spent, if each gives back the least.
     pub(crate) fn surplus(&self) -> usize {
         self.total().saturating_sub(self.spent_from()) / CLOSED_BYTES
     }
@@ -195,8 +197,9 @@ impl Ledger {
 
     /// True if connections and their buffers have more than half of the limit: new connections come in
     /// slowly. Queues and fills do not count: they have limits of their own, and while their entries are
-    /// rights that nobody uses, small answers can still be sent. Memory beyond all entries counts too.
-    /// With much room the limit is the whole: thousands can come in between two observations.
+    /// rights that nobody uses, small answers can still be sent. The excess counts too. While there is
+    /// much room, only the whole limit counts: thousands of connections can come in between two
+    /// observations.
     pub(crate) fn is_over(&self) -> bool {
         let of_connections = self.of_connections();
         of_connections >= self.max()
@@ -204,14 +207,15 @@ impl Ledger {
     }
 
     /// True if connections and their buffers have the whole limit: new work must wait, and is refused
-    /// after that. This is twice what delays new connections, so that a client that behaves is not
-    /// refused as soon as others have filled their half. The excess does not count: it is not the work's,
-    /// and may not come back for long.
+    /// after that. This is twice the amount that delays new connections, so that a client that behaves is
+    /// not refused as soon as others have filled their half. The excess does not count: this work does
+    /// not hold it, and it may not come back for a long time.
     pub(crate) fn is_full(&self) -> bool {
         self.of_connections() >= self.max() && !self.is_roomy()
     }
 
-    /// Requests to end so that connections do not have the whole limit any more; 0 if they do not.
+    /// Number of requests to end so that connections no longer have the whole limit; 0 if they do not
+    /// have it.
     pub(crate) fn overfull(&self) -> usize {
         match self.is_full() {
             true => (self.of_connections() - self.spent_from()).div_ceil(ENDED_BYTES),
@@ -223,10 +227,10 @@ impl Ledger {
         self.used(Use::Connections) + self.used(Use::Buffers)
     }
 
-    /// True if a client with these connections has no more than its share. Without pressure there is no
-    /// limit here; with it a client has a quarter of the ledger, so that others find room, and half of
-    /// the places of those that wait for `workers`. A connection that waits has a socket and no buffers:
-    /// one that is served counts as four of them.
+    /// True if a client with these connections has no more than its share. At low pressure there is no
+    /// limit here. Otherwise a client may have a quarter of the ledger, so that others find room, and
+    /// half of the waiting places of all `workers`. A waiting connection has a socket and no buffers: a
+    /// connection that is served counts as four waiting ones.
     pub(crate) fn has_share(&self, counts: Counts, workers: usize) -> bool {
         if self.pressure() == Pressure::Low {
             return true;
@@ -236,7 +240,7 @@ impl Ledger {
         bytes <= self.share() && counts.waiting <= waiting.max(CONNECTIONS_MIN)
     }
 
-    /// Connections of a client that has few of them now.
+    /// Most connections of a client that does not wait behind clients with more.
     pub(crate) fn few(&self) -> usize {
         match self.pressure() {
             Pressure::Low => usize::MAX,
@@ -244,19 +248,19 @@ impl Ledger {
         }
     }
 
-    /// Bytes of one client where memory is short.
+    /// Bytes that one client may use where memory is short.
     fn share(&self) -> usize {
         (self.max() / 4).max(CONNECTIONS_MIN * CONNECTION_BYTES)
     }
 
-    /// Connections that may wait to be served by each of `workers`; never 0, or a worker of many would
-    /// accept nothing.
+    /// Connections that may wait to be served by each of `workers`; never 0, because each of many workers
+    /// would accept nothing then.
     pub(crate) fn waiting_max(&self, workers: usize) -> usize {
         (self.max() / 4 / WAITING_BYTES / workers.max(1)).max(WAITING_MIN)
     }
 
-    /// Connections that may wait in the kernel for each listener of each of `workers`. It drops the
-    /// handshakes of the next ones, and their clients' kernels try again.
+    /// Connections that may wait in the kernel for each listener of each of `workers`. The kernel drops
+    /// further handshakes, and the clients' kernels retry.
     pub(crate) fn backlog(&self, workers: usize) -> usize {
         (self.max() / 8 / WAITING_BYTES / workers.max(1)).max(BACKLOG_MIN)
     }
@@ -292,9 +296,10 @@ impl Ledger {
         }
     }
 
-    /// Three eighths of the ledger, less where connections and buffers need more than the rest, and an
-    /// eighth in any case: answers must get out. What they leave while there is much room: most clients
-    /// read, and their places are rights that nobody uses.
+    /// Limit of queues: three eighths of the ledger, less where connections, buffers and the excess need
+    /// more than the rest, and at least an eighth, because answers must get out. While there is much
+    /// room, queues may have all that the others leave: most clients read, and most entries of queues are
+    /// rights that nobody uses.
     fn queues_max(&self) -> usize {
         let others = self.used(Use::Connections) + self.used(Use::Buffers) + self.excess();
         let least = self.max() / 8;
@@ -305,8 +310,8 @@ impl Ledger {
         self.max().saturating_sub(others).clamp(least, most)
     }
 
-    /// Limit of all entries together, for a reservation. Queues and fills have their own limits alone:
-    /// answers must get out, and objects into the store, whatever fills the ledger.
+    /// Limit of all entries together, for a reservation. Queues and fills have only their own limits:
+    /// answers must get out and objects must get into the store, whatever fills the ledger.
     fn limit_of_all(&self, of: Use) -> usize {
         match of {
             Use::Queues | Use::Fills => usize::MAX,

@@ -58,8 +58,8 @@ impl Listening {
     ) -> io::Result<()> {
         socket.set_nonblocking(true)?;
         let socket = TcpListener::from_std(socket)?;
-        // Accepted sockets inherit it. With little memory, what a client sends before it is read
-        // must not fill megabytes of the kernel.
+        // Accepted sockets inherit the buffer size. With little memory, what a client sends before it is
+        // read must not fill megabytes of the kernel.
         if let Some(bytes) = self.local.proxy.config.limits.receive_bytes() {
             let _ = SockRef::from(&socket).set_recv_buffer_size(bytes);
         }
@@ -90,8 +90,8 @@ impl Listening {
         }
     }
 
-    /// Starts the checks of origins that are not checked yet. Their state is shared by the workers:
-    /// one of them checks.
+    /// Starts the checks of origins that are not checked yet. The workers share the state of origins, so
+    /// only the first worker checks.
     fn check(&mut self, serves: &Serves) {
         if self.local.index != 0 {
             return;
@@ -184,8 +184,8 @@ fn door(serves: Serves) -> Door {
     }
 }
 
-/// Accepts until the listener is closed by a reload, and then what its queue still has: the kernel
-/// would reset those connections.
+/// Accepts until the listener is closed by a reload, and then accepts the connections that are still in
+/// its queue: the kernel would reset them.
 async fn accept(post: Rc<Post>, socket: TcpListener) {
     tokio::select! {
         () = accept_all(&post, &socket) => {}

@@ -204,19 +204,21 @@ impl Local {
         self.counted(self.sweep.shed(SHED, self.entrance.waiting()))
     }
 
-    /// As [`shed`](Self::shed), for a new connection where there is no other place: of idle ones not even a
-    /// pause between two requests is waited for.
+    /// As [`shed`](Self::shed), for a new connection that finds no place. If nothing else can be closed,
+    /// an idle connection is closed, however briefly it has been idle.
     pub(crate) fn make_place(&self) -> bool {
         self.shed() > 0 || self.counted(self.sweep.shed_idle(1)) > 0
     }
 
-    /// As [`shed`](Self::shed), as many as memory is exceeded by. Each worker looks for its part.
+    /// As [`shed`](Self::shed), for as many connections as exceed the memory. Each worker closes its
+    /// part.
     pub(crate) fn shed_surplus(&self) {
         let surplus = self.proxy.ledger.surplus() / self.proxy.workers();
         self.counted(self.sweep.shed(surplus.max(SHED), self.entrance.waiting()));
     }
 
-    /// Ends requests that wait for others to read, as many as keep all memory. Each worker ends its part.
+    /// Ends requests that wait for others to read, until connections no longer have all memory. Each
+    /// worker ends its part.
     pub(crate) fn shed_queued(&self) {
         let surplus = self.proxy.ledger.overfull();
         if surplus > 0 {
@@ -227,12 +229,12 @@ impl Local {
         }
     }
 
-    /// As [`shed`](Self::shed), of clients that do not read their answers only.
+    /// As [`shed`](Self::shed), but only clients that do not read their answers.
     pub(crate) fn shed_stalled(&self) {
         self.counted(self.sweep.shed_stalled(SHED, self.entrance.waiting()));
     }
 
-    /// As [`shed`](Self::shed), of one client only, and at most `most`.
+    /// As [`shed`](Self::shed), but only connections of one client, and at most `most`.
     pub(crate) fn shed_client(&self, client: u64, most: usize) -> usize {
         self.counted(self.sweep.shed_client(client, most))
     }

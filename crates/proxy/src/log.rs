@@ -52,7 +52,7 @@ pub struct LogRecord<'a> {
     pub user_agent: &'a [u8],
     /// Name of the user who is logged in, or empty.
     pub user: &'a str,
-    /// Name of the rule about who may ask for what that decided, or empty.
+    /// Name of the access rule that decided, or empty.
     pub access_rule: &'a str,
     /// Details that only some formats use; `None` unless the sink wants them.
     pub details: Option<Details<'a>>,

@@ -1,8 +1,8 @@
 //! Mirrors on the listeners of the forward proxy: the role of a request below a mirror's prefix.
 //!
 //! A request for a mirror has the role of a site, made for its server, its class of URLs and, for
-//! documents that are rewritten, the name by which the client knows Foxy. So each of them has keys of
-//! its own, and everything else is as for a site.
+//! documents that are rewritten, the name by which the client knows Foxy. So each such role has its own
+//! keys, and everything else is as for a site.
 
 mod asked;
 mod comparison;
@@ -42,8 +42,8 @@ pub(crate) use screened::{Held, LONG_AT_ONCE, ask as ask_screened};
 
 use crate::{Compress, Role, Site};
 
-/// Seconds for which a registry's answer to a credential of a client holds: then the registry is asked
-/// again, and while it fails the old one counts.
+/// Seconds for which a registry's answer to a client's credential holds. After that the registry is asked
+/// again; while the registry fails, the old answer counts.
 const OWN_SECONDS: u32 = 86_400;
 /// Shorter documents are sent plain.
 const COMPRESS_MIN: u64 = 1 << 10;
@@ -53,14 +53,15 @@ const COMPRESS_MIN: u64 = 1 << 10;
 pub struct MirrorSite {
     /// The mirror.
     pub mirror: Arc<Mirror>,
-    /// For each of its servers: the operator has named it, so that it may be at a private address.
+    /// For each of its servers: true if the operator has named it. Such a server may be at a private
+    /// address.
     pub named: Vec<bool>,
     /// How TLS is spoken to its servers.
     pub tls: OriginTls,
-    /// Credential for the upstream; `None`: it is asked without.
+    /// Credential for the upstream; `None`: the upstream is asked without one.
     pub login: Option<Login>,
-    /// Clients may show credentials of their own, which the upstream gets. Those of registries of
-    /// container images may always.
+    /// Clients may show their own credentials, which the upstream gets. Clients of registries of
+    /// container images always may.
     pub client_logins: bool,
 }
 
@@ -74,8 +75,8 @@ pub struct Mirrors {
 }
 
 impl Mirrors {
-    /// The mirror that alone has what a path names, query left out, if that is not the mirror of this
-    /// number.
+    /// Number of the mirror that alone has what a path (without query) names, if that is not mirror
+    /// `number`.
     fn owner(&self, number: usize, path: &[u8]) -> Option<usize> {
         let asked = &self.sites.get(number)?.mirror;
         let mut sites = self.sites.iter();
@@ -95,7 +96,8 @@ pub struct Mirrored {
     named: bool,
     document: Option<Document>,
     image: Option<Box<OfImage>>,
-    /// Name for digests that documents have named: that of the mirror, and of the client's credential.
+    /// Scope of the digests that documents have named: the name of the mirror, and of the client's
+    /// credential.
     scope: String,
     /// The client has shown a credential of its own.
     own: bool,
@@ -147,7 +149,7 @@ impl Mirrored {
         self.class().named
     }
 
-    /// True if answers have digests that documents name: those of images are in their names.
+    /// True if documents name the digests of answers. Images have their digests in their own names.
     pub(crate) fn is_named_by_documents(&self) -> bool {
         self.is_compared() && self.image.is_none()
     }
@@ -181,7 +183,8 @@ impl Mirrored {
         Some(self.image()?.target().as_bytes())
     }
 
-    /// True if the answer is looked at before anybody gets all of it: parts of it are not asked for.
+    /// True if the whole answer is looked at before anybody gets all of it, so that parts of it are never
+    /// asked for.
     pub(crate) fn comes_whole(&self) -> bool {
         self.is_document() || self.is_compared() || self.image.is_some()
     }
@@ -191,7 +194,8 @@ impl Mirrored {
         &self.mirror.name
     }
 
-    /// Name for digests that documents have named: what one credential was told is not known to others.
+    /// Scope of the digests that documents have named: what one credential was told stays unknown to
+    /// others.
     pub(crate) fn scope(&self) -> &str {
         &self.scope
     }
@@ -232,8 +236,8 @@ impl Mirrored {
         self.document.as_ref()
     }
 
-    /// Reads the document again that is stored with this path and media type: it was rewritten for this
-    /// part.
+    /// A rewriter that reads again the document stored with this path and media type, which was rewritten
+    /// for this part.
     pub(crate) fn rewriter(&self, stored: (&[u8], &[u8])) -> Option<Rewriter> {
         let (document, transform) = (self.document()?, self.class().rewrite?);
         let mirror = Arc::clone(&self.mirror);
@@ -250,8 +254,8 @@ impl Mirrored {
     }
 
     /// The head of an upstream's answer as the cache gets it. `fresh` is its longest life in seconds, if
-    /// that is not its class's. `expected` is the digest that its body must have: it is
-    /// said in place of the upstream's own.
+    /// that is not its class's. `expected` is the digest that its body must have: it is sent in place of
+    /// the upstream's own digest.
     pub(crate) fn answer<'a>(
         &self,
         (status, fresh): (u16, Option<u32>),

@@ -13,8 +13,8 @@ use crate::proxy_header::{HEADER_MAX, parse};
 const REFUSAL: &[u8] =
     b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
-/// Reads the header, as slowly as a request head may come, and nothing behind it. Returns the client:
-/// `peer` itself if it speaks for itself. `None`: there is no header, and the connection ends.
+/// Reads the header and nothing behind it; the header may come as slowly as a request head. Returns the
+/// client, or `peer` if the proxy speaks for itself. `None`: there is no header, and the connection ends.
 pub(crate) async fn client(
     local: &Local,
     stream: &TcpStream,
@@ -54,7 +54,7 @@ async fn read(stream: &TcpStream) -> Result<Option<SocketAddr>, &'static str> {
         let before = bytes.len();
         bytes.extend_from_slice(&piece[..n]);
         let header = parse(&bytes)?;
-        // Without a whole header, all of it belongs to the header.
+        // Until the header is whole, all bytes belong to the header.
         let taken = rule!(
             "smuggling: nothing behind a PROXY header belongs to it",
             header.map_or(n, |header| header.length - before),

@@ -1,4 +1,4 @@
-//! A listener's settings of now: its connections look here before each request.
+//! The present settings of a listener: its connections look here before each request.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

@@ -18,7 +18,7 @@ use crate::shared::Shared;
 use crate::stored::stored_digest;
 use crate::{Config, Counters, Outcome, Resolver, SiteTotals, Totals};
 
-/// Memory that was spent counts as short for so long, so that people see it.
+/// How long `memory_is_short` stays true after memory was spent, so that people can see it.
 const SHORT: Duration = Duration::from_secs(10);
 
 /// The proxy: everything that its workers share. Make one, give it to every
@@ -62,8 +62,8 @@ impl Proxy {
         Self::with(config, Arc::new(shared), fills)
     }
 
-    /// A proxy with other settings over the same state. Limits of memory, connections, origins, names and purges
-    /// hold for all requests from now on, those of the old proxy included. Name servers stay.
+    /// A proxy with other settings over the same state. Limits of memory, connections, origins, names and
+    /// purges apply to all requests from now on, those of the old proxy included. Name servers stay.
     ///
     /// `alike`: the new settings decide as the old ones do about keys, sites, access and sharing,
     /// so that running fetches are joined and stored as before. Otherwise nothing that runs now is
@@ -218,7 +218,7 @@ impl Proxy {
         Some(digest)
     }
 
-    /// True if the rules of now would not have stored it.
+    /// True if the present rules would not have stored the object.
     #[cold]
     fn is_withdrawn(&self, flags: Flags, rule: RuleId) -> bool {
         // An older Foxy compared undecoded parameter names, so the origin may have seen other
@@ -253,8 +253,8 @@ impl Proxy {
         self.engine.supersede(base, key);
     }
 
-    /// Invalidates the fetches under this primary key, by rules of now or of before a reload: their
-    /// results are neither stored nor joined by later requests.
+    /// Invalidates the fetches under this primary key, under the present rules or those from before a
+    /// reload: their results are neither stored nor joined by later requests.
     pub(crate) fn invalidate(&self, base: foxy_base::KeyHash) {
         for fills in self.all_fills() {
             fills.invalidate(base);
@@ -270,7 +270,7 @@ impl Proxy {
     }
 }
 
-/// The name in Via: Foxy's name, which people can read, and what no other instance has.
+/// The name in Via: Foxy's name, for people, and a part that no other instance has.
 fn instance(config: &Config, clock: &dyn Clock) -> String {
     // Via wants a token (RFC 9110 section 7.6.3); the name may be any text.
     let token = |c: char| match c {

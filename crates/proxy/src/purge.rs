@@ -1,5 +1,5 @@
-//! Purging: what is stored goes, what is being fetched is not stored, and the answer waits until
-//! a power cut cannot bring it back.
+//! Purging: stored objects are removed, what is being fetched is not stored, and the answer waits until a
+//! power cut cannot bring the objects back.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,8 +17,8 @@ use crate::{Proxy, key};
 /// How long a purge may take to become durable before the client is told that it is not.
 const DURABLE: Duration = Duration::from_secs(10);
 
-/// Active purges compared with objects above which clients may add none: a small part of the
-/// store's capacity.
+/// With this many active purges that are compared with objects, clients may add none. It is a small part
+/// of the store's capacity.
 const CLIENTS_ACTIVE: usize = 64;
 
 /// Numbers of purges since the start are below this; those of earlier purges are not.
@@ -27,7 +27,7 @@ const SMALL: u64 = 1 << 32;
 /// The result of the purge of a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Purged {
-    /// Objects that were stored under the URL, variants included; without them if `counting`.
+    /// Objects that were stored under the URL, variants included; without the variants if `counting`.
     pub objects: u64,
     /// The purge that counts the variants, where memory does not know them: after a restart.
     pub counting: Option<u64>,
@@ -69,7 +69,8 @@ impl Proxy {
         let (objects, counting) = match self.variants.take(hash) {
             Some(others) => {
                 let primary = u64::from(self.engine.supersede(hash, key));
-                // Out of reach with their primary; taken away so that they can be counted.
+                // Without their primary they are out of reach. They are removed so that they can be
+                // counted.
                 let others = others.into_iter();
                 let others = others.filter(|other| self.engine.supersede(*other, key));
                 (primary + others.count() as u64, None)
@@ -122,10 +123,9 @@ impl Proxy {
         prefix(text, key::escapes(&self.config.user_rules, partition))
     }
 
-    /// Purges everything that `purge` covers: true for every request that comes later, and what
-    /// is being fetched now is not stored as fresh. The text has to be normalised
-    /// ([`normalised`]). Once started it holds, whether the future is awaited or not. Operators
-    /// may use reserved places.
+    /// Purges everything that `purge` covers. This holds for every later request, and what is being
+    /// fetched now is not stored as fresh. The text has to be normalised ([`normalised`]). Once started
+    /// it holds, whether the future is awaited or not. Operators may use reserved places.
     ///
     /// # Errors
     /// The purge is not accepted; nothing was done.
@@ -150,8 +150,8 @@ impl Proxy {
     }
 }
 
-/// Removes a key of which memory does not know whether it has variants: how many objects went,
-/// and the purge that counts the others.
+/// Removes a key whose variants memory does not know. Returns how many objects were removed, and the
+/// purge that counts the others.
 async fn remove_unknown(
     proxy: &Proxy,
     hash: KeyHash,
@@ -170,7 +170,7 @@ async fn remove_unknown(
     (u64::from(existed), counting)
 }
 
-/// A purge of many for what is left under a URL: it counts what it finds.
+/// Starts a purge of many objects for what is left under a URL, which counts what it finds.
 fn count_variants(proxy: &Proxy, key: &[u8]) -> Option<u64> {
     let parts = KeyParts::of(key);
     let purge = Purge {
@@ -204,7 +204,7 @@ fn shown_status(proxy: &Proxy, status: PurgeStatus) -> PurgeStatus {
     }
 }
 
-/// Does work that reads a disk, on another thread. Its end comes even if the caller does not wait for it.
+/// Does work that reads a disk, on another thread. The work ends even if the caller does not wait for it.
 async fn aside<T: Default + Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     // A simulated history has one thread, so that it can be repeated.
     #[cfg(test)]
@@ -219,8 +219,8 @@ async fn durable(ticket: SyncTicket) -> bool {
     matches!(ended, Ok(Durable::Yes))
 }
 
-/// Returns whether a purge may cover the object that a fill brings. Tags are known when its head
-/// is; expressions are not tried for a moment's sake.
+/// Returns whether a purge may cover the object that a fill brings. Tags are known once the head of the
+/// fill is. Expressions are not evaluated here: they may cover every fill.
 fn covers(purge: &Purge, fill: &Fill<FillHead>) -> bool {
     let key = KeyParts::of(fill.key());
     let text = &purge.text[..];

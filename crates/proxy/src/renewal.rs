@@ -68,8 +68,8 @@ impl Renewals {
 }
 
 impl Renewer {
-    /// Sends. The receiver is told when every later request on this worker has the new settings;
-    /// it is disconnected if the worker has ended.
+    /// Sends new settings. The receiver is told when every later request on this worker has the new
+    /// settings; it is disconnected if the worker has ended.
     pub fn send(&self, renewal: Renewal) -> Receiver<()> {
         let (applied, when) = channel();
         // A worker that has ended drops the sender.

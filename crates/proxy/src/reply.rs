@@ -118,8 +118,8 @@ pub(crate) fn hit_line(name: &str) -> Vec<u8> {
     line
 }
 
-/// Appends the Cache-Status line; that of a hit from its prepared start. The detail of a hit is the word of
-/// an outcome, which needs no quotes.
+/// Appends the Cache-Status line. The line of a hit begins with its prepared start, and its detail is the
+/// word of an outcome, which needs no quotes.
 fn push_cache_status(out: &mut Vec<u8>, hit_line: &[u8], cache: &CacheStatus<'_>) {
     match *cache {
         CacheStatus {

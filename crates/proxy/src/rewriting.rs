@@ -42,8 +42,8 @@ impl<'a> Recipient<'a> {
         self.role.compress().is_some() && coding::is_compressible(fields) && !coding::varies(fields)
     }
 
-    /// The request as the caching rules see it. A client that its origin knows by a certificate has
-    /// credentials.
+    /// The request as the caching rules see it. A client that its origin knows by a certificate counts as
+    /// one with credentials.
     #[inline]
     pub(crate) fn digest(&self, head: &RequestHead<'_>, config: &Config) -> RequestDigest {
         let mut digest = RequestDigest::new(head.method_text(), head).under(config);
@@ -52,14 +52,14 @@ impl<'a> Recipient<'a> {
             digest.authorization |= known && rewriting.requests.names_user();
         }
         if let Some(part) = self.role.mirrored() {
-            // The upstream gets neither, and of a document no part.
+            // The upstream gets neither Authorization nor Cookie, and is asked for no part of a document.
             (digest.authorization, digest.cookie) = (false, false);
             if part.is_document() || part.image().is_some_and(|image| image.is_proof()) {
                 (digest.range, digest.if_range, digest.precondition) = (false, false, false);
             }
         }
         if self.role.objects().is_some() {
-            // Foxy has the object or nobody has: there is nothing newer to ask for.
+            // Either Foxy has the object or nobody has it: there is nothing newer to ask for.
             digest = RequestDigest {
                 authorization: false,
                 cookie: false,
@@ -187,7 +187,7 @@ pub(crate) struct Changed<'a> {
 }
 
 impl<'a> Changed<'a> {
-    /// Those of a site; `None` if there are none.
+    /// The changes of a site; `None` if there are none.
     pub(crate) fn of(
         rewriting: Option<&'a Rewriting>,
         proxy: &'a Proxy,
@@ -249,7 +249,7 @@ pub(crate) enum Turned {
     Refused(Refusal),
     /// Foxy says that it speaks the protocol of images.
     Registry,
-    /// Whether the client may have the layer is to be found out first.
+    /// The registry must first say whether the client may have the layer.
     Prove,
     /// Rules of a mirror about versions refuse it.
     Blocked(Refusal),

@@ -75,7 +75,7 @@ fn forward<'b>(head: &RequestHead<'b>) -> Route<'b> {
     }
 }
 
-/// A request that names no host of a site, for none could be chosen by it.
+/// The route of a request for which no site could be chosen by its host.
 fn undecided<'b>(head: &RequestHead<'b>) -> Route<'b> {
     match head.form() {
         TargetForm::Authority => refuse(405, "connect-not-offered"),
@@ -101,9 +101,8 @@ fn reverse<'b>(head: &RequestHead<'b>, site: &'b Site) -> Route<'b> {
     )
 }
 
-/// The URL that is not under the origin's name, or not under the client's path: a part of an image has
-/// a path of its own, and its role is marked as one that keeps the host, so that other sites are not
-/// asked about it.
+/// The URL under the client's host, or, for a part of an image, under a path of its own. The role of such
+/// a part is marked as one that keeps the host, so that other sites need not be checked for such a path.
 fn shown_url<'b>(head: &RequestHead<'b>, site: &'b Site) -> Option<Url<'b>> {
     if let Some(path) = site.mirror.as_ref().and_then(|part| part.key_path()) {
         return Some(origin_url(site, path));
@@ -134,7 +133,7 @@ fn origin_url<'b>(site: &'b Site, path: &'b [u8]) -> Url<'b> {
     }
 }
 
-/// False for nearly every name, so that none is read as an address at every request: one of the
+/// False for nearly every name, so that names are not parsed as addresses at every request. One of the
 /// first five bytes of an IPv6 address is a colon.
 fn may_be_v6(host: &str) -> bool {
     let colon = |start: &[u8; 5]| start.iter().fold(false, |any, byte| any | (*byte == b':'));

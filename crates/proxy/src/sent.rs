@@ -2,8 +2,8 @@
 //! own fields do not suffice: fields that Connection names, or that Foxy drops or replaces, never
 //! reach the origin, and Foxy adds others.
 //!
-//! The relevant fields are nearly always the same in both. Then the client's request is read in
-//! place, and nothing is built.
+//! The relevant fields are nearly always the same in the client's request and the origin's. Then the
+//! client's request is read in place, and nothing is built.
 
 use std::borrow::Borrow;
 
@@ -17,7 +17,7 @@ use crate::local::Local;
 use crate::rewriting::Requested;
 use crate::via::{self, Changes, Forwarding, Hop};
 
-/// Kind of the cache's request: for the whole, with the cache's own conditions.
+/// The cache's own request: for the whole object, with the cache's own conditions.
 const FILL: Changes<'static> = Changes {
     drop_conditions: true,
     drop_range: true,
@@ -30,7 +30,7 @@ const FILL: Changes<'static> = Changes {
 pub(crate) struct Sent<'a, F> {
     fields: F,
     version: Version,
-    /// Connection may name fields.
+    /// The Connection field may name fields.
     lists_names: bool,
     way: Way<'a>,
 }

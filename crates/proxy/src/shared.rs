@@ -70,7 +70,7 @@ pub struct Shared {
     pub(crate) stand_in: std::sync::OnceLock<Arc<dyn crate::StandIn>>,
     pub(crate) counters: Vec<Counters>,
     pub(crate) shutdown: watch::Sender<bool>,
-    /// Fetches under the rules of now, and under those of before a reload while they last.
+    /// Fetches under the present rules, and under those from before a reload while they last.
     fills: Mutex<Vec<Weak<FillMap<FillHead>>>>,
 }
 

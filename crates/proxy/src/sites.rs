@@ -1,7 +1,7 @@
 //! Sites that share a listener: the host chooses first, then the longest path.
 //!
-//! A host that no site has leads nowhere, unless a site is for `*`, every other host. A path that no
-//! site of its host has leads nowhere either.
+//! A request for a host that no site names finds no site, unless one is for `*` (every other host). A
+//! request for a path that no site of its host has finds no site either.
 
 use std::io::Write;
 
@@ -318,7 +318,7 @@ mod tests {
         assert_eq!(table.find(None, b"/"), Err(NoSite::Host));
         assert_eq!(others.find(None, b"/"), Ok(1));
         assert_eq!(of(&others, "z.test", "/a"), Ok(1));
-        // A named host is no other host, whatever its paths.
+        // A host that a site names does not fall to the site of all other hosts, whatever the path.
         assert_eq!(of(&others, "a.test", "/b"), Err(NoSite::Path));
         assert!(!others.has(Host::Name(b"z.test")) && others.has(Host::Name(b"A.test")));
         let long = "a".repeat(300);

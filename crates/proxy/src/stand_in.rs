@@ -18,11 +18,12 @@ use crate::serve::find::Tier;
 /// The reply of another cache about an object that is asked for.
 #[derive(Debug)]
 pub enum Asked {
-    /// It has it in memory.
+    /// The cache has the object in memory.
     Memory,
-    /// It reads it from its disk, and says when that is done; false, or nothing, if it failed.
+    /// The cache reads the object from its disk. The receiver is told when that is done; false, or
+    /// nothing, if it failed.
     Disk(oneshot::Receiver<bool>),
-    /// It does not have it: the object is fetched again.
+    /// The cache does not have the object, which is fetched again.
     Miss,
 }
 

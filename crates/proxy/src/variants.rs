@@ -1,7 +1,7 @@
 //! The variants that a URL has, so that purging it can say how many objects went.
 //!
-//! Noted when a response that varies is stored. Bounded, and gone after a restart: what is not
-//! known here is counted by a sweep instead.
+//! A variant is noted when a response that varies is stored. The table is bounded, and empty after a
+//! restart: variants that are not known here are counted by a sweep instead.
 
 use foxy_base::KeyHash;
 use hashbrown::HashMap;
@@ -46,7 +46,8 @@ impl Variants {
         }
         let room = families.noted < NOTED_MAX;
         let Some(family) = families.by_base.get_mut(&base) else {
-            // Its primary is from before the start: what else there is, is not known.
+            // The primary is not known here (it may be from before the start), so its other variants are
+            // not known either.
             return;
         };
         if hash == base || family.nonce != nonce || family.others.contains(&hash) {

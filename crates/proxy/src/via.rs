@@ -285,7 +285,7 @@ fn forwarded<F: Fields>(
 
 fn push_address(out: &mut Vec<u8>, ip: IpAddr) {
     match ip {
-        // Every request has one: the formatting machinery would take 1,300 instructions.
+        // Every request gets such an address: the formatting machinery would take 1,300 instructions.
         IpAddr::V4(ip) => {
             let mut number = itoa::Buffer::new();
             for (n, octet) in ip.octets().into_iter().enumerate() {

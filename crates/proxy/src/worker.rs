@@ -27,7 +27,7 @@ use crate::post::{Post, Posted};
 use crate::upstream::exchange::Upstream;
 use crate::{Event, Listener, LogSink, Proxy, Renewals};
 
-/// Connections of one client that are closed at a time for another one of the same client.
+/// Connections of a client that are closed together to make room for a new one of the same client.
 const OF_ONE: usize = 8;
 
 /// The input of a worker at its start.
@@ -94,9 +94,9 @@ impl Worker {
     }
 }
 
-/// Runs `work` as a task beside the others. `LocalSet` polls the future that it was started with at
-/// every turn of the loop, so that one only looks at a flag: the work itself would be polled once
-/// for each request, 540 instructions of it.
+/// Runs `work` as a task beside the others. `LocalSet` polls its root future at every turn of the loop,
+/// so the root future only looks at a flag. As the root future, the work itself would be polled once for
+/// each request, which takes 540 instructions.
 async fn beside<T: 'static>(work: impl Future<Output = T> + 'static) -> T {
     let ended = Rc::new(Ended::default());
     let ends = Ends(Rc::clone(&ended));
@@ -145,14 +145,14 @@ impl Drop for Ends {
     }
 }
 
-/// Until nothing is under way.
+/// Waits until nothing is under way.
 async fn idle(local: &Local) {
     while local.busy.get() > 0 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 
-/// Deadlines, unused connections and the log, several times a second.
+/// Looks after deadlines, unused connections and the log, several times a second.
 pub(crate) async fn sweep(local: Rc<Local>) {
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -194,7 +194,7 @@ pub(crate) fn start(post: &Rc<Post>, stream: TcpStream, peer: SocketAddr) {
     local.count(Event::ConnectionsAccepted);
     // Answers are written whole: waiting for more would only delay them.
     let _ = stream.set_nodelay(true);
-    // Without it a client that does not read leaves megabytes in the kernel.
+    // Without this limit, megabytes stay in the kernel for a client that does not read.
     let most = local.proxy.ledger.send_bytes() as u32;
     let _ = SockRef::from(&stream).set_tcp_notsent_lowat(most);
     let guard = Open {
@@ -276,7 +276,8 @@ fn place_of(local: &Local, client: SocketAddr) -> Option<Option<Place>> {
     Some(Some(place?))
 }
 
-/// True if a client may have this connection too. One that has its share already pays for it itself.
+/// True if a client may have this connection too. If the client has its share already, other connections
+/// of the same client are closed for it.
 fn has_share(local: &Local, place: &Place) -> bool {
     let proxy = &local.proxy;
     proxy.ledger.has_share(place.counts(), proxy.workers())

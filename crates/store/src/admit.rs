@@ -124,7 +124,8 @@ impl Admitter {
         admitted
     }
 
-    /// A store for the object of this length there, with room among the pending ones taken.
+    /// Finds the store for an object whose record has `bytes` bytes, and takes room for it among the
+    /// pending objects.
     fn make_room(
         &self,
         object: &Object,

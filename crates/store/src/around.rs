@@ -1,5 +1,5 @@
-//! Reading what lies around an object with it, where that saves reads: the rule is
-//! [`foxy_policy::ReadAround`]'s.
+//! Reading the neighbours of an object along with it, where that saves reads:
+//! [`foxy_policy::ReadAround`] decides where.
 //!
 //! An object that is brought along goes into the RAM tier under the same conditions as one that was
 //! asked for: whole, in its place and life, not purged, and the index still leads there.
@@ -36,8 +36,8 @@ pub(crate) struct Around {
 }
 
 impl Around {
-    /// In an engine with so much memory, on a store with such locality buffers. What is brought along
-    /// may fill a tenth of a RAM tier of half the memory before it is asked for.
+    /// For an engine with this much memory and a store with locality buffers of this size. Objects
+    /// brought along and not yet asked for may fill a tenth of a RAM tier of half the memory.
     pub(crate) fn new(memory_bytes: u64, buffer_bytes: u64) -> Self {
         let bytes = buffer_bytes.clamp(LEAST, MOST) / LEAST * LEAST;
         let places = (memory_bytes / 20 / bytes).clamp(8, PLACES_MAX);
@@ -154,8 +154,8 @@ impl Neighbours {
         })
     }
 
-    /// A longer read failed. It says nothing about the object that was wanted: it is to be looked
-    /// up again, and read alone.
+    /// A longer read failed, which says nothing about the wanted object: the caller is to look the
+    /// object up again and read it alone.
     pub(crate) fn failed(&self, plan: &ReadPlan) -> ReadMiss {
         if let Some(store) = self.fleet.store(plan.store) {
             store.around.rule().failed();

@@ -1,9 +1,9 @@
 //! Stores that were taken out and may come back: what was removed meanwhile.
 //!
-//! A store that is not there cannot note removals. While this engine lives it remembers them for
-//! each store that left in order, so that what the store holds can be told from what is out of
-//! date when it returns. The store itself says on its disk that nothing counts which it held: so
-//! it is empty for everybody who does not remember.
+//! A store that is not there cannot note removals. While this engine lives, it remembers the removals
+//! for each store that left in order, so that it can tell current records from outdated ones when the
+//! store returns. The store itself writes to its disk that its contents do not count: for an engine
+//! that does not remember, it is empty.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ use crate::gone::Gone;
 /// All stores that are away.
 #[derive(Debug, Default)]
 pub(crate) struct Away {
-    /// There is one.
+    /// There is at least one such store.
     any: AtomicBool,
     stores: Mutex<HashMap<StoreUuid, Missed>>,
 }
@@ -33,8 +33,8 @@ pub(crate) struct Missed {
 }
 
 impl Away {
-    /// Begins to note removals for a store. What was removed by those who hold a shard's lock at
-    /// this moment, it still notes itself.
+    /// Begins to note removals for a store. A thread that holds a shard's lock at this moment may
+    /// still send its removals to the store itself.
     pub(crate) fn begin(&self, uuid: StoreUuid, keys_max: usize) {
         let gone = Gone::new(keys_max);
         let mut stores = self.stores.lock();
@@ -42,7 +42,7 @@ impl Away {
         self.any.store(true, Ordering::Release);
     }
 
-    /// The store is gone, in order.
+    /// The store has left in order.
     pub(crate) fn left(&self, uuid: StoreUuid, generation: u64, floor: LogPosition) {
         if let Some(missed) = self.stores.lock().get_mut(&uuid) {
             missed.left = Some((generation, floor));

@@ -1,18 +1,18 @@
 //! The rule for which stores are believed when they meet at a start.
 //!
-//! A store says on its disk in which company it was: an *epoch*, which goes up whenever other
-//! stores are open together than before, who they were, and who they had been at the epochs
-//! before. Everybody says so before anything is stored under the new company. Of two stores that
-//! say different things, one was not there in a run of the other, and cannot know what was
-//! removed or replaced in it:
+//! A store records on its disk the company in which it was open: an *epoch*, which goes up whenever
+//! other stores than before are open together; the members; and the members at the epochs before.
+//! Every store records a new company before anything is stored under it. If two stores record
+//! different companies, one was missing in a run of the other, and cannot know what was removed or
+//! replaced in that run:
 //!
 //! | the epoch and members that one says | are in the past of the other | are not, but both share a past |
 //! |---|---|---|
 //! | so | it was away: it begins empty | each served without the other: both begin empty |
 //!
-//! Two that share nothing come from different machines; those go on that belong to the store that
-//! is named first. If a start ends while the stores say their new company one by one, nothing was
-//! stored under it; the next start of the same stores sees that, and believes them all.
+//! Two stores that share nothing come from different machines; the stores that belong to the store
+//! named first go on. If a start ends while the stores record their new company one by one, nothing
+//! was stored under it; the next start of the same stores sees that, and believes them all.
 
 use foxy_base::{hash64, rule};
 use foxy_format::{Company, FORMER_MAX, StoreUuid, Superblock};
@@ -20,11 +20,11 @@ use foxy_format::{Company, FORMER_MAX, StoreUuid, Superblock};
 /// The relation of a company to an earlier one, or to another of the same epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Past {
-    /// It was that.
+    /// It was the earlier company.
     Own,
     /// They were one, and parted; or nobody knows any more.
     Shared,
-    /// They never were.
+    /// They never were one company.
     None,
 }
 
@@ -62,7 +62,7 @@ fn past(newer: &Company, older: &Company) -> Past {
     let first = newer.epoch.saturating_sub(FORMER_MAX as u64).max(1);
     let met = |epoch: u64| at(older, epoch).is_some_and(|m| at(newer, epoch) == Some(m));
     let shared = (first..=older.epoch).any(met);
-    // One that remembers its first epoch would remember the other.
+    // A company that remembers its first epoch would remember a shared one.
     match shared || first > 1 {
         true => Past::Shared,
         false => Past::None,
@@ -74,12 +74,13 @@ fn past(newer: &Company, older: &Company) -> Past {
 pub(crate) struct Circle {
     /// The company that the believed stores record.
     now: Company,
-    /// A start ended while they said this: those that still say what was before are as good.
+    /// A start ended while the stores recorded `now`: stores that still record the company before it
+    /// are believed, too.
     interrupted: bool,
 }
 
 impl Circle {
-    /// Of the stores of a start: those with these superblocks, and others if not `all`.
+    /// The circle of the stores of a start: those with these superblocks, and others if not `all`.
     pub(crate) fn meet(found: &[Superblock], all: bool) -> Self {
         let mut said = found.iter().map(|s| s.company).filter(|c| c.epoch > 0);
         let Some(mut now) = said.next() else {
@@ -105,7 +106,7 @@ impl Circle {
             now = newer;
         }
         if parted {
-            // A company that nobody was in.
+            // A company that no store was in, so that none is believed.
             now = next(&now, hash64(1, &now.members.to_le_bytes()));
         }
         Self {
@@ -146,7 +147,7 @@ impl Circle {
         self.now
     }
 
-    /// The first store of an engine that had none: it knows all that it ever was.
+    /// Begins with the first store of an engine that had none: the circle takes over its company.
     pub(crate) fn begin(&mut self, said: &Company) {
         if self.now.epoch == 0 {
             self.now = *said;

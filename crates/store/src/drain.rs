@@ -1,8 +1,9 @@
-//! Draining: what is still wanted of a store moves to the others, while it is read.
+//! Draining: the records of a store that are still wanted move to the other stores, while the store
+//! is still read.
 //!
-//! Driven step by step, like the scrub. A record moves by being sent to another store as if it
-//! had just been stored: its place here becomes void in the log, its entry goes, and until it is
-//! on the other disk it is read from memory. It stays the same version, fetched at the same time.
+//! Driven step by step, like the scrub. A record moves by being sent to another store as if it had
+//! just been stored: its old place becomes void in the log, its index entry goes, and until the
+//! record is on the other disk it is read from memory. It keeps its version and its fetch times.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -57,8 +58,8 @@ enum Moved {
     NotYet,
 }
 
-/// Returns whether a record is worth moving: it has not expired, and either it was used since it
-/// was written or its room is not taken from anything else.
+/// Returns whether a record is worth moving: it has not expired, and either it was used since it was
+/// written or there is free room for it in the other store.
 fn is_wanted(expires: WallTime, now: WallTime, uses: u8, free_room: bool) -> bool {
     expires >= now && (uses > 0 || free_room)
 }
@@ -153,7 +154,7 @@ impl Mover {
 }
 
 impl Drain {
-    /// Of the stores that wait for it, if everything is loaded.
+    /// Begins a drain of the stores that wait for one, if everything is loaded.
     pub(crate) fn begin(tables: &Tables, fleet: &Arc<Fleet>, mover: &Arc<Mover>) -> Option<Self> {
         let stores = fleet.stores();
         let draining = |s: &&Arc<StoreShared>| s.role.duty() == Duty::Draining;
@@ -201,7 +202,7 @@ impl Drain {
         DrainStep::Done
     }
 
-    /// Stores that left, or serve again.
+    /// Leaves out the stores that were taken out or serve again.
     fn leave_out(&mut self) {
         let stores = self.fleet.stores();
         let drains = |id: &StoreId| {
@@ -239,7 +240,7 @@ impl Drain {
         }
     }
 
-    /// How much is left, for the curious.
+    /// Publishes how much is left.
     fn tell(&self) {
         for store in self.fleet.stores().iter() {
             if self.stores.contains(&store.id) {

@@ -1,8 +1,8 @@
 //! The gate to the disks: what is written while the write budget lasts, and at its end.
 //!
-//! Everything enters while the budget lasts; then what the chosen rule lets in, on a quarter of the
-//! budget that is kept for it. What does not enter is in the RAM tier all the same. A large object
-//! is asked for once, as a whole.
+//! While the budget lasts, every object may be written. Then only objects that the chosen rule admits
+//! are written, from a quarter of the budget that is kept for them. An object that is not admitted is
+//! in the RAM tier all the same. For a large object the gate is asked once, about the whole.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 const BURST: Duration = Duration::from_secs(10);
 /// The part (1/n) of the budget that is kept for what the rule lets in.
 const KEPT: u64 = 4;
-/// The part (1/n) of the memory budget for what is remembered of uses.
+/// The part (1/n) of the memory budget in which the rule remembers uses.
 pub const GATE_MEMORY_PART: u64 = 64;
 
 /// Limits on what goes to disks.
@@ -24,7 +24,7 @@ pub struct AdmissionConfig {
     pub write_budget: u64,
     /// The rule for objects that enter when the budget is spent.
     pub when_spent: AdmissionRule,
-    /// Larger objects do not enter then.
+    /// Larger objects are not admitted when the budget is spent.
     pub size_max: u64,
 }
 
@@ -99,7 +99,7 @@ impl Gate {
         rules.lock().admit(key, bytes, now()).is_yes()
     }
 
-    /// An object was in the cache until now: what comes in its place is used again.
+    /// An object was in the cache until now: storing its successor counts as a second use.
     pub(crate) fn used(&self, key: KeyHash) {
         if let Some(rules) = &self.0 {
             rules.lock().filter_mut().rule.used(key);

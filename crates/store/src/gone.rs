@@ -9,9 +9,10 @@ use foxy_base::{KeyHash, rule};
 pub(crate) struct Gone {
     keys: HashSet<u64>,
     max: usize,
-    /// Too many: nothing more may be loaded.
+    /// There were too many keys: nothing more may be loaded.
     pub(crate) full: bool,
-    /// The store's log knows nothing of some of them: what is left out for them becomes void.
+    /// The store's log lacks the removals of some keys: records that are left out because of them
+    /// become void.
     pub(crate) untold: bool,
 }
 

@@ -1,6 +1,6 @@
 //! Versions of large objects that somebody is reading, whether or not their key still holds them.
-//! Their fragments stay readable until the last reader is gone: reuse of a segment writes them
-//! again. Nothing here makes them the present version: that is the head's entry alone.
+//! Their fragments stay readable until the last reader is gone: reuse of a segment writes them again.
+//! A hold does not make a version the present one: only the head's entry does.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Weak};
@@ -14,7 +14,8 @@ use crate::engine::{Keys, Shards};
 
 type Table = Mutex<HashMap<(KeyHash, u64), Weak<Hold>>>;
 
-/// All versions that are held; a clone has these very ones. Its lock is the innermost: no other is taken under it.
+/// All versions that are held; clones share them. Its lock is the innermost: no other lock is taken
+/// under it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Holds(Arc<Table>);
 
@@ -72,16 +73,16 @@ impl Holds {
         object.is_fragment() && self.has(head, object.meta().version)
     }
 
-    /// The fragments of versions that are read. Those of present ones too: what is missing could be
-    /// fetched of some, but the origin may have another version by the time, or not give parts.
-    /// Together they are no more than `room` bytes.
+    /// The fragments of versions that somebody is reading. This includes present versions: their
+    /// missing bytes could be fetched again, but the origin may have another version by then, or not
+    /// give ranges. Together they are no more than `room` bytes.
     pub(crate) fn fragments(&self, shards: &Shards, mut room: u64) -> HashSet<KeyHash> {
         let all = self.all().into_iter();
         let mut read: Vec<_> = all
             .filter_map(|hold| Some((hold.use_of(shards)?, hold.bytes, hold)))
             .collect();
-        // Reuse must get on. Those first that are surely not to be had elsewhere, then the short ones,
-        // because that serves most.
+        // Reuse must get on, so the room is limited. Versions that cannot be fetched again come
+        // first, then short ones, because that serves most readers.
         read.sort_by_key(|(how, bytes, hold)| (*how, *bytes, hold.version));
         read.retain(|(_, bytes, _)| {
             let left = room.checked_sub(*bytes);
@@ -104,7 +105,7 @@ impl Hold {
         let Some(present) = head.filter(|head| head.meta().version == self.version) else {
             return Some(Use::Replaced);
         };
-        // Besides that head, and `self` itself.
+        // Counts beyond the reference in the shard, and beyond the hold in that head and `self`.
         let read = Arc::strong_count(present) > 1 || Arc::strong_count(self) > 2;
         read.then_some(Use::Present)
     }

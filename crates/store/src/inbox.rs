@@ -13,7 +13,7 @@ use crate::ticket::TicketPart;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Item {
     pub(crate) hash: KeyHash,
-    /// The entry of the pending table that is meant; it may have been replaced since.
+    /// Ticket of the entry in the pending table; the entry may have been replaced since.
     pub(crate) ticket: u64,
     pub(crate) group: u64,
     /// Length of the record on disk.
@@ -23,7 +23,7 @@ pub(crate) struct Item {
 /// A request of a caller that waits until objects and removals are durable.
 #[derive(Debug)]
 pub(crate) struct SyncRequest {
-    /// Objects too, or removals only.
+    /// Waits for objects too, not for removals only.
     pub(crate) objects: bool,
     pub(crate) part: TicketPart,
 }
@@ -35,12 +35,12 @@ pub(crate) struct Inbox {
     pub(crate) removals: Vec<Numbered>,
     pub(crate) requests: Vec<SyncRequest>,
     pub(crate) overflow: bool,
-    /// Nobody takes anything out any more; who waits is told this.
+    /// Set once the writer has ended: the outcome that waiting callers are told.
     closed: Option<Durable>,
 }
 
 impl Inbox {
-    /// Asks the writer for a flush, and for being told.
+    /// Asks the writer to end the request's ticket part after a flush.
     pub(crate) fn request(&mut self, request: SyncRequest) {
         match self.closed {
             Some(outcome) => request.part.finish(outcome),
@@ -48,7 +48,7 @@ impl Inbox {
         }
     }
 
-    /// Puts the removals of what was `taken` back, and those who wait for them. Returns the rest.
+    /// Puts back the removals of what was `taken`, and the requests that wait. Returns the rest.
     pub(crate) fn keep_removals(&mut self, taken: Self) -> Self {
         self.removals = taken.removals;
         self.requests = taken.requests;
@@ -104,8 +104,8 @@ impl Bell {
         }
     }
 
-    /// There is something to do. A thread that pauses between two turns takes it up soon: waking
-    /// it for each of many would cost more than what it does for one.
+    /// There is something to do soon. Wakes an idle thread, but not one that pauses between two
+    /// turns: waking it for every single item would cost more than the work for the item.
     pub(crate) fn nudge(&self) {
         let mut state = self.state.lock();
         if !state.nudged {
@@ -142,7 +142,7 @@ mod tests {
 
     use super::*;
 
-    /// No test can wait for so long: whoever is not woken is seen.
+    /// Longer than any test can wait: a thread that is not woken is noticed.
     const LONG: Duration = Duration::from_secs(600);
 
     /// Runs `wait` in a thread and says whether it comes back.

@@ -16,7 +16,7 @@ pub struct StoreId(pub u16);
 #[derive(Clone, Debug)]
 #[must_use]
 pub enum Lookup {
-    /// Here it is.
+    /// The object is in memory.
     Memory(Arc<Object>),
     /// Probably on disk: carry out the read and give it to [`crate::Reads::finish_read`].
     Disk(ReadPlan),
@@ -39,7 +39,7 @@ pub struct ReadPlan {
     pub(crate) hash: KeyHash,
     /// The index entry that this follows.
     pub(crate) spot: Spot,
-    /// It takes in what lies around the record.
+    /// The read takes in what lies around the record as well.
     pub(crate) wide: bool,
 }
 
@@ -99,7 +99,7 @@ pub enum DropReason {
     PendingFull,
     /// Too large.
     TooLarge,
-    /// The write budget is spent, and the rule at its end does not let it in.
+    /// The write budget is spent, and the rule for that case does not admit the object.
     NotAdmitted,
     /// It was fetched before a purge that covers it.
     Purged,

@@ -1,14 +1,14 @@
 //! Stores that come and go while the engine runs.
 //!
-//! **Leaving.** Nothing new goes there, what waits is written, the segment is sealed. From then on
-//! the engine remembers what is removed ([`crate::away`]), the store says on its disk that nothing
-//! counts which it holds, leaves the list, and its entries leave the index.
+//! **Leaving.** The store gets nothing new, waiting objects are written, and the open segment is
+//! sealed. From then on the engine remembers what is removed ([`crate::away`]). The store writes to
+//! its disk that its contents do not count, and leaves the list; its entries leave the index.
 //!
 //! **Coming back.** A store that left this engine in order, and was not opened by anybody since,
-//! has its contents but for what was removed meanwhile: that is made void in its own log, and only
-//! when that is durable does the store say that its contents count. Any other store with contents
-//! that comes while there was something to miss is taken in, empty. So is one that was not there
-//! in a run of the others ([`crate::company`]).
+//! keeps its contents except what was removed meanwhile. The missed removals are made void in its own
+//! log; only when they are durable does the store write that its contents count. Any other store with
+//! contents begins empty if it comes after something has changed. So does a store that was missing in
+//! a run of the others ([`crate::company`]).
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub(crate) enum Standing {
     Back(LogPosition),
     /// It grows: the engine has everything in hand.
     Grows,
-    /// Nothing: what was removed or replaced without it, nobody knows.
+    /// Nothing: nobody knows what was removed or replaced without it.
     Stranger,
 }
 
@@ -54,7 +54,8 @@ pub(crate) fn believe(
                 store = %store.disk.describe(),
                 "this store was not there while objects were replaced or purged: it begins empty"
             );
-            // In one write: it says what they say only when nothing of its contents counts.
+            // In one write: the store names the others' company only together with the floor that
+            // voids its contents.
             superblock.company = company;
             superblock.floor = end;
             rule!(
@@ -80,11 +81,12 @@ pub(crate) fn believe(
 }
 
 impl Engine {
-    /// Looks at all stores of a start before the first is opened: one that was not there in a run
-    /// of the others begins empty. Without this call each is believed. Changes nothing on disk.
+    /// Looks at all stores of a start before the first is opened: a store that was missing in a run
+    /// of the others begins empty. Without this call every store is believed. Changes nothing on
+    /// disk.
     ///
     /// # Errors
-    /// As [`Engine::open_store`] for one of them: who cannot be asked may know the most.
+    /// As [`Engine::open_store`] for one of them: the store that cannot be read may know the most.
     pub fn meet(&self, disks: &[Arc<dyn Disk>], options: &StoreOptions) -> Result<(), OpenError> {
         let mut found = Vec::with_capacity(disks.len());
         for disk in disks {

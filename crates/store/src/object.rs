@@ -11,8 +11,8 @@ use crate::hold::Hold;
 use crate::purge::PurgeMark;
 
 /// Bytes that the engine spends per object beside its contents: the struct with its counters; its
-/// slot in the RAM tier and in the table that leads there (both grow by doubling); and its share
-/// of the tier's memory of keys that had to go, of which there are about as many as objects.
+/// slot in the RAM tier and in the table that leads there (both grow by doubling); and its share of
+/// the tier's list of evicted keys, which are about as many as the objects.
 const OVERHEAD: usize = good_size(size_of::<Object>() + 16) + TIER_SLOT + GHOST_SLOT;
 const TIER_SLOT: usize = 112;
 const GHOST_SLOT: usize = 96;
@@ -32,8 +32,8 @@ pub struct ObjectMeta {
     pub request_time: WallTime,
     /// When the response was received.
     pub response_time: WallTime,
-    /// Past every permitted use (revalidation and stale use included) after this time; such
-    /// records are not kept when their segment is reused.
+    /// After this time no use is permitted, not even revalidation or stale use; expired records are
+    /// not kept when their segment is reused.
     pub expires: WallTime,
     /// Digest of the caching rules; opaque here.
     pub rules: [u8; RULES_BYTES],
@@ -66,7 +66,7 @@ pub struct NewObject {
     pub key: Bytes,
     /// [`Engine::key_hash`](crate::Engine::key_hash) of the key.
     pub hash: KeyHash,
-    /// Hash of what it is placed together with (page or origin).
+    /// Hash of the group (page or origin) whose objects are placed together.
     pub group: u64,
     /// Facts; `version` is set by the engine.
     pub meta: ObjectMeta,
@@ -76,8 +76,8 @@ pub struct NewObject {
     pub tags: Bytes,
     /// Header fields.
     pub fields: FieldBlock,
-    /// Body, in memory of its own length: what it is a slice of would be kept alive, and not
-    /// accounted for.
+    /// Body, in an allocation of its own length: a slice would keep its whole buffer alive, which is
+    /// not accounted for.
     pub body: Bytes,
 }
 
@@ -274,7 +274,7 @@ impl Object {
         RecordLayout::of(&self.record_head(), &self.sections()).disk_bytes()
     }
 
-    /// The fixed part of the object's record; the place is the writer's to fill in.
+    /// The fixed part of the object's record; the writer fills in the place.
     pub(crate) fn record_head(&self) -> RecordHead {
         RecordHead {
             kind: self.kind,

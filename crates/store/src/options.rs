@@ -102,7 +102,7 @@ pub struct StoreOptions {
     pub weight: Option<u32>,
     /// Identity of a new store; random from the engine's seed and the clock unless given.
     pub uuid: Option<[u8; 16]>,
-    /// In which order reads go to the disk.
+    /// The order in which reads go to the disk.
     pub reads: ReadMode,
     /// Segments that one turn takes in while loading, unless they have a great many entries; the
     /// summaries of as many are read ahead.

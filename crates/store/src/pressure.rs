@@ -9,7 +9,7 @@ use crate::stats::{StoreCounters, add};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum WaitsFor {
-    /// Nothing: the writer's thread has only to take it up.
+    /// Nothing but the writer's thread, which has to take it up.
     Thread,
     /// The clusters under way.
     Device,

@@ -26,7 +26,7 @@ pub(crate) struct Registry {
     left: AtomicU64,
 }
 
-/// The stores open at one moment. Holding it keeps them from being closed; do not keep it.
+/// The stores open at one moment. Holding this keeps the stores from being closed, so do not keep it.
 pub(crate) struct Stores(Guard<Arc<List>>);
 
 impl Deref for Stores {
@@ -54,8 +54,8 @@ impl Registry {
         Stores(self.list.load())
     }
 
-    /// Number and first address for the next store, which is so many units long: the first gap
-    /// that takes it. `None` if there are as many as can be, or no such gap.
+    /// Number and first address for the next store, of `units` units: the address is the beginning of
+    /// the first gap that is long enough. `None` if there are too many stores, or no such gap.
     pub(crate) fn next(&self, units: u64) -> Option<(StoreId, u64)> {
         let stores = self.load();
         let id = u16::try_from(self.opened.load(Ordering::Acquire)).ok()?;

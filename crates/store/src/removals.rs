@@ -76,7 +76,8 @@ impl RemovalLog {
         self.next
     }
 
-    /// Half of the ring counts: tombstones should not wait any longer.
+    /// Returns whether entries that count take more than half of the ring: tombstones should not wait
+    /// any longer.
     pub(crate) const fn is_pressed(&self) -> bool {
         (self.next - self.first) * 2 > self.places
     }
@@ -204,8 +205,8 @@ impl StoreShared {
         }
     }
 
-    /// Removals numbered below `waiting`, and those in the inbox aside, are in completed clusters.
-    /// True if those of an earlier run wait only for a flush now, see [`StoreShared::let_go`].
+    /// Removals numbered below `waiting`, except those in the inbox, are in completed clusters. True
+    /// if the removals of an earlier run wait only for a flush now, see [`StoreShared::let_go`].
     pub(crate) fn removals_settled(&self, waiting: Option<u64>) -> bool {
         let mut log = self.removals.lock();
         let inbox = self.inbox.lock();
@@ -241,8 +242,8 @@ impl StoreShared {
     }
 
     /// Reads the removal log of an earlier run. Places without a record of a present life do not
-    /// matter any more; the others are voided and go on to the writer. Keys are the loader's to
-    /// find: until it has, their entries count.
+    /// matter any more; the others are voided and go on to the writer. The loader has to find the
+    /// records of removed keys; until it has, the entries of these keys count.
     pub(crate) fn recall_removals(&self, mut apply: impl FnMut(Removed)) -> std::io::Result<()> {
         let mut bytes = vec![0; self.space.geometry().removals_bytes as usize];
         let at = self.space.geometry().removals_at();

@@ -24,7 +24,7 @@ pub struct Scrub {
     reads: Arc<Reads>,
     walk: Walk,
     clock: Arc<dyn Clock>,
-    /// Disk reads of requests, when it was last asked.
+    /// Number of disk reads that requests had asked for at the last step.
     planned: u64,
 }
 
@@ -80,7 +80,8 @@ impl Scrub {
         for fault in self.walk.take_faults() {
             self.found(fault);
         }
-        // Whether anybody asks for anything or not: what is bad here and there is no row.
+        // A good read ends a row of failures even while no request reads: scattered bad records are
+        // no row.
         if whole {
             store.condition.read_well();
         }

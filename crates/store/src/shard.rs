@@ -13,7 +13,7 @@ use hashbrown::HashMap;
 
 use crate::{Object, StoreId};
 
-/// Where a pending object is on its way.
+/// How far a pending object is on its way to disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// Waits in memory; a crash forgets it.
@@ -52,7 +52,8 @@ impl Shard {
         }
     }
 
-    /// Puts an object into the RAM tier; returns whether it was taken, and how many had to go.
+    /// Puts an object into the RAM tier; returns whether the object was taken, and how many objects
+    /// were evicted for it.
     pub(crate) fn insert_ram(&mut self, object: Arc<Object>) -> (bool, u64) {
         let (hash, charge) = (object.hash(), object.memory_bytes() as u64);
         let inserted = self.ram.insert(hash, object, charge, &mut self.evicted);

@@ -43,8 +43,8 @@ impl Spot {
         self.unit as u64 * UNIT
     }
 
-    /// The index entry of a record of so many bytes here: a read of its class, from the sector
-    /// on, covers the record.
+    /// The index entry of a record of `bytes` bytes here: a read of the entry's class, from the
+    /// sector on, covers the record.
     pub(crate) fn entry(self, bytes: u64) -> Option<Entry> {
         let class = SizeClass::for_bytes(self.skip() + bytes)?;
         Some(Entry::new(self.address, class).with_hint(self.unit))

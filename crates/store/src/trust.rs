@@ -1,8 +1,8 @@
 //! Knowledge about stores that is not on their own disks.
 //!
-//! A store says on its disk what it was there for. One that was missing cannot know what it missed,
-//! and if no other store was open in that run, none can tell. Whoever starts the engine may
-//! remember it: see [`crate::Fleet::begin_empty`].
+//! A store records on its disk in which companies it was open. A store that was missing in a run
+//! cannot know what it missed; and if no other store was open in that run, none can tell. Whoever
+//! starts the engine may remember it: see [`crate::Fleet::begin_empty`].
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};

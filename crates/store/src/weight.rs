@@ -25,10 +25,10 @@ pub(crate) fn share(capacity: u32, waits: u64, speed: u64) -> f64 {
 /// Bytes that may wait for one of several stores before new objects go to the others, of `pending` bytes
 /// that may wait for all.
 ///
-/// While more comes in than the stores can write, about half of `pending` waits. A store that writes
-/// `speed` of the `all` bytes per second that the stores write has that part of the half, so that each of
-/// them always has something to write. With `all` = 0, because some speed is not known, a store leaves a
-/// quarter to the others.
+/// While more comes in than the stores can write, about half of `pending` waits. Each store gets the
+/// part `speed` / `all` of that half, where `all` is the sum of the speeds of the stores, so that
+/// each always has something to write. With `all` = 0, because some speed is not known, a store
+/// leaves a quarter to the others.
 pub(crate) fn room(pending: u64, speed: u64, all: u64) -> u64 {
     if all == 0 {
         return pending / 4 * 3;
@@ -103,7 +103,7 @@ mod tests {
                 waits[*chosen.map_or(&able[0], |(n, _)| n)] += 64 << 10;
             }
             for n in 0..4 {
-                // Of turns of 50 ms, those after the first minute count.
+                // A turn is 50 ms; only the turns after the first minute count.
                 let able = waits[n].min(speeds[n] / 20);
                 waits[n] -= able;
                 written[n] += if turn < 1_200 { 0 } else { able };

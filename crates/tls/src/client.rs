@@ -17,7 +17,7 @@ use crate::{TlsError, files, provider};
 pub struct ClientOptions {
     /// PEM file with the authorities that issue them.
     pub authorities: PathBuf,
-    /// A client without one is refused. One with a bad certificate always is.
+    /// Clients without a certificate are refused. Clients with a bad certificate always are.
     pub required: bool,
 }
 

@@ -24,8 +24,8 @@ pub struct OriginOptions {
     pub name: Option<String>,
 }
 
-/// Settings that can be used: cheap copies share one memory of sessions. Two values are equal if
-/// they are copies of each other: a connection made under one is not for the other.
+/// Settings that can be used: cheap copies share one memory of sessions. Two values are equal only
+/// if one is a copy of the other: a connection made with one value must not be used with another.
 #[derive(Clone)]
 pub struct OriginTls(Arc<Inner>);
 
@@ -38,7 +38,7 @@ struct Inner {
 }
 
 impl OriginTls {
-    /// Trusts what the system trusts. Its files are read at the first use, or by
+    /// Trusts what the system trusts. The system's authorities are read at the first use, or by
     /// [`prepare`](Self::prepare).
     #[must_use]
     pub fn system() -> Self {
@@ -48,7 +48,7 @@ impl OriginTls {
     /// Reads the files that the options name.
     ///
     /// # Errors
-    /// A file that cannot be used, or a name that is none.
+    /// A file cannot be used, or the name is neither a host name nor an address.
     pub fn new(options: &OriginOptions) -> Result<Self, TlsError> {
         let roots = match &options.authorities {
             None => system_roots(),
@@ -100,7 +100,7 @@ impl OriginTls {
 
     fn config(&self) -> &Arc<ClientConfig> {
         self.0.config.get_or_init(|| {
-            // Without a file of the user nothing can be wrong here.
+            // No file of the user is read, so this cannot fail.
             let config = client_config(system_roots(), None);
             Arc::new(config.unwrap_or_else(|_| unreachable!("no file is read")))
         })
@@ -139,7 +139,7 @@ fn server_name(name: &str) -> Result<ServerName<'static>, TlsError> {
 
 fn system_roots() -> RootCertStore {
     let mut roots = RootCertStore::empty();
-    // Without any, every origin's issuer is unknown, and the answers say so.
+    // Without any authority, the issuer of every origin is unknown, and the answers say so.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     roots
 }

@@ -1,5 +1,5 @@
 //! Bytes that came from a socket and are not decrypted yet. Sessions of a thread share one buffer:
-//! it belongs to a session only while that has more of them than it can decrypt at once.
+//! a session takes the buffer when it reads, and gives it back when all its bytes are consumed.
 
 use std::cell::RefCell;
 use std::io;

@@ -22,8 +22,8 @@ pub struct ServerOptions {
     /// A folder of further ones: `NAME.crt` or `NAME.pem` with `NAME.key`, and folders that contain
     /// `tls.crt` with `tls.key` or `fullchain.pem` with `privkey.pem`.
     pub folder: Option<PathBuf>,
-    /// The name whose certificate clients get that ask for none, or for one that has none; `None`:
-    /// they are refused.
+    /// Clients that ask for no name, or for a name without a certificate, get the certificate of
+    /// this name; `None`: they are refused.
     pub default: Option<String>,
     /// Certificates that clients are asked for; `None`: they are not.
     pub clients: Option<ClientOptions>,
@@ -115,7 +115,7 @@ impl ServerTls {
         renewed
     }
 
-    /// The pair as it is now, or as it was if it cannot be used.
+    /// Loads the pair anew if its files have changed. Keeps `old` if the new files cannot be used.
     fn look(
         &self,
         pair: &Pair,

@@ -43,7 +43,7 @@ pub struct Session {
 struct State {
     stage: Stage,
     received: Received,
-    /// Bytes that are encrypted, and that the caller does not know to be written yet.
+    /// Bytes that are encrypted already, but not yet reported to the caller as written.
     owed: usize,
     closing: Closing,
 }
@@ -226,8 +226,8 @@ impl Session {
         connection.is_ok_and(|connection| connection.reader().fill_buf().is_ok())
     }
 
-    /// Announces the end, unless it must look like a failure. True if the socket's end may follow:
-    /// nothing waits to be sent.
+    /// Announces the end, unless it must look like a failure. Returns true if nothing waits to be
+    /// sent, so that the socket may be closed.
     pub fn close<W: Wire>(&self, wire: &W) -> bool {
         let state = &mut *self.state.borrow_mut();
         if state.closing == Closing::No {
@@ -276,8 +276,8 @@ impl State {
         }
     }
 
-    /// Reads what a new client wants, and chooses the certificate; it comes back with whether the
-    /// client asked for a name of it.
+    /// Reads what a new client wants, and chooses the certificate. Returns the certificate, and
+    /// whether the client asked for one of its names.
     fn accept<W: Wire>(&mut self, wire: &W) -> io::Result<Option<(Arc<Served>, bool)>> {
         let invalid = |error| io::Error::new(io::ErrorKind::InvalidData, error);
         loop {
@@ -330,7 +330,7 @@ impl State {
         }
     }
 
-    /// Plain bytes from what was received.
+    /// Fills `into` with plain bytes, as far as the received bytes go.
     fn take<W: Wire>(&mut self, wire: &W, into: &mut [u8]) -> io::Result<usize> {
         let mut taken = 0;
         loop {
@@ -366,7 +366,7 @@ impl State {
             return Ok(());
         };
         let read = connection.read_tls(&mut input);
-        // Nothing counts after the announced end.
+        // After the announced end the library reads nothing more: the rest is dropped.
         let used = match before - input.len() {
             0 => before,
             used => used,

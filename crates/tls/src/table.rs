@@ -59,7 +59,7 @@ impl Served {
         set: u64,
         tickets: &Arc<dyn ProducesTickets>,
     ) -> Result<Self, TlsError> {
-        // Before the contents: a change meanwhile is then seen at the next look.
+        // The stamp is taken before the contents are read: the next look then sees a change in between.
         let stamp = pair.stamp()?;
         let chain = files::certificates(&pair.certificate)?;
         let content = |text: String| TlsError::content(&pair.certificate, text);
@@ -87,7 +87,7 @@ impl Served {
         config.alpn_protocols = vec![ALPN.to_vec()];
         match pair.clients {
             None => config.ticketer = Arc::clone(tickets),
-            // A session that continues an earlier one would not be checked again.
+            // The client's certificate would not be checked again in a resumed session.
             Some(_) => config.send_tls13_tickets = 0,
         }
         config.session_storage = Arc::new(rustls::server::NoServerSessionStorage {});
@@ -124,7 +124,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// For a name that several have, the one that is valid longest.
+    /// Where several certificates have the same name, the one that is valid longest is used.
     pub(crate) fn new(served: Vec<Arc<Served>>, default: Option<&str>) -> Self {
         let mut table = Self::default();
         let mut order: Vec<usize> = (0..served.len()).collect();
@@ -165,7 +165,7 @@ impl Table {
         Some(Arc::clone(&self.served[self.wildcard_at(name)?]))
     }
 
-    /// The certificate for clients that ask for a name that has none.
+    /// The default certificate, for clients that ask for no name or for one without a certificate.
     pub(crate) fn fallback(&self) -> Option<Arc<Served>> {
         Some(Arc::clone(&self.served[self.default?]))
     }

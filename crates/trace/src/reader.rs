@@ -127,14 +127,14 @@ impl Reader {
                 None => TraceError::Empty { path },
             });
         }
-        // A map is given for JSON alone.
+        // Only JSON logs have a map of fields: a map implies JSON.
         let named = options
             .format
             .or(options.fields.as_ref().map(|_| Format::Json));
         let Some(format) = named.or_else(|| Format::detect(&start)) else {
             return Err(unknown(path, &start));
         };
-        // What could be read before a failure counts; the failure comes after it.
+        // Bytes that were read before a failure are used; the failure is reported after them.
         let rest: Box<dyn BufRead + Send> = match failed {
             Some(error) => Box::new(BufReader::new(Failing(Some(error)))),
             None => input,
@@ -279,7 +279,7 @@ impl Iterator for Reader {
     }
 }
 
-/// Bytes of a file of no known format that are shown.
+/// Most bytes shown of a file whose format is unknown.
 const SHOWN: usize = 40;
 
 fn unknown(path: &Path, start: &[u8]) -> TraceError {

@@ -1,4 +1,4 @@
-//! When its time is over, an object is checked with its validator and lives on.
+//! When an object expires, it is checked with its validator and becomes fresh again.
 
 use foxy_scenarios::*;
 

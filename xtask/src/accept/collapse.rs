@@ -1,8 +1,8 @@
 //! One fetch for a crowd: large objects, a leader that leaves, slow readers, a store that breaks,
 //! and what must not be shared.
 //!
-//! Judged are bytes and what the origin was asked; times and memory are shown beside what they
-//! should be, since a busy machine changes them.
+//! Bytes and the origin's requests are judged. Times and memory are shown beside their goals, since
+//! a busy machine changes them.
 
 use std::path::Path;
 use std::time::Duration;

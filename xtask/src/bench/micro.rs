@@ -223,7 +223,8 @@ fn whole(programs: &Released, load: &[&str], requests: u64) -> Result<u64, Strin
     let mut command = Command::new("valgrind");
     command
         .args(["--tool=callgrind", "-q"])
-        // The worker alone: others do what they do once in a while, however many requests there are.
+        // Only the worker counts: what the other threads do does not depend on the number of
+        // requests.
         .args(["--collect-atstart=no", WORKER])
         .arg(format!("--callgrind-out-file={}", out.path().display()))
         .arg(&programs.foxy)

@@ -37,7 +37,8 @@ pub(crate) enum End {
     Failed(String),
 }
 
-/// Packages with test programs that tell nothing about rules: these are run, beside the library.
+/// Packages with test programs that tell nothing about rules, and the programs that are run beside
+/// the library's tests.
 const CHOSEN: &[(&str, &[&str])] = &[("foxy-proxy", &["it"])];
 
 /// Builds the test programs of these packages, with all mutants.
@@ -117,7 +118,7 @@ impl Program {
         tests.collect::<Option<_>>().filter(|_| noted >= built)
     }
 
-    /// Without it the next call takes longer, and nothing else.
+    /// Writes the notes. If that fails, the next call takes longer, and nothing else happens.
     fn note(&self, tests: &BTreeMap<String, Duration>) {
         let lines = tests
             .iter()
@@ -130,7 +131,8 @@ impl Program {
         self.package.trim_start_matches("foxy-")
     }
 
-    /// Every test, and how long it takes. Those of one that fails as it is are none.
+    /// Every test, and how long it takes. A program that fails without a broken rule has no tests
+    /// here.
     fn times(&self) -> &BTreeMap<String, Duration> {
         self.tests.get_or_init(|| {
             if let Some(tests) = self.noted() {

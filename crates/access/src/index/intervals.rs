@@ -13,7 +13,7 @@ pub(super) struct Intervals<K> {
     /// The first value of each; the first one is the smallest.
     starts: Vec<K>,
     classes: Vec<Class>,
-    /// Number of them that begin below each value of the upper byte: most searches end there.
+    /// For each value of the upper byte, how many intervals begin below it: most searches end there.
     below: Vec<u32>,
 }
 
@@ -52,7 +52,7 @@ impl<K: Number> Intervals<K> {
             starts.insert(*from);
             starts.extend(to.checked_add(1));
         }
-        // One behind the largest value is no value.
+        // The number behind the largest value of `K` is no value of `K`.
         let starts: Vec<u128> = starts
             .into_iter()
             .filter(|start| K::try_from(*start).is_ok())

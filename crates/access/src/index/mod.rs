@@ -1,8 +1,8 @@
 //! The rules as sets of bits: each condition has classes of values that the same rules fit, and a
 //! request takes one class of each. The first rule in all of them decides.
 //!
-//! Patterns in the middle of hosts and paths are no classes: rules with such patterns are in each
-//! class that they may fit, and are compared when they come first.
+//! Other patterns of hosts, and all patterns of paths, are no classes: a rule with such a pattern is in
+//! each class that it may fit, and is compared with the request when it comes first.
 
 mod bits;
 mod intervals;
@@ -87,7 +87,7 @@ fn number(address: IpAddr) -> u128 {
     }
 }
 
-/// The rules of a set, and those of one condition.
+/// Builds the classes of each condition.
 struct Builder<'a> {
     rules: &'a [Rule],
     per: usize,
@@ -160,7 +160,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// The folder that every path has which fits.
+/// The folder that contains every path that fits the pattern.
 fn folder(pattern: &Pattern) -> &[u8] {
     let text = pattern.as_bytes();
     let fixed = text.iter().position(|b| *b == b'*').unwrap_or(text.len());
@@ -278,7 +278,7 @@ impl Index {
         found
     }
 
-    /// Finds the rules for another way to destinations.
+    /// Finds the rules for the way of this request, which is another than the last, and remembers the way.
     #[cold]
     #[inline(never)]
     fn turn_to(&self, visit: &mut Visit, request: &Request<'_>) {
@@ -313,7 +313,7 @@ impl Index {
         classes
     }
 
-    /// The first rule of those left whose patterns fit too.
+    /// The first of the rules in `left` whose patterns fit the request too.
     #[cold]
     #[inline(never)]
     fn compared(
@@ -335,7 +335,7 @@ impl Index {
         None
     }
 
-    /// The rules that are for such a visit, whatever it asks for.
+    /// The rules that are for this visitor, whatever the visitor asks for.
     pub(crate) fn visit(&self, who: &Visitor<'_>) -> Visit {
         let mut kept = self.every.clone();
         let mut keep = |row: &[Block]| {

@@ -1,8 +1,8 @@
 //! Conditions on names in levels: hosts from their end, paths from their beginning.
 //!
-//! Each level has a hash that follows from that of the level above it, and the table has each level
-//! above one that it has. So the first level that is missing ends the search. Entries that share a
-//! hash are told apart by their names.
+//! The hash of a level is computed from the hash of the level above it. With each level, the table
+//! also has all levels above it, so the search ends at the first level that is missing. Entries that
+//! share a hash are told apart by their names.
 
 use hashbrown::HashMap;
 
@@ -111,7 +111,7 @@ impl Hosts {
         }
     }
 
-    /// Another name has the hash of a level: compares the names.
+    /// Compares the names: another name has the same hash as a level of this host.
     #[cold]
     #[inline(never)]
     fn slowly(&self, host: &[u8]) -> Class {
@@ -219,8 +219,8 @@ fn levels(host: &[u8], mut each: impl FnMut(u64, usize) -> bool) {
 #[inline]
 fn last_dot(word: u64) -> Option<u32> {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
-    // Bytes that are dots become 0, and the highest bit of these is set. No host has a byte that the
-    // borrow of another would mark.
+    // Dots become 0, and then the highest bit of these bytes is set. The borrow of the subtraction could
+    // also mark a `/` behind a dot, but no host has a `/`.
     let other = word ^ (ONES * u64::from(b'.'));
     let dots = other.wrapping_sub(ONES) & !other & (ONES << 7);
     dots.checked_ilog2()

@@ -55,7 +55,7 @@ pub(crate) struct Engine<'a> {
     exhausted: bool,
     busy: usize,
     last_sweep: u64,
-    /// The sweep that saw a connection stand last.
+    /// Time of the last sweep that saw an established connection.
     last_stood: u64,
     spin: Spin,
 }
@@ -162,7 +162,8 @@ impl<'a> Engine<'a> {
         self.clock.mono().nanos()
     }
 
-    /// Starts whatever is due on idle connections; says how long there is nothing to start.
+    /// Starts the requests that are due on idle connections. Returns how long there will be nothing
+    /// to start.
     fn issue(&mut self) -> io::Result<Duration> {
         let mut now = self.now();
         while !self.exhausted && !self.idle.is_empty() {
@@ -342,7 +343,7 @@ impl<'a> Engine<'a> {
         };
         let untouched = !job.exchange.begun() && connection.kept.is_empty();
         if untouched && connection.answers > 0 && !job.resent {
-            // An idle connection may be closed at any time: not an error, once.
+            // The server may close an idle connection at any time: the request is sent again, once.
             job.resent = true;
             self.out.stats.resent += 1;
             return self.connect(at);

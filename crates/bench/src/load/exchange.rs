@@ -267,7 +267,7 @@ impl Exchange {
 }
 
 type Wrong = (Fault, String);
-/// Bytes used, and the end if this was it.
+/// Bytes used, and the result if the answer is complete.
 type Step = Result<(usize, Option<Done>), Wrong>;
 
 #[cfg(test)]

@@ -179,7 +179,8 @@ pub fn run(config: &LoadConfig, source: Source, clock: &Arc<dyn Clock>) -> io::R
     Ok(Report::new(&finished.stats, timeline, &around))
 }
 
-/// Runs one engine; the share of wall time that it was busy. Looking in vain is not work.
+/// Runs one engine, and measures the share of wall time that it was busy. Polls that found nothing
+/// do not count as busy.
 fn run_thread(
     config: &LoadConfig,
     shared: &Shared,
@@ -209,7 +210,7 @@ impl Reading {
         Self {
             time: clock.mono(),
             cpu: config.pid.and_then(cpu::of_process_tree),
-            // An origin that does not answer leaves the figure out, nothing more.
+            // If the origin does not answer, the report lacks its figures; nothing else fails.
             origin: config
                 .origin
                 .and_then(|address| read_counters(address).ok()),
@@ -265,7 +266,7 @@ fn supervise(
     }
 }
 
-/// Lets what was asked in the measured time be answered, under the same load.
+/// Waits until the requests of the measured time are answered. The load goes on meanwhile.
 fn cool_down(config: &LoadConfig, shared: &Shared, over: impl Fn() -> bool) {
     const STEP: Duration = Duration::from_millis(5);
     shared.cool_down();

@@ -42,7 +42,7 @@ impl Schedule {
         self.gap > 0.0
     }
 
-    /// The intended time of the next request if it has come; it is then used up.
+    /// Takes the intended time of the next request, if that time has come.
     pub(crate) fn due(&mut self, now: u64) -> Option<u64> {
         if !self.is_open() {
             return Some(now);

@@ -37,8 +37,8 @@ pub(crate) enum Taken {
 }
 
 impl Shared {
-    /// `warm_up` requests are not measured, then `requests` are; `measuring` false waits for
-    /// [`measure`](Self::measure) besides.
+    /// The first `warm_up` requests are not measured, the next `requests` are. If `measuring` is
+    /// false, the measurement also waits for a call of [`measure`](Self::measure).
     pub(crate) fn new(start: u64, warm_up: u64, requests: u64, measuring: bool) -> Self {
         Self {
             measuring: AtomicBool::new(measuring),

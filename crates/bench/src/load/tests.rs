@@ -143,7 +143,7 @@ fn a_dead_target_is_a_fault_or_waited_for() {
     config.duration = Some(Duration::from_millis(100));
     let report = run(&config, Box::new(objects(5).into_iter()), &clock()).unwrap();
     assert!(report.answers == 0 && report.faults["connect"] > 0);
-    // Without an end of its own: until it is clear that nobody comes.
+    // The load has no time limit: it ends when it is clear that the target is gone.
     config.duration = None;
     config.timeout = Duration::from_millis(100);
     let report = run(&config, Box::new(objects(5).into_iter()), &clock()).unwrap();

@@ -88,7 +88,7 @@ impl<I: Iterator<Item = Request>> FromTrace<I> {
             .entry(request.object)
             .or_insert((size, request.version));
         if size == 0 && request.size == 0 {
-            // No size in the log (304): the one known from before.
+            // The log has no size (304): the size known from before counts.
         } else if request.version > known.1 {
             *known = (size, request.version);
         } else if size != known.0 {

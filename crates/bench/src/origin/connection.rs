@@ -50,7 +50,7 @@ pub(super) async fn accept_all(listener: std::net::TcpListener, mut site: Site) 
     }
     let serving = local.run_until(async {
         loop {
-            // Out of descriptors or a client gone already: the next one may succeed.
+            // Out of descriptors, or the client is gone already: the next accept may succeed.
             let Ok((stream, _)) = listener.accept().await else {
                 tokio::time::sleep(Duration::from_millis(10)).await;
                 continue;
@@ -60,7 +60,7 @@ pub(super) async fn accept_all(listener: std::net::TcpListener, mut site: Site) 
                 .connections
                 .fetch_add(1, Relaxed);
             let connection = Connection::new(stream, site.clone(), Rng::new(rng.next_u64()));
-            // Errors are the client's business: it went away.
+            // An error means that the client went away.
             tokio::task::spawn_local(async move { connection.serve().await.ok() });
         }
     });
@@ -71,11 +71,11 @@ pub(super) async fn accept_all(listener: std::net::TcpListener, mut site: Site) 
     Ok(())
 }
 
-/// Without requests for this long the runtime may sleep after all: nobody is waiting.
+/// After this time without requests the runtime may sleep: nobody is waiting.
 const QUIET: Duration = Duration::from_millis(20);
 
-/// Keeps the runtime from sleeping: it looks at its sockets between any two turns of this task,
-/// and whoever else wants the core gets it.
+/// Keeps the runtime from sleeping. The runtime polls its sockets between two turns of this task;
+/// other threads that want the core get it.
 async fn stay_awake(site: Rc<Site>) {
     let counters = site.counters.of(site.thread);
     let (mut answered, mut last) = (0, site.clock.mono());
@@ -255,7 +255,7 @@ impl Connection {
                 self.flush().await?;
             }
             if bandwidth > 0 && sent < total {
-                // From the start, so that late timers do not add up.
+                // Counted from the start of the body, so that late timers do not add up.
                 let due = Duration::from_secs_f64(sent as f64 / bandwidth as f64);
                 let ahead = due.saturating_sub(self.site.clock.mono().since(begun));
                 if ahead > Duration::from_millis(1) {

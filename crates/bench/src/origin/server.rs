@@ -20,7 +20,7 @@ impl Server {
     /// The server called `host`: drawn from the distributions by its name and the seed alone.
     pub(super) fn of(config: &OriginConfig, host: &[u8]) -> Self {
         if let (Delay::None, Speed::Fixed(bandwidth)) = (config.server_latency, config.bandwidth) {
-            // Usual; spares the drawing.
+            // The usual case: nothing has to be drawn.
             return Self {
                 latency: Duration::ZERO,
                 bandwidth,

@@ -1,5 +1,5 @@
-//! As much of DNS messages as the test needs (RFC 1035 section 4): one question, and answers to it
-//! that are made byte by byte, since some of them shall be wrong.
+//! The part of DNS messages that the test needs (RFC 1035 section 4): one question, and answers to
+//! it. Answers are made byte by byte, since some of them must be wrong.
 
 use std::net::IpAddr;
 

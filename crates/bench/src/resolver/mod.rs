@@ -1,7 +1,7 @@
 //! A name server for tests and experiments: every name exists, and it is slow, failing or
 //! degenerate in phases, so that one sees what a proxy makes of it.
 //!
-//! A name `127-1-0-5.anything` has that address; any other name those of the [`Zone`].
+//! A name `127-1-0-5.anything` has that address; any other name has the addresses of the [`Zone`].
 
 mod message;
 
@@ -32,9 +32,9 @@ pub struct Zone {
 pub enum PhaseKind {
     /// As it should.
     Good,
-    /// As it should, after this time.
+    /// Answers as it should, after this time.
     Slow(Duration),
-    /// Not at all.
+    /// Does not answer.
     Silent,
     /// SERVFAIL.
     Fail,
@@ -46,7 +46,7 @@ pub enum PhaseKind {
     Empty,
     /// The name is an alias of itself.
     Circle,
-    /// To another question than was asked.
+    /// Answers another question than the one asked.
     Stranger,
     /// Bytes that are no message.
     Garbage,
@@ -209,7 +209,8 @@ impl Server {
         }
     }
 
-    /// Sends what is due, and lets the thread wait no longer than until the next one is.
+    /// Sends the answers that are due, and limits the thread's wait to the time until the next one
+    /// is due.
     fn send_due(&mut self) {
         let now = self.clock.mono();
         self.held.retain(|(due, to, bytes)| {

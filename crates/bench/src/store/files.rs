@@ -1,7 +1,7 @@
-//! `files`: the claim that the papers began with, measured today. One stream of URL-read,
-//! URL-write and URL-delete, as a disk level behind a memory level emits it, goes through the
-//! engine and through one file per object on the usual file systems; through the engine also on a
-//! device so slow that nothing but the device can be what is waited for.
+//! `files`: the papers' first claim, measured today. One stream of URL-read, URL-write and
+//! URL-delete, the operations of a disk level behind a memory level, runs through the engine, and
+//! through one file per object on the usual file systems. The engine also runs on a device so slow
+//! that all waiting is for the device.
 
 use std::io;
 use std::path::Path;
@@ -23,7 +23,7 @@ use super::throttle::{Limit, Throttle};
 
 /// Reads of the engine under way.
 const DEPTH: usize = 32;
-/// Memory for either, page cache included.
+/// Memory for the engine or for a file system, page cache included.
 const MEMORY: u64 = 64 << 20;
 /// Bytes a second, in each direction, of the slow device: a rotating disk's in sequence.
 const SLOW: u64 = 200 << 20;
@@ -35,7 +35,7 @@ pub(super) fn files(context: &Context<'_>) -> io::Result<Vec<Section>> {
     let requests = context
         .requests
         .unwrap_or(context.quick_or(30_000, 300_000));
-    // A third or so of what is asked for: objects have to go.
+    // The disk holds about a third of what is requested, so that objects are evicted.
     let all = operations(requests, (context.size / 3).min(requests * 1500));
     let bytes: u64 = all
         .iter()
@@ -74,7 +74,7 @@ pub(super) fn files(context: &Context<'_>) -> io::Result<Vec<Section>> {
     Ok(vec![section])
 }
 
-/// The stream as fast as this machine can; MB/s, of what memory read as well.
+/// Runs the stream as fast as this machine can. Returns MB/s, with the reads that memory answered.
 fn fast(
     context: &Context<'_>,
     all: &[Operation],
@@ -110,7 +110,8 @@ fn fast(
     Ok(rate)
 }
 
-/// The stream on a device of [`SLOW`], without what memory read, beside fio in sequence there.
+/// Runs the stream on a device of [`SLOW`], without counting the reads that memory answered, beside
+/// fio's sequential rate on that device.
 fn slow(
     context: &Context<'_>,
     all: &[Operation],
@@ -157,7 +158,7 @@ fn written_in_sequence(context: &Context<'_>, file: &Path) -> io::Result<f64> {
 /// Results of the engine for the stream.
 struct Done {
     seconds: f64,
-    /// Bytes that were read, of objects that were in memory.
+    /// Bytes of the reads that memory answered.
     from_memory: u64,
     counts: EngineCounts,
 }
@@ -226,8 +227,8 @@ struct Reads<'a> {
 }
 
 impl Reads<'_> {
-    /// Begins to read an object, if its bytes are on the disk only, and says whether; waits when
-    /// enough is under way.
+    /// Begins to read an object if its bytes are only on the disk, and returns whether it did.
+    /// Waits when enough reads are under way.
     fn ask(&mut self, object: u64) -> io::Result<bool> {
         let (key, hash): (Bytes, KeyHash) = keyed(object);
         let Lookup::Disk(plan) = self.rig.engine.lookup(hash, &key) else {
@@ -244,7 +245,7 @@ impl Reads<'_> {
         self.queue
             .submit(Op::read(place as u64, plan.at, len, self.pool.take(len)));
         self.flights[place] = Some((plan, key));
-        // Handed over in small groups: one call for several.
+        // Submitted in small groups: one call for several reads.
         if self.free.len().is_multiple_of(8) {
             self.queue.flush_submissions()?;
         }
@@ -258,7 +259,7 @@ impl Reads<'_> {
         for completion in done {
             let place = completion.token as usize;
             if let (Some((plan, key)), Some(buf)) = (self.flights[place].take(), completion.buf) {
-                // A miss here is one of the engine's: it may forget.
+                // A miss here is no error: the engine may forget objects.
                 let _ = self.rig.engine.reads().finish_read(&plan, &key, buf);
             }
             self.free.push(place);

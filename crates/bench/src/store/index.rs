@@ -13,7 +13,8 @@ use super::system;
 use crate::load::cpu;
 
 const MILLION: u64 = 1_000_000;
-/// Lookups of a turn; the best and the middle turn count, since others use the machine too.
+/// Lookups of a turn. The best and the median turn count, since other processes use the machine
+/// too.
 const LOOKUPS: usize = 50_000;
 const TURNS: u64 = 15;
 
@@ -29,11 +30,12 @@ pub(super) fn index(context: &Context<'_>) -> io::Result<Vec<Section>> {
     );
     // As the engine has it.
     let index = Index::with_pages(u64::MAX, Some(foxy_store::INDEX_PAGES));
-    // What measuring itself needs, for the first time here, is not the index's.
+    // Measures an empty index once, so that memory which measuring itself needs does not count as
+    // the index's.
     let small = Index::with_pages(u64::MAX, Some(foxy_store::INDEX_PAGES));
     times(&mut Section::new("index", String::new()), &small, 1);
     drop(small);
-    // What the process weighs without an index; the empty index's share is put back.
+    // Resident memory of the process without an index: the empty index's share is subtracted.
     let base = system::resident().saturating_sub(index.memory_bytes());
     let (mut resident, mut counted) = (Vec::new(), Vec::new());
     for million in 1..=millions {
@@ -69,17 +71,16 @@ pub(super) fn index(context: &Context<'_>) -> io::Result<Vec<Section>> {
     Ok(vec![section])
 }
 
-/// Times of a hit and of a miss, one after the other as in a server that waits for each, beside
-/// the reads of memory that nothing can do without; then of those that wait for nothing, beside
-/// reads that wait for nothing either. A server's lookups are of the second kind: none needs the
-/// answer of the one before. So they are what the goal of 150 ns is about.
+/// Times of a hit and of a miss, beside the reads of memory that no index can do without. First,
+/// each lookup or read waits for the one before it; then none waits. A server's lookups are of the
+/// second kind, since none needs the answer of the one before: the goal of 150 ns is for these.
 fn times(section: &mut Section, index: &Index, million: u64) {
     let count = million * MILLION;
     let memory = index.memory_bytes();
     let floor = Floor::new(memory);
     let mut all = [(); 7].map(|()| Vec::new());
     for turn in 0..TURNS {
-        // All in every turn: load of others then meets all alike.
+        // Every turn measures all kinds, so that load of other processes affects all alike.
         let mut rng = Rng::new(turn << 32 | million);
         let draw = |rng: &mut Rng, bit: u64| -> Vec<KeyHash> {
             (0..LOOKUPS).map(|_| hash(rng.below(count) | bit)).collect()
@@ -130,10 +131,11 @@ fn times(section: &mut Section, index: &Index, million: u64) {
     }
 }
 
-/// Nanoseconds of a lookup: of one that cannot start before the one before it has answered, if it
-/// `WAITS`, else of one whose key is known before.
+/// Nanoseconds of a lookup. With `WAITS`, a lookup cannot start before the one before it has
+/// answered; otherwise all keys are known beforehand.
 fn lookups<const WAITS: bool>(index: &Index, hashes: &[KeyHash]) -> f64 {
-    // What is not known to be zero makes the processor wait for `last`.
+    // The compiler does not know that the mask is zero, so each key depends on `last`, and the
+    // processor waits for it.
     let mask = if WAITS { black_box(0) } else { 0 };
     let mut last = 0;
     let cpu = cpu::of_this_thread();
@@ -146,8 +148,8 @@ fn lookups<const WAITS: bool>(index: &Index, hashes: &[KeyHash]) -> f64 {
     cpu::of_this_thread().saturating_sub(cpu).as_nanos() as f64 / hashes.len() as f64
 }
 
-/// As much memory as the index has, in huge pages as well, all given back in the end: an allocator
-/// that kept it would be counted as the index's.
+/// As much memory as the index has, also in huge pages. All of it is given back in the end: memory
+/// that an allocator kept would be counted as the index's.
 struct Floor(AlignedBuf);
 
 impl Floor {
@@ -159,8 +161,8 @@ impl Floor {
         Self(memory)
     }
 
-    /// Nanoseconds of `reads` (1 or 2) random reads at once, which start after the ones before if
-    /// they `wait`.
+    /// Nanoseconds of `reads` (1 or 2) random reads at once. With `wait`, they start after the
+    /// reads before have ended.
     fn chase(&self, hashes: &[KeyHash], reads: usize, wait: bool) -> f64 {
         let nothing = if wait { black_box(0u64) } else { 0 };
         let (words, _) = self.0.as_chunks::<8>();
@@ -175,7 +177,7 @@ impl Floor {
             } else {
                 hash.high()
             };
-            // All of them count, or the compiler would leave out those that nobody waits for.
+            // The result of every read is used; otherwise the compiler would leave out reads.
             last = last.rotate_left(1) ^ read(bits);
             if reads == 2 {
                 last ^= read(bits.wrapping_mul(0x9e37_79b9_7f4a_7c15));

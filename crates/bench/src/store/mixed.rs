@@ -17,7 +17,7 @@ use super::{Context, fill};
 const RATE: u64 = 200_000_000;
 /// Reads under way.
 const DEPTHS: [u32; 3] = [16, 24, 32];
-/// A hit may take so long, at the 99th percentile, microseconds.
+/// Limit of the 99th percentile of a hit's time, microseconds.
 const P99_MAX: f64 = 1000.0;
 
 /// Disk hits while 200 MB/s are admitted, on a file and on a device with blocks of 4096 bytes.
@@ -29,7 +29,7 @@ pub(super) fn mixed(context: &Context<'_>) -> io::Result<Vec<Section>> {
 struct Step {
     reads: Reads,
     fio: Option<Measured>,
-    /// Meanwhile, bytes.
+    /// Bytes admitted meanwhile.
     admitted: u64,
     written: u64,
 }
@@ -59,7 +59,7 @@ fn mixed_on(
     let mut most = 0.0f64;
     for (n, depth) in DEPTHS.into_iter().enumerate() {
         if n > 0 {
-            // What the step before admitted took the place of many.
+            // Stores all objects again: what the step before admitted has replaced many of them.
             (0..objects).for_each(|number| rig.put(number, BODY));
             rig.sync();
         }
@@ -78,7 +78,7 @@ fn mixed_on(
     Ok(section)
 }
 
-/// The engine, then fio with reads as long and as many writes.
+/// Measures the engine, then fio with reads of the same length and as many writes.
 fn step(
     context: &Context<'_>,
     rig: &Rig,

@@ -16,7 +16,7 @@ pub(super) enum Kind {
     Delete,
 }
 
-/// One of it, with an object's number and length.
+/// One operation, with an object's number and length.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Operation {
     pub(super) kind: Kind,
@@ -24,9 +24,10 @@ pub(super) struct Operation {
     pub(super) size: u64,
 }
 
-/// The stream: what a memory level of 16 MB and a disk level of `disk` bytes (both LRU) leave of
-/// clients that visit pages (the papers gathered objects by page, and so does the engine). A
-/// modified object keeps its old version here: all are to handle the same bytes.
+/// The stream: clients visit pages, and a memory level of 16 MB stands before a disk level of
+/// `disk` bytes (both LRU). The operations are those of the disk level. The papers gathered objects
+/// by page, and so does the engine. A modified object keeps its first length here, so that all
+/// stores handle the same bytes.
 pub(super) fn operations(requests: u64, disk: u64) -> Vec<Operation> {
     let config = SessionConfig {
         requests,

@@ -13,8 +13,8 @@ use super::system;
 use crate::Histogram;
 use crate::load::cpu;
 
-/// Completions come in bunches. The device must not wait for new reads until a whole one has been
-/// looked at.
+/// Completions come in bunches. The device must not wait for new reads until a whole bunch has been
+/// handled.
 const SUBMIT_EVERY: usize = 4;
 
 /// Results of a run of reads.
@@ -108,7 +108,8 @@ pub(super) fn run(
 
 impl Loop<'_> {
     fn fill(&mut self) {
-        // Memory hits take no place, so a tier that holds everything must not keep us here.
+        // Memory hits use no slot: without this bound, the loop would not end when memory holds
+        // everything.
         for _ in 0..self.flights.len() * 4 {
             if self.free.is_empty() {
                 return;

@@ -126,7 +126,7 @@ impl Section {
         text
     }
 
-    /// The figures this section draws: its curves, and what stands beside a peer as a share of it.
+    /// The figures that this section draws: its curves, and rows as shares of their peers' figures.
     fn figures(&self) -> Vec<(&'static str, Figure)> {
         let mut all = Vec::new();
         if !self.curves.is_empty() {
@@ -231,7 +231,7 @@ pub(super) fn summary(sections: &[Section]) -> String {
     text
 }
 
-/// A row beside a peer as a share of the peer's figure: what has a goal, and every rate.
+/// A row's figure as a share of its peer's, for rows with a goal and for every rate.
 fn share(row: &Row) -> Option<(String, f64)> {
     let (peer, other) = row.peer.as_ref()?;
     let rate = matches!(row.unit, "1/s" | "MB/s" | "%");

@@ -92,9 +92,9 @@ impl Rig {
         })
     }
 
-    /// Stores object `number` with a body of `bytes`; waits while too much waits to be written. In
-    /// the time of such a wait a few megabytes of what waits are written: there is always enough
-    /// left, and the processors belong to the engine.
+    /// Stores object `number` with a body of `bytes`. Sleeps and tries again while the writer's
+    /// queue is full. During one sleep the writer takes only a few megabytes of its queue, so that
+    /// the queue never runs empty; and the sleep leaves the processors to the engine.
     pub(super) fn put(&self, number: u64, bytes: usize) {
         self.put_in(group(number), number, bytes);
     }

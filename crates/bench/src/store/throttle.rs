@@ -1,4 +1,4 @@
-//! Devices that the kernel holds to less than they can: as one of another class would be.
+//! Devices that the kernel throttles, so that they behave like devices of a slower class.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,8 @@ impl Limit {
     }
 }
 
-/// A control group (version 1) that this process, and what it starts, is in as long as this lives.
+/// A control group (version 1). This process, and those that it starts, are in the group as long as
+/// this value lives.
 #[derive(Debug)]
 pub struct Throttle(PathBuf);
 

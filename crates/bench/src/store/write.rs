@@ -22,7 +22,8 @@ pub(super) fn write(context: &Context<'_>) -> io::Result<Vec<Section>> {
         "write",
         "admission without limit, and at 10 MB/s; new files, then the same space again",
     );
-    // A new file each, reserved and never written, and after that the same space again.
+    // The first run writes to a new file, reserved and never written; the second one writes the
+    // same space again.
     let scratch = Scratch::new(context.folder, "bench-write.fio");
     let mut fios = Vec::new();
     for _ in 0..2 {
@@ -167,8 +168,9 @@ fn at_ten(context: &Context<'_>, section: &mut Section) -> io::Result<()> {
     Ok(())
 }
 
-/// Web objects at a steady rate into a store as a small proxy has it, some of them asked for again:
-/// what finds no room to wait, and what it would have waited for.
+/// Puts web objects at a steady rate into a store of a small proxy's size, and asks for some of
+/// them again. Reports the admissions that were dropped for want of room in the queue, and what the
+/// writer waited for.
 fn small(context: &Context<'_>, section: &mut Section, megabytes: u64) -> io::Result<()> {
     let file = Scratch::new(context.folder, "bench-write.store");
     let wanted = Wanted {

@@ -44,7 +44,7 @@ impl Seen {
     }
 }
 
-/// The one buffer of all, the clock, and whether slow clients are to stop.
+/// The buffer that all clients share, the clock, and whether slow clients are to stop.
 type Shared = (Rc<RefCell<Vec<u8>>>, Arc<dyn Clock>, watch::Receiver<bool>);
 
 pub(super) struct Client {
@@ -116,7 +116,7 @@ impl Client {
             }
             match self.kind {
                 Kind::Leaves(bytes) if self.seen.bytes >= bytes => {
-                    // What was sent and not read makes it a reset.
+                    // Bytes that were sent and not read turn the close into a reset.
                     return Ok(());
                 }
                 Kind::Slow(_) => {
@@ -126,7 +126,7 @@ impl Client {
                         _ = stopped.changed() => return Ok(()),
                     }
                 }
-                // Others may have their first byte waiting.
+                // Other clients may have their first byte waiting.
                 _ if first => tokio::task::yield_now().await,
                 _ => {}
             }

@@ -112,7 +112,7 @@ impl Drop for Memory {
 
 /// The layout of `size` bytes (already rounded up) on page alignment.
 fn layout(size: usize) -> Layout {
-    // An impossible size is answered like any allocation that cannot be had.
+    // An impossible size ends like a failed allocation.
     Layout::from_size_align(size, PAGE).unwrap_or_else(|_| handle_alloc_error(Layout::new::<u8>()))
 }
 

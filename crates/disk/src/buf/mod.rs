@@ -21,9 +21,9 @@ const HUGE: usize = 2 << 20;
 
 /// An owned buffer aligned to 4096 bytes (or 2 MiB, if [`huge`](Self::huge)).
 ///
-/// It behaves as a byte slice of its length. All of its capacity is initialised memory, so the
-/// length may be set freely; what lies beyond what was written or read is old bytes or zeros.
-/// It goes back to its [`BufPool`], if it came from one, when it is dropped.
+/// It behaves as a byte slice of its length. All of its capacity is initialised memory, so the length
+/// may be set freely; bytes beyond those that were written or read are old bytes or zeros. It goes
+/// back to its [`BufPool`], if it came from one, when it is dropped.
 pub struct AlignedBuf {
     memory: Option<Memory>,
     len: usize,
@@ -61,7 +61,7 @@ impl AlignedBuf {
     }
 
     fn memory(&self) -> &Memory {
-        // Only `drop` takes it out.
+        // Only `drop` takes the memory out.
         self.memory.as_ref().unwrap_or(&memory::EMPTY)
     }
 

@@ -72,7 +72,8 @@ impl BufPool {
 }
 
 impl Home {
-    /// Keeps `memory` if there is room, else frees it. The first of its class takes the room of others.
+    /// Keeps `memory` if there is room, else frees it. The first buffer of its class may take the
+    /// room of buffers of other classes.
     pub(super) fn take_back(&self, memory: Memory) {
         let (Some(class), capacity) = class_of(memory.capacity()) else {
             return;
@@ -121,7 +122,7 @@ fn class_of(len: usize) -> (Option<usize>, usize) {
     if pages <= FINE_PAGES {
         return (Some(pages - 1), pages * PAGE);
     }
-    // The largest power of two below, and the steps beyond it.
+    // The largest power of two below `pages`, and the number of steps from there up to `pages`.
     let doubling = (pages - 1).ilog2();
     let step = (1 << doubling) / STEPS;
     let steps = (pages - (1 << doubling)).div_ceil(step);

@@ -40,15 +40,15 @@ pub enum Backend {
 /// Options for opening a file or device.
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
-    /// Create the file with this length if it is missing, or make it longer if it is shorter
-    /// (space is reserved). `None`: it must be there, and is used as long as it is. For a device:
+    /// Create the file with this length if it is missing, or make it longer if it is shorter (space
+    /// is reserved). `None`: the file must exist, and is used with its present length. For a device:
     /// use no more than this.
     pub create_len: Option<u64>,
     /// Bypass the page cache?
     pub direct: Direct,
     /// Ring or pool?
     pub backend: Backend,
-    /// Refuse when another process has it open with a lock, and keep others out while open.
+    /// Refuse to open if another process holds the lock, and keep others out while this disk is open.
     pub lock: bool,
     /// Open for reading alone: writes fail.
     pub read_only: bool,
@@ -205,8 +205,8 @@ impl Disk for FileDisk {
             match ring_queue(&self.target, depth) {
                 Ok(queue) => return Ok(queue),
                 Err(error) if self.ring_only => return Err(error),
-                // Rings can run out (descriptors, locked memory) after the first; threads do as
-                // well.
+                // After the first ring, resources can run out (descriptors, locked memory). The
+                // thread pool serves instead.
                 Err(_) => {}
             }
         }

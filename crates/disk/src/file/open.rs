@@ -1,4 +1,5 @@
-//! Opening: what is there, may we have it, how long is it, direct or not.
+//! Opening: checks what is at the path, takes the lock, finds the length, and chooses direct or
+//! buffered transfers.
 
 use super::{Direct, OpenOptions, Report, Target, space};
 use crate::{AlignedBuf, DiskError};
@@ -71,8 +72,8 @@ fn prepare(
     Ok((Target::new(file, cached, path.into(), block, len), report))
 }
 
-/// A second descriptor of the open file or device, which goes through the page cache. The flag is
-/// a property of the opening, so a duplicate would not do.
+/// A second descriptor of the open file or device, which goes through the page cache. A duplicate of
+/// the descriptor would not do, since it shares the flag for direct transfers.
 fn open_cached(path: &Path, file: &File, read_only: bool) -> Result<File, DiskError> {
     let access = if read_only {
         OFlags::RDONLY
@@ -111,7 +112,7 @@ fn open_or_create(path: &Path, options: &OpenOptions) -> Result<(File, bool), Di
     let exclusive = match std::fs::metadata(path) {
         Ok(meta) => {
             refuse_kind(path, meta.file_type())?;
-            // On a device this refuses one that is mounted; on files it means nothing.
+            // For a device this refuses a mounted one; for files it has no effect.
             meta.file_type().is_block_device() && options.lock && !options.read_only
         }
         Err(_) => false,
@@ -141,12 +142,12 @@ fn open_or_create(path: &Path, options: &OpenOptions) -> Result<(File, bool), Di
     }
 }
 
-/// Pauses between tries for what is in use, in milliseconds, and their numbers: 5 s in all.
+/// Pauses between attempts to open or lock a file in use: milliseconds, and how often; 5 s in all.
 const PAUSES: [(u64, usize); 2] = [(1, 100), (20, 245)];
 
-/// Tries for five seconds while the answer is `busy`: a ring's file is let go by the kernel some
-/// time after its process has died, more than half a second on a busy machine. A restart should not
-/// fail for that.
+/// Tries for five seconds while the answer is `busy`. The kernel releases the file of a ring some
+/// time after its process has died, on a busy machine after more than half a second. A restart should
+/// not fail because of that.
 fn patiently<T>(busy: Errno, mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     let pauses = PAUSES
         .iter()
@@ -235,7 +236,7 @@ fn set_direct(
     }
     let refused = match try_direct(file) {
         Ok(()) => return Ok((true, None)),
-        // That says nothing about direct transfers: the device does not read.
+        // These errors say nothing about direct transfers: the device cannot be read at all.
         Err(error @ (Errno::IO | Errno::NXIO | Errno::NODEV)) => {
             return Err(io_error(path, "read it", error.into()));
         }

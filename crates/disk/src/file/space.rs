@@ -14,7 +14,8 @@ pub(super) fn reserve(path: &Path, file: &File, len: u64, wanted: u64) -> Result
         Ok(()) => Ok(false),
         Err(Errno::OPNOTSUPP | Errno::NOSYS) => sparse(path, file, wanted).map(|()| true),
         Err(error) => {
-            // What was reserved before the end was met goes back; failing at that only wastes it.
+            // Releases the space that was reserved before there was no more. If that fails, the space
+            // is only wasted.
             let _ = file.set_len(len);
             Err(no_room(path, file, wanted, error))
         }

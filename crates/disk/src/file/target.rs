@@ -81,8 +81,8 @@ impl Target {
         Ok(())
     }
 
-    /// Bytes of progress a transfer of `moved` bytes counts for: direct ones go on from a whole
-    /// block. None at all is the end of the file.
+    /// Bytes of progress that a transfer of `moved` bytes counts for: a direct transfer continues at
+    /// a whole block. No progress means the end of the file.
     fn whole(&self, moved: usize, left: usize, short: ErrorKind) -> io::Result<usize> {
         let step = if self.direct { self.block as usize } else { 1 };
         let counted = if moved >= left {
@@ -115,11 +115,12 @@ impl Target {
         Ok(())
     }
 
-    /// Reads any bytes through the page cache. What the device has as well is read from there, so
-    /// that a second call is a second read of the device.
+    /// Reads any bytes through the page cache. Bytes that are on the device are read from there, so
+    /// that a second call reads the device again.
     pub(crate) fn read_cached(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
         check::range(false, at, into.len() as u64, self.len())?;
-        // Dirty pages stay. Advice may be ignored, and then there is one read of the device.
+        // Dirty pages stay in the cache. The kernel may ignore the advice; then a second call may not
+        // read the device.
         let len = NonZeroU64::new(into.len() as u64);
         let _ = rustix::fs::fadvise(self.cached(), at, len, Advice::DontNeed);
         let mut done = 0;
@@ -175,8 +176,9 @@ impl Target {
 
 impl Drop for Target {
     fn drop(&mut self) {
-        // Closing would do, but a ring lets go of its files some time after it is closed, and
-        // another opening should not meet our lock until then. Fails only where there is none.
+        // Closing would release the lock too, but a ring releases its files some time after it is
+        // closed. Another opening should not find the lock until then. This call fails only if there
+        // is no lock.
         let _ = rustix::fs::flock(&self.file, FlockOperation::NonBlockingUnlock);
     }
 }

@@ -10,8 +10,8 @@ use std::time::Duration;
 pub enum Fault {
     /// Fails with this `errno` and changes nothing. On a flush: nothing becomes durable.
     Errno(i32),
-    /// A write reaches the disk up to this many bytes and fails with `WriteZero`; a read fails
-    /// with `UnexpectedEof`. (A device that transfers in parts but does go on is not a fault.)
+    /// A write reaches the disk up to this many bytes and fails with `WriteZero`; a read fails with
+    /// `UnexpectedEof`. (A device that transfers in parts and then continues is not a fault.)
     Short(u32),
     /// A random part of the write's 512-byte sectors arrives; reported as done.
     Torn,
@@ -19,10 +19,11 @@ pub enum Fault {
     TornError,
     /// The write does not arrive; reported as done.
     Lost,
-    /// The write goes this many bytes (block-aligned) elsewhere, round the end of the disk; its
-    /// own place stays as it was. A read is taken from there. Reported as done.
+    /// The write goes to a place this many bytes (block-aligned) away, wrapping at the end of the
+    /// disk; its own place stays as it was. A read is taken from that other place. Reported as done.
     Misdirected(i64),
-    /// The write is acknowledged at once, but arrives after this many later writes, over them.
+    /// The write is acknowledged at once, but arrives after this many later writes and overwrites
+    /// them.
     Late(u32),
     /// This many random bits under the operation flip on the medium: before a read, after a write.
     BitRot(u32),
@@ -119,7 +120,7 @@ impl FaultPlan {
     pub fn none() -> Self {
         Self::default()
     }
-    /// One more rule, after those there are.
+    /// Appends a rule.
     #[must_use]
     pub fn and(mut self, rule: FaultRule) -> Self {
         self.rules.push(rule);

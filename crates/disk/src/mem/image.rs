@@ -1,4 +1,4 @@
-//! Bytes by address, memory taken only where something was written; copies share what is alike.
+//! Bytes by address. Memory is taken only where something was written; copies share unchanged pages.
 
 use std::collections::HashMap;
 use std::sync::Arc;

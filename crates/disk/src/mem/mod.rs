@@ -8,8 +8,8 @@
 //! A flush covers only the writes whose completions were reaped before the flush was submitted,
 //! because a real device promises no more.
 //!
-//! A cached write ([`Disk::write_cached`]) is executed at once and by sectors; a kill keeps it, a
-//! power cut any part of it.
+//! A cached write ([`Disk::write_cached`]) is executed at once and by sectors; a kill keeps the
+//! write, a power cut keeps any part of it.
 //!
 //! Operations execute when their queue flushes submissions, in the order of submission; in step
 //! mode when the test releases them, in any order.
@@ -185,8 +185,8 @@ impl MemDisk {
         self
     }
 
-    /// The same disk, whose queues wait no longer than `most` of real time however long they are
-    /// asked to: for tests with one thread, where nothing completes while it waits.
+    /// The same disk, whose queues never wait longer than `most` of real time, whatever timeout is
+    /// given. For tests with one thread, where nothing completes while it waits.
     #[must_use]
     pub fn with_longest_wait(self, most: Duration) -> Self {
         self.0.lock().longest_wait = Some(most);
@@ -198,8 +198,8 @@ impl MemDisk {
         self.0.lock().plan = plan.into();
     }
 
-    /// Operations of queues take their time from now on, by the disk's clock; `None`: no longer.
-    /// Blocking calls take none.
+    /// From now on operations of queues take the time that `seek` gives, by the disk's clock; `None`:
+    /// they take no time. Blocking calls take no time.
     pub fn set_seek(&self, seek: Option<Seek>) {
         self.0.lock().head = seek.map(Head::new);
     }
@@ -269,14 +269,15 @@ impl MemDisk {
         )
     }
 
-    /// The disk as found after the process died: all that was executed. As `crash(Keep::All)`.
+    /// The disk as found after the process died: everything that was executed is kept. Equals
+    /// `crash(Keep::All)`.
     #[must_use]
     pub fn kill(&self) -> Self {
         self.crash(Keep::All)
     }
 
-    /// Changes bytes on the medium behind everybody's back, durably: `change` gets the old ones.
-    /// Bytes past the end of the disk are kept too, and seen after growth.
+    /// Changes bytes on the medium directly and durably; `change` gets the old bytes. Bytes past the
+    /// end of the disk are kept too, and visible after growth.
     pub fn corrupt(&self, at: u64, len: usize, change: impl FnOnce(&mut [u8])) {
         let mut state = self.0.lock();
         let mut bytes = vec![0; len];
@@ -317,8 +318,8 @@ impl std::fmt::Debug for MemDisk {
     }
 }
 
-/// Effect of a fault on a blocking call, which cannot be held back: stuck is a timeout, and delays
-/// are left out.
+/// Effect of a fault on a blocking call, which cannot be held back: `Stuck` becomes a timeout, and
+/// delays are ignored.
 fn blocking(fault: Option<Fault>) -> io::Result<Option<Fault>> {
     match fault {
         Some(Fault::Stuck) => Err(io::ErrorKind::TimedOut.into()),

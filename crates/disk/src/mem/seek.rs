@@ -1,4 +1,4 @@
-//! A memory disk that takes its time like a rotating one: one head, and far ways are longer.
+//! Times of a rotating disk for a memory disk: one head, which needs longer for longer ways.
 
 use foxy_base::{MonoTime, Rng};
 use std::time::Duration;
@@ -7,16 +7,17 @@ use std::time::Duration;
 /// of submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seek {
-    /// Way of the head over the whole disk; shorter ones by the root of the distance.
+    /// Time of the head for a move over the whole disk; for shorter moves it scales with the root of
+    /// the distance.
     pub way: Duration,
-    /// A turn of the platter: an operation waits for a random part of it, unless it goes on where
-    /// the last one ended.
+    /// Time of one turn of the platter. An operation waits for a random part of it, unless it begins
+    /// where the last one ended.
     pub turn: Duration,
     /// Everything else, for each operation.
     pub fixed: Duration,
 }
 
-/// The head of a disk that takes its time.
+/// The head of a disk with such times.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
     seek: Seek,
@@ -33,7 +34,7 @@ impl Head {
         }
     }
 
-    /// When an operation on `at..at + len` of a disk of `span` bytes ends that begins at `now`.
+    /// End of an operation on `at..at + len` of a disk of `span` bytes that begins at `now`.
     pub(super) fn serve(
         &mut self,
         now: MonoTime,

@@ -13,8 +13,8 @@ use std::sync::{Arc, Weak};
 /// Granularity of torn writes, bytes.
 pub(super) const SECTOR: u64 = 512;
 
-/// When a completion was handed to its owner: the number the next operation then got. A flush
-/// covers a write only if that number is not above its own.
+/// When a completion was handed to its owner, as the number that the next operation got. A flush
+/// covers a write only if this number is not above the flush's own number.
 pub(super) type Seen = Arc<AtomicU64>;
 
 /// A completion on its way to the owner of a queue.
@@ -140,7 +140,7 @@ impl State {
         match until {
             None => deliver(owner, parcel),
             Some(until) => {
-                // The owner must come and look, or it would never count the looks.
+                // The owner must be woken to look, otherwise its looks would never be counted.
                 if let Some(inbox) = owner.inbox.upgrade().filter(|_| until != Until::Never) {
                     inbox.nudge();
                 }
@@ -162,7 +162,7 @@ impl State {
         }
     }
 
-    /// The time of an operation on a disk that takes its time.
+    /// End of an operation on a disk with seek times.
     fn travel(&mut self, class: OpClass, at: u64, len: u64) -> Option<Until> {
         let head = self.head.as_mut().filter(|_| class != OpClass::Flush)?;
         let end = head.serve(self.clock.mono(), at, len, self.len, &mut self.rng);
@@ -277,8 +277,8 @@ impl State {
         Ok(())
     }
 
-    /// Changes the medium itself: whatever a flush or a power cut makes of this place later, these
-    /// are its bytes.
+    /// Changes the medium itself: whatever a later flush or power cut does, these are the bytes at
+    /// this place.
     pub(super) fn spoil(&mut self, at: u64, bytes: &[u8]) {
         self.written.write(at, bytes);
         self.durable.write(at, bytes);
@@ -357,7 +357,7 @@ impl State {
         pieces
     }
 
-    /// The place `by` bytes away, round the end, so that `len` bytes fit.
+    /// The place `by` bytes away, wrapping at the end of the disk, such that `len` bytes fit.
     fn elsewhere(&self, at: u64, len: u64, by: i64) -> u64 {
         let places = (self.len - len) / u64::from(self.block) + 1;
         let shift = by
@@ -386,7 +386,7 @@ impl State {
     }
 
     /// Moves parked completions of a queue that are due (a look is counted) to its inbox; true if
-    /// some are left that may become due by looking again.
+    /// some are left that may become due at a later look.
     pub(super) fn look(&mut self, queue: u32) -> bool {
         let now = self.clock.mono();
         let mut more = false;

@@ -82,7 +82,8 @@ fn a_flush_covers_only_what_had_been_seen_complete() {
     queue.submit(Op::flush(3));
     turn(&mut *queue);
     assert_eq!(disk.crash(Keep::Nothing).peek(0, 1)[0], 1);
-    // Submitted before the completion was seen, flushed after: no promise either.
+    // The flush was submitted before the completion was seen, and executed after: it promises nothing
+    // either.
     queue.submit(Op::write(4, 512, B, block(2)));
     queue.flush_submissions().unwrap();
     queue.submit(Op::flush(5));
@@ -312,7 +313,7 @@ fn counts_and_log_tell_what_happened() {
     );
 }
 
-/// One seeded history with chance faults; what it leaves.
+/// Runs one seeded history with random faults; returns its results.
 fn history(seed: u64) -> (Vec<u8>, Vec<u8>, Counts) {
     let disk = MemDisk::new(64 << 10, 512, seed);
     let faults = FaultRule::new(OpClass::Write, Fault::Torn).chance(0.3);
@@ -337,8 +338,8 @@ fn a_seed_fixes_everything() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-    /// For every subset that a power cut keeps: each block is as it was durable, or as one of the
-    /// later writes left it.
+    /// For every subset that a power cut keeps: each block has its durable contents, or those of one
+    /// of the later writes.
     #[test]
     fn a_cut_invents_nothing(writes in prop::collection::vec((0u64..16, 1usize..4, any::<bool>()), 1..40), seed: u64) {
         let disk = MemDisk::new(16 << 10, 512, seed);

@@ -125,8 +125,8 @@ impl Flight {
             e if e < 0 => Some(Err(io::Error::from_raw_os_error(-e))),
             n if self.done + n as usize >= len => Some(Ok(())),
             n => {
-                // Direct transfers go on from a whole block only; what was moved beyond is moved
-                // again. No whole block at all: the file ends here.
+                // Direct transfers continue at a whole block only; bytes moved beyond it are moved
+                // again. If no whole block was moved, the file ends here.
                 let whole = n as usize / block * block;
                 self.done += whole;
                 (whole == 0).then(|| Err(short.into()))

@@ -77,7 +77,6 @@ pub(crate) fn epoll_wakes(disk: &Arc<dyn Disk>) {
                 let at = (round * 8 + n) * 4096;
                 queue.submit(Op::read(n, at, 4096, AlignedBuf::new(4096)));
             }
-            // A refused one wakes as well.
             queue.flush_submissions().unwrap();
             reap_by_polling(&mut *queue, &mut poll, count);
         }

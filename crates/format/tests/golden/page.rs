@@ -52,7 +52,7 @@ fn the_page_on_the_format_agrees_with_the_code() {
         }
         assert_eq!(at, length, "{title}: fields do not add up");
     }
-    // And the order of the numbers, held by the bytes themselves.
+    // The order of the numbers is checked against the bytes of a record.
     let record = record(RecordKind::Object);
     let section = page.split("## Record").nth(1).unwrap();
     let rows: Vec<_> = section.lines().filter_map(number_row).collect();

@@ -24,7 +24,7 @@ pub(super) fn write(shown: (&LogRecord<'_>, ShownClient), out: &mut Vec<u8>) {
     out.extend_from_slice(b"\"\n");
 }
 
-/// A time as both have it, without its brackets.
+/// A time as both formats have it, without its brackets.
 pub(super) fn time(at: &Calendar, out: &mut Vec<u8>) {
     digits::<2>(at.day.into(), out);
     out.push(b'/');

@@ -25,8 +25,8 @@ use foxy_proxy::LogRecord;
 use self::redaction::ShownClient;
 use crate::config::LogFormat;
 
-/// Appends one line, newline included. The record is redacted already; the client beside it is what
-/// may be shown of the record's.
+/// Appends one line, newline included. The record is redacted already, except its client: the
+/// client beside the record is shown instead.
 fn write_shown(format: &LogFormat, shown: (&LogRecord<'_>, ShownClient), out: &mut Vec<u8>) {
     match format {
         LogFormat::Squid => squid::write(shown, out),

@@ -86,7 +86,7 @@ impl ShownClient {
     }
 }
 
-/// The rule.
+/// What the log shows of clients and queries.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Redaction {
     pub(super) clients: LogClients,
@@ -94,7 +94,7 @@ pub(super) struct Redaction {
     pub(super) secret: Secret,
 }
 
-/// Space for what is written anew of a record.
+/// Space for the parts of a record that are written anew.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
     target: Vec<u8>,

@@ -68,7 +68,7 @@ impl LogSink for BufferedSink {
     fn renew(&mut self) {
         let now = self.switch.generation();
         if now != self.seen {
-            // Lines of before go where they were meant for.
+            // Lines from before the change go to their own target.
             self.flush();
             self.active = self.switch.active();
             self.seen = now;

@@ -116,7 +116,7 @@ impl Log {
         Arc::clone(&self.switch)
     }
 
-    /// The handle of now; `None` if the log is off.
+    /// The handle of the present thread; `None` if the log is off.
     #[must_use]
     pub fn handle(&self) -> Option<LogHandle> {
         let thread = self.thread.lock();

@@ -56,7 +56,7 @@ pub(super) fn hex(bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Appends what is seldom there, by the standard library.
+/// Appends a value that is seldom written, with the formatting of the standard library.
 pub(super) fn display(value: impl std::fmt::Display, out: &mut Vec<u8>) {
     use std::io::Write;
     // Writing to a Vec cannot fail.

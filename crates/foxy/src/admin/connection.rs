@@ -72,7 +72,7 @@ where
     }
 }
 
-/// Answers; what is to follow, if the answer is not complete.
+/// Reads a request and sends the answer. Returns where the rest of the answer comes from, if there is more.
 async fn exchange<S>(
     stream: &mut S,
     asked: (Way, &State),

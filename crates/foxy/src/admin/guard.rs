@@ -22,7 +22,7 @@ pub(super) enum Way {
 /// A request that is not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// Whoever asks may not ask so: 403.
+    /// The form, the host or the source of the request is not allowed: 403.
     Forbidden(&'static str),
     /// A token is needed: 401.
     NoToken,
@@ -42,7 +42,7 @@ pub(super) fn check(
         return Err(Refusal::Forbidden(words));
     }
     let by_token = state.keys.of_token(head);
-    // A foreign page does not know a token.
+    // A foreign page does not know a token: requests with one need no further check of their source.
     if by_token == Right::Nothing {
         if way == Way::Network {
             known_name(head, state)?;
@@ -64,7 +64,7 @@ pub(super) fn check(
     })
 }
 
-/// Returns whether a changing request may change.
+/// True if a request has the field that changes need, or a token.
 pub(super) fn may_change(head: &RequestHead<'_>, state: &State) -> bool {
     first(head, FIELD) == Some(b"1") || state.keys.of_token(head) > Right::Nothing
 }

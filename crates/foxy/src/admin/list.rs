@@ -1,7 +1,7 @@
 //! `GET /ls`: what is stored, a line of JSON each, as it is found.
 //!
 //! Memory comes first, then the disks, segment by segment, by large reads at a bounded rate on a
-//! thread of its own: hits do not notice. It ends with the client.
+//! thread of its own: hits do not notice. The walk ends when the client leaves.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -108,7 +108,7 @@ pub(super) fn answer(query: &str, state: &State) -> Answer {
                 let listed = Listed::of(&walked.object, clock.wall());
                 if matches(&pattern, &listed.url) {
                     left -= 1;
-                    // A string of JSON cannot fail.
+                    // Writing JSON to a Vec cannot fail.
                     let _ = serde_json::to_writer(&mut piece, &Line::of(&walked, listed));
                     piece.push(b'\n');
                 }

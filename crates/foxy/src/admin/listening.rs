@@ -100,7 +100,7 @@ async fn serve(
     }
 }
 
-/// The next connection of a listener; none ever without one.
+/// The next connection of a listener. Without a listener, waits for ever.
 async fn next<S, F: Future<Output = std::io::Result<S>>>(
     accepting: Option<F>,
 ) -> std::io::Result<S> {

@@ -55,7 +55,7 @@ impl Names {
         own.map(|(_, rewriting)| &**rewriting)
     }
 
-    /// Sites that requests for this URL go to where hosts choose the site, each once. `named`: only
+    /// Sites that get requests for this URL at shared listeners, each once. `named`: only listeners
     /// where a site names the host.
     fn routed(&self, url: &Url<'_>, named: bool) -> Vec<&str> {
         let mut found: Vec<&str> = Vec::new();

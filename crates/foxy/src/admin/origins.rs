@@ -105,7 +105,7 @@ pub(super) fn lines(state: &State) -> Vec<OriginLine> {
 /// still ask one: a site alone does not make Foxy unready, because the others go on.
 pub(super) fn sick(state: &State) -> (String, bool) {
     let (mut text, mut left) = (String::new(), state.origins.len() < state.sites());
-    // A build cache has none, and answers by itself.
+    // A build cache has no origin, and answers by itself.
     let now = state.clock.mono();
     left |= state
         .origins
@@ -128,7 +128,7 @@ pub(super) fn sick(state: &State) -> (String, bool) {
     (text, left)
 }
 
-/// The way in which an origin is sick that gets requests.
+/// How an origin that gets requests is sick.
 fn ailment(of: &OriginState) -> Option<String> {
     let recently = &of.recently;
     Some(match recently.ailment? {

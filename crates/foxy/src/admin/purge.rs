@@ -64,7 +64,7 @@ pub(crate) struct Operation {
     pub(crate) objects: u64,
     /// Everything was looked through.
     pub(crate) done: bool,
-    /// Became part of this later one, which has the count.
+    /// It became part of this later purge, which has the count.
     pub(crate) merged_into: Option<u64>,
 }
 
@@ -119,7 +119,7 @@ pub(super) async fn purge(query: &str, body: &[u8], state: &State) -> Answer {
     many(&purges, state).await
 }
 
-/// A purge of one mirror alone. What it has of a URL is in many partitions, so all are searched.
+/// A purge of one mirror alone. A mirror stores a URL in many partitions, so all are searched.
 async fn within_mirror(
     (kind, text, soft): (PurgeKind, &str, bool),
     (name, hosts): (&str, Vec<Vec<u8>>),
@@ -153,7 +153,7 @@ async fn within_mirror(
     many(&purges, state).await
 }
 
-/// The partitions that a purge of this kind is for, and its text in the keys of each.
+/// The partitions that a purge of this kind is for, each with the text in the form of its keys.
 fn places_of(
     kind: PurgeKind,
     text: &str,
@@ -215,9 +215,9 @@ async fn many(purges: &[Purge], state: &State) -> Answer {
     )
 }
 
-/// Partitions with the text in the form of their keys; a single entry with an empty name if `all` may
-/// be meant and the text is the same in all. `text` is called with each of the chosen partitions, and
-/// with whether the request is certainly about it.
+/// The chosen partitions, each with the text in the form of its keys. If `all` is true and every
+/// partition has the same text, a single entry with an empty name stands for all. `text` is called with
+/// a partition, and with whether the request is certainly about this partition.
 fn places(
     chosen: Vec<(&str, bool)>,
     all: bool,
@@ -327,8 +327,9 @@ async fn url(url: &str, site: Option<&str>, state: &State) -> Answer {
     Answer::json(200, &removed)
 }
 
-/// The URL or prefix in keys of a mirror, for a purge of all partitions: a mirror has one for each form
-/// of a document and for each name of Foxy's. `None` if a site is named: it has none of them.
+/// The URL or prefix in keys of a mirror, for a purge of all partitions: a mirror has a partition for
+/// each form of a document and for each name of Foxy. `None` if a site is named: it has none of these
+/// partitions.
 fn of_mirror(url: &Url<'_>, site: Option<&str>, state: &State) -> Option<Vec<u8>> {
     match site {
         Some(_) => None,

@@ -21,7 +21,7 @@ const TIME: Duration = Duration::from_secs(12);
 /// A store as the list shows it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct StoreLine {
-    /// Its number in this run; none for one that Foxy serves without.
+    /// Its number in this run; `None` for a store that Foxy serves without.
     pub(crate) store: Option<u16>,
     pub(crate) path: String,
     /// `good`, `slow`, `read-only`, `offline` or `absent`.
@@ -115,7 +115,7 @@ fn takes_new(store: &OneStoreStats) -> bool {
     store.duty == Duty::Serving && store.health == foxy_store::Health::Good
 }
 
-/// Changes something. What takes long goes on when the answer had to be given.
+/// Carries out a change. A change that takes longer than `TIME` goes on after the answer.
 pub(super) async fn change(what: &str, query: &str, state: &State) -> Answer {
     let (engine, keeper) = (Arc::clone(&state.engine), Arc::clone(&state.stores));
     let (what, query) = (what.to_owned(), query.to_owned());

@@ -1,4 +1,4 @@
-//! The program itself comes from a disk as well.
+//! Reads the program itself ahead, which comes from a disk as well.
 
 use std::fs::File;
 
@@ -7,9 +7,9 @@ use rustix::fs::{Advice, fadvise};
 /// Bytes that the system reads for one advice; it cuts longer ones short.
 const STEP_BYTES: u64 = 512 << 10;
 
-/// Asks the system to read all of the program that is mapped, in order and while it goes on: after
-/// a start of the machine, each part would be waited for when it is first used. Where that is not
-/// to be had nothing happens.
+/// Asks the system to read the whole mapped part of the program in order, while the program goes on.
+/// Otherwise, after a start of the machine, the program waits for each part when it is first used.
+/// Nothing happens where the system cannot do this.
 pub fn read_ahead() {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     let (Some(end), Ok(program)) = (mapped_end(&maps), File::open("/proc/self/exe")) else {
@@ -23,7 +23,7 @@ pub fn read_ahead() {
     }
 }
 
-/// Where the mapped part of the file ends that is mapped first: the program's.
+/// The end of the mapped part of the program's file, which is the file that is mapped first.
 fn mapped_end(maps: &str) -> Option<u64> {
     let mut lines = maps.lines().filter_map(mapping).peekable();
     let (program, _) = *lines.peek()?;
@@ -32,7 +32,7 @@ fn mapped_end(maps: &str) -> Option<u64> {
         .max()
 }
 
-/// Name of the file and the end in it, of a line of `/proc/self/maps`.
+/// The name of the file, and where the mapping ends in it, from a line of `/proc/self/maps`.
 fn mapping(line: &str) -> Option<(&str, u64)> {
     let mut words = line.split_ascii_whitespace();
     let hex = |word: &str| u64::from_str_radix(word, 16).ok();

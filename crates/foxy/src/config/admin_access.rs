@@ -60,9 +60,9 @@ pub struct AdminSocket {
 /// Rights beside those of the admin token.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AdminRights {
-    /// Of requests from loopback without a token.
+    /// The right of requests from loopback without a token.
     pub loopback: Right,
-    /// Of requests over the socket without a token.
+    /// The right of requests over the socket without a token.
     pub socket: Right,
     /// File with a token that may read and purge.
     pub purge_token: Option<PathBuf>,

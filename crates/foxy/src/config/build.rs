@@ -56,7 +56,7 @@ pub struct Config {
     pub pin_workers: bool,
     /// Disks; none means memory alone.
     pub stores: Vec<StoreConfig>,
-    /// Folder for what Foxy remembers of them.
+    /// Folder for what Foxy remembers of the stores.
     pub state_folder: PathBuf,
     /// Limits on what goes to disks.
     pub admission: foxy_store::AdmissionConfig,
@@ -356,7 +356,7 @@ fn admission(
     let mut values = Values::read("admission", section, problems);
     foxy_store::AdmissionConfig {
         write_budget: values.size("write_budget"),
-        // The table has taken these names alone.
+        // The table has accepted only names that can be parsed here.
         when_spent: values.text("when_spent").parse().unwrap_or_default(),
         size_max: match values.given("max_size") {
             Some(Value::Size(bytes)) => *bytes,
@@ -449,7 +449,7 @@ fn check_together(config: &Config, problems: &mut Vec<Problem>) {
             let text = format!("{} is listed twice; take one out", store.path.display());
             problems.push(Problem::conflict("store.path", text));
         }
-        // A file that is there keeps its length: opening it says whether it is a store.
+        // An existing file keeps its length: whether it is a store is seen when it is opened.
         if store.size < 16 << 20 && (store.size_given || !store.path.exists()) {
             let text = format!(
                 "the store {} would have {}; it needs at least 16MiB: make room, or give its size or another path",

@@ -24,7 +24,7 @@ impl Changes {
         changed
     }
 
-    /// Notes a change of what a setting names, unless the setting itself has changed.
+    /// Notes a change in what a setting refers to, unless a change of the setting itself is noted.
     pub(crate) fn note(&mut self, name: &str, changed: bool) {
         if changed && !self.now.iter().any(|known| known == "admin rights") {
             self.now.push(name.to_owned());
@@ -38,7 +38,7 @@ impl Changes {
     }
 }
 
-/// The settings of the gatekeeper. An index and memories have no place in a comparison.
+/// The settings of the gatekeeper, without its index and memories, which are not to be compared.
 fn gate(config: &Config) -> impl Debug + '_ {
     let gate = config.proxy.gatekeeper.as_ref();
     (gate.map(|gate| gate.settings()), &config.proxy.pac)
@@ -63,8 +63,8 @@ fn shown(value: &impl Debug) -> String {
 }
 
 impl Config {
-    /// This configuration as a running Foxy can take it that has `old`: settings that only a start
-    /// applies are those of `old`. Beside it, what differs.
+    /// This configuration as a Foxy that runs with `old` can apply it: settings that only a start
+    /// applies are taken from `old`. Also returns what differs.
     pub(crate) fn after(&self, old: &Self) -> (Self, Changes) {
         let mut next = self.clone();
         let mut changes = Changes::default();
@@ -78,7 +78,7 @@ impl Config {
             changes.compare("access rules and logins", &gate(old), &gate(&next)),
             changes.compare("mirrors", &old.proxy.mirrors, &next.proxy.mirrors),
             changes.compare("headers", &old.proxy.headers, &next.proxy.headers),
-            // Rules contain what they leave to `[cache]`.
+            // Rules contain the settings that they take over from `[cache]`.
             changes.compare("cache and rules", &caching(old), &caching(&next)),
         ];
         changes.alike = !decides.contains(&true);
@@ -116,13 +116,13 @@ impl Config {
             "name servers": proxy.upstream.name_servers,
             "name in Via": proxy.headers.instance,
         );
-        // Not of the file: a list of the machine's addresses.
+        // The addresses of the machine do not come from the file.
         let addresses = &old.proxy.access.local_addresses;
         self.proxy.access.local_addresses.clone_from(addresses);
     }
 
-    /// Keeps the TLS settings of origins that are like those before: connections under them can be
-    /// used again, and their sessions.
+    /// Keeps the old TLS settings of an origin if the new ones are alike, so that its connections and
+    /// TLS sessions can be used again.
     fn keep_alike(&mut self, old: &Self) {
         let (own, before) = (&mut self.proxy.upstream.tls, &old.proxy.upstream.tls);
         if own.is_like(before) {
@@ -163,7 +163,7 @@ impl Changes {
             }
             decides |= differ || other_origin;
         }
-        // Which site comes first decides for hosts that several could have.
+        // Where several sites fit a host, the order of the sites decides.
         let order = |sites: &[SiteConfig]| -> Vec<String> {
             sites.iter().map(|site| site.name.clone()).collect()
         };

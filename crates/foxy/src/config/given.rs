@@ -215,7 +215,7 @@ pub(super) fn unknown(place: String, section: &str, name: &str) -> Problem {
         .map(|s| full_name(s.section, s.name))
         .collect();
     let key = full_name(section, name);
-    // The same word in another section, then a slip of the pen here, then one anywhere.
+    // First the same name in another section, then a similar one here, then a similar one anywhere.
     let elsewhere = SETTINGS.iter().find(|setting| setting.name == name);
     let suggestion = elsewhere
         .map(|setting| full_name(setting.section, setting.name))
@@ -224,8 +224,8 @@ pub(super) fn unknown(place: String, section: &str, name: &str) -> Problem {
     Problem::unknown(place, &key, suggestion.as_deref())
 }
 
-/// Texts of a value outside of a file: a list in TOML's form, or the text as it is. `None` if a list
-/// begins and is none.
+/// Texts of a value outside of a file: a list in TOML's form, or the text as it is. `None` if it
+/// begins like a list and is not one.
 pub(super) fn list_or_text(value: &str) -> Option<(Vec<String>, bool)> {
     if !value.trim_start().starts_with('[') {
         return Some((vec![value.to_owned()], false));

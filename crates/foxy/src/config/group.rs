@@ -24,7 +24,7 @@ pub struct MemoryGroup {
 /// Memory of a group now, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupUse {
-    /// All of it without file contents that the kernel takes back first.
+    /// Memory in use, without file contents that the kernel takes back first.
     pub used: u64,
     /// Buffers of sockets; a part of `used` in version 2 only.
     pub sockets: u64,
@@ -81,7 +81,7 @@ impl MemoryGroup {
             } else {
                 continue;
             };
-            // Inside a container the group's path may not exist below the mount: the root then is it.
+            // Inside a container the group's path may not exist below the mount: then the root is the group.
             let group = tree.join(group.trim_start_matches('/'));
             groups.extend(
                 group

@@ -60,7 +60,7 @@ fields! {
 }
 
 impl LogField {
-    /// True if it is one of the details that are only collected for those who want them.
+    /// True if the field is a detail, which is only collected for formats that use it.
     const fn is_detail(self) -> bool {
         matches!(
             self,
@@ -143,7 +143,7 @@ impl LogTemplate {
         &self.parts
     }
 
-    /// True if it has a field that is only collected for those who want it.
+    /// True if the template has a field that is only collected for formats that use it.
     #[must_use]
     pub fn has_details(&self) -> bool {
         let detail =

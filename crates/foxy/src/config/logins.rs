@@ -90,7 +90,7 @@ fn seed() -> u64 {
 }
 
 /// Reads a file line by line; empty lines and those that begin with `#` count for nothing. Messages
-/// do not repeat what the file has.
+/// do not repeat the contents of the file.
 fn lines(path: &Path, take: &mut dyn FnMut(&str) -> Result<(), String>) -> Result<(), String> {
     let wrong = |error: std::io::Error| format!("{}: {error}", path.display());
     let length = std::fs::metadata(path).map_err(wrong)?.len();

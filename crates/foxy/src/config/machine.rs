@@ -53,7 +53,7 @@ impl Machine for ThisMachine {
         if metadata.is_file() {
             return Some(metadata.len());
         }
-        // A device says its length by where its end is.
+        // The length of a device is the position of its end.
         std::fs::File::open(path).ok()?.seek(SeekFrom::End(0)).ok()
     }
 

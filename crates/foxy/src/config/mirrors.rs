@@ -36,7 +36,7 @@ pub(super) fn read(
         let clash = sites.iter().find(|other| {
             let prefixes = [&other.mirror.prefix, &site.mirror.prefix];
             let below = |a: &str, b: &str| format!("{a}/").starts_with(&format!("{b}/"));
-            // Those of images share one path: their names tell them apart.
+            // Mirrors of images share one prefix: their names tell them apart.
             let images = other.mirror.images && site.mirror.images;
             other.mirror.name == site.mirror.name
                 || !images && below(prefixes[0], prefixes[1])
@@ -133,7 +133,7 @@ fn one(section: &Section, problems: &mut Vec<Problem>) -> Option<MirrorSite> {
     })
 }
 
-/// The credential for the upstream, after the settings that hang together were checked.
+/// Checks that the settings of a mirror fit together, and returns the credential for the upstream.
 fn login(
     preset: &Preset,
     name: &str,
@@ -214,7 +214,7 @@ fn site(
     named.extend(upstream.clone());
     let own = upstream.is_some();
     let upstream = upstream.unwrap_or_else(|| preset.upstream.clone());
-    // Hosts of the preset belong to its own upstream.
+    // The hosts of the preset belong to the preset's upstream, and not to another.
     let hosts = hosts.unwrap_or_else(|| match own {
         true => Vec::new(),
         false => preset.hosts.clone(),

@@ -1,7 +1,8 @@
 //! Configuration: texts from files, variables and flags become one typed tree, or all problems at once.
 //!
 //! Everything is driven by [`SETTINGS`]: reading, messages, defaults and `docs/config.md` cannot
-//! disagree. Nothing reads files or the environment after [`Config::build`], but [`read`] does before it.
+//! disagree. [`read`] reads files and the environment before [`Config::build`]; nothing
+//! reads them after it.
 
 mod access_rules;
 mod admin_access;

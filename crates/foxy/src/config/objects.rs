@@ -123,7 +123,7 @@ pub(super) fn check(
     }
 }
 
-/// The line of `foxy check` about one.
+/// The line of `foxy check` about a build cache.
 pub(super) fn line(objects: &Objects) -> String {
     let mut text = String::new();
     let words = |writers: &Writers| {

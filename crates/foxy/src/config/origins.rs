@@ -13,7 +13,7 @@ use super::origin::OriginEntry;
 use super::problem::Problem;
 use super::values::Values;
 
-/// The origins of a site. `host` is what checks ask for.
+/// The origins of a site. `host` is the host that health checks ask for.
 pub(super) fn read(
     values: &mut Values<'_>,
     (site, host): (&str, String),
@@ -95,8 +95,8 @@ impl Config {
             .collect()
     }
 
-    /// The same after a reload: those whose settings are as before keep their state. The figures of
-    /// a site's requests go on in any case.
+    /// The origins after a reload. Origins of a site whose settings are as before keep their state. The
+    /// figures of a site's requests go on in any case.
     pub(crate) fn origins_after(&self, old: &Self, before: &[Origins]) -> Vec<Origins> {
         let kept = |new: &OriginsConfig| {
             let known = before.iter().find(|origins| origins.site() == new.site)?;
@@ -116,7 +116,7 @@ impl Config {
     }
 }
 
-/// Lines on origins; an only one is named with the site already, unless it has a limit.
+/// Lines on origins. A single origin without a limit has none: the line of the site names it.
 pub(super) fn lines(origins: &OriginsConfig) -> String {
     let mut text = String::new();
     let alone = matches!(&origins.origins[..], [only] if only.connections.is_none());

@@ -24,7 +24,7 @@ pub(super) fn read(given: &AllGiven, problems: &mut Vec<Problem>) -> Vec<ParentG
     if Values::read("access", access, &mut quiet).flag("parent_from_environment") {
         let variable = |name: &str| {
             let upper = name.to_ascii_uppercase();
-            // HTTP_PROXY in capitals can come from a request in programs that web servers start.
+            // HTTP_PROXY in capitals is not read: in programs that web servers start, a request can set it.
             let upper = (name != "http_proxy").then(|| std::env::var(upper).ok());
             std::env::var(name)
                 .ok()

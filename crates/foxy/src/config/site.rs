@@ -144,7 +144,7 @@ fn names(values: &Values<'_>) -> SiteNames {
     }
 }
 
-/// The host that checks ask for: one that requests ask for, too.
+/// The host that health checks ask for: a host that requests ask for, too.
 fn check_host(names: &SiteNames, preserve_host: bool, origin: &OriginUrl) -> String {
     let mut hosts = names.hosts.iter();
     let named = hosts.find(|host| preserve_host && !host.starts_with('*'));

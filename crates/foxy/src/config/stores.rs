@@ -1,4 +1,4 @@
-//! The stores: their paths and sizes, also of one that is named while Foxy runs.
+//! The stores: their paths and sizes, also of a store that is added while Foxy runs.
 
 use std::path::PathBuf;
 

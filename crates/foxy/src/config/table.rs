@@ -1,5 +1,5 @@
-//! Every setting there is, in one table: it feeds reading, messages, defaults and the reference. One
-//! number, duration or flag of a section is written where its field is, see [`foxy_base::settings`].
+//! Every setting there is, in one table: it feeds reading, messages, defaults and the reference. Numbers,
+//! durations and flags of some sections are written beside their fields, see [`foxy_base::settings`].
 
 use std::sync::LazyLock;
 

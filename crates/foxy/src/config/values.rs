@@ -220,7 +220,7 @@ impl<'p> Values<'p> {
     }
 }
 
-/// Settings whose value no message repeats.
+/// Settings whose values no message may show.
 const SECRETS: [&str; 1] = ["parent.login"];
 
 fn read_given(
@@ -244,7 +244,7 @@ fn read_given(
     };
     result
         .map_err(|wrong| {
-            // The words repeat the value.
+            // The words in `wrong` repeat the value.
             let wrong = if hidden {
                 "it does not have this form".to_owned()
             } else {

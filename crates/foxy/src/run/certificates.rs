@@ -15,7 +15,7 @@ const EVERY: Duration = Duration::from_secs(10);
 pub(super) struct InUse(Arc<Mutex<Vec<ServerTls>>>);
 
 impl InUse {
-    /// Says what should be changed about the files.
+    /// Also logs what should be changed about the files.
     pub(super) fn new(all: Vec<ServerTls>, clock: &dyn Clock) -> Self {
         let new = Self(Arc::default());
         new.set(all, clock);

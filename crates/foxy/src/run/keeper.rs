@@ -25,7 +25,7 @@ use crate::config::StoreConfig;
 const DRAIN_MAX: Duration = Duration::from_secs(30);
 /// The same when a store is taken out, or grows, while Foxy runs on.
 const CLOSE_MAX: Duration = Duration::from_secs(10);
-/// Longest wait for those who read from a disk that is closed, and how often it is looked.
+/// Longest wait until nobody reads from a closed disk any more, and the time between two looks.
 const LET_GO: Duration = Duration::from_secs(3);
 const LOOK: Duration = Duration::from_millis(10);
 
@@ -37,8 +37,8 @@ enum Command {
     Abandon,
     /// Take the store out; answers whether everything was written.
     Close(Sender<bool>),
-    /// Make the store so long; answers its number and waker then, or what was in the way and
-    /// whether there still is a store.
+    /// Make the store this many bytes long. Answers its new number and waker (`None`: there is no
+    /// store any more), and the number of its segments or what was in the way.
     Grow(u64, Sender<Grown>),
 }
 
@@ -103,7 +103,7 @@ pub(crate) struct StoreKeeper {
 }
 
 impl StoreKeeper {
-    /// Without a store; they are opened with these options.
+    /// A keeper without a store. Stores are opened with these options.
     pub(super) fn new(engine: &Arc<Engine>, options: StoreOptions) -> Self {
         Self {
             engine: Arc::clone(engine),
@@ -185,8 +185,8 @@ impl StoreKeeper {
             .map_or_else(PathBuf::new, |kept| kept.path.clone())
     }
 
-    /// Takes a store out and closes it. Blocks, for some seconds at most. Unless `now`, only one
-    /// that is drained.
+    /// Takes a store out and closes it. Blocks, for some seconds at most. Unless `now`, the
+    /// store must be drained.
     pub(crate) fn remove(&self, id: StoreId, now: bool) -> Result<TakenOut, KeeperError> {
         let _one_at_a_time = self.changing.lock();
         let duty = self
@@ -216,8 +216,8 @@ impl StoreKeeper {
         Ok(TakenOut { written, closed })
     }
 
-    /// Makes a store so long; `None`: as long as its device is. Blocks until it is open again. Its
-    /// new number, and how many segments it has.
+    /// Makes a store this many bytes long. Blocks until it is open again. Returns its new number, and
+    /// how many segments it has.
     pub(crate) fn grow(&self, id: StoreId, bytes: u64) -> Result<(StoreId, u32), KeeperError> {
         let _one_at_a_time = self.changing.lock();
         let (answer, answered) = channel();
@@ -261,7 +261,7 @@ impl StoreKeeper {
     fn end(&self, command: impl Fn() -> Command) {
         let all = std::mem::take(&mut *self.kept.lock());
         for kept in all.values() {
-            // One that has ended needs no command.
+            // A thread that has ended needs no command.
             let _ = kept.commands.send(command());
             kept.wake.wake();
         }
@@ -313,7 +313,7 @@ fn drive(mut writer: Writer, commands: &Receiver<Command>) {
             }
             Ok(Command::Abandon) => return,
             Ok(Command::Close(answer)) => {
-                // Whoever asked may have gone.
+                // The caller may not wait any more.
                 let _ = answer.send(writer.close(CLOSE_MAX));
                 return;
             }

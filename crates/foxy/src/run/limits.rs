@@ -33,7 +33,7 @@ pub(super) fn few_open_files() -> Option<String> {
 const OTHER_FILES: u64 = 64;
 
 /// Keeps the numbers of connections within the open files that the system allows, so that an
-/// accepted connection never fails for want of one. Half of the files are for clients, a quarter for
+/// accepted connection never fails for want of a file. Half of the files are for clients, a quarter for
 /// idle connections to origins. The table of open files gets room for them.
 pub(crate) fn fit_to_open_files(proxy: &mut foxy_proxy::Config, workers: usize) {
     if let Some(files) = getrlimit(Resource::Nofile).current {
@@ -43,15 +43,15 @@ pub(crate) fn fit_to_open_files(proxy: &mut foxy_proxy::Config, workers: usize) 
     make_room(proxy.limits.connections + idle + OTHER_FILES as usize);
 }
 
-/// Makes room in the table of open files, 8 bytes of the kernel's memory for each. The kernel doubles a table that
-/// is full. In a process with threads it then waits for all cores to pass a quiet state, and while it does
-/// none of the threads can open a file or accept a connection: seven times some ten milliseconds
-/// on the way to 17,000 connections.
+/// Makes room in the table of open files, 8 bytes of the kernel's memory for each. Otherwise the kernel
+/// doubles the table whenever it is full. In a process with threads the kernel then waits until all
+/// cores have passed a quiet state, and meanwhile no thread can open a file or accept a connection. On
+/// the way to 17,000 connections this happens seven times, for some ten milliseconds each.
 fn make_room(files: usize) {
     let most = getrlimit(Resource::Nofile).current;
     let last = (files as u64).min(most.unwrap_or(u64::MAX)).min(TABLE_MAX);
     let last = last.saturating_sub(1) as i32;
-    // The table keeps its size when the number is free again. Without room it grows when it has to.
+    // The table keeps its size when the number is free again. If this fails, it grows when it has to.
     drop(fcntl_dupfd_cloexec(std::io::stderr(), last));
 }
 

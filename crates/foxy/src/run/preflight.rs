@@ -60,7 +60,7 @@ pub(crate) fn examine(config: &Config, machine: &dyn Machine) -> Vec<Finding> {
 }
 
 /// Fails with the first thing that would stop the start. Addresses whose sockets were passed are
-/// open already; a start on given disks is a test's.
+/// open already. A start on given disks belongs to a test, and is not checked.
 pub(super) fn refuse(config: &Config, parts: &Parts) -> Result<(), StartError> {
     if parts.disks.is_some() {
         return Ok(());

@@ -179,7 +179,7 @@ impl Renewable {
         let origins = config.origins_after(&now.config, &now.origins);
         let bound = Bound::bind_beside(&config, &origins, now.bound.clone())?;
         let mut settings = self.fixed.proxy_config(&config, &bound, &keys);
-        // The list is kept up to date by a thread.
+        // A thread keeps this list up to date.
         let local = &now.config.proxy.access.local_addresses;
         settings.access.local_addresses.clone_from(local);
         read_trust(&config, &settings.upstream.tls)?;

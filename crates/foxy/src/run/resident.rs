@@ -24,7 +24,7 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// Largest budget without huge pages, in bytes.
 const SMALL_PAGES: u64 = 512 << 20;
-/// Largest budget of which freed memory goes back to the system at once, in bytes.
+/// Largest budget with which freed memory goes back to the system at once, in bytes.
 const GIVE_BACK: u64 = 256 << 20;
 
 /// The memory budget in bytes, which a reload may change.
@@ -32,13 +32,13 @@ const GIVE_BACK: u64 = 256 << 20;
 pub(super) struct Memory(Arc<AtomicU64>);
 
 impl Memory {
-    /// A budget in effect. The allocator gives freed memory back as fits it.
+    /// Puts a budget into effect, and adapts the allocator to it.
     pub(super) fn new(bytes: u64) -> Self {
         adapt_allocator(bytes);
         Self(Arc::new(bytes.into()))
     }
 
-    /// Another budget, from the next look on.
+    /// Replaces the budget, from the next look on.
     pub(super) fn set(&self, bytes: u64) {
         adapt_allocator(bytes);
         self.0.store(bytes, Ordering::Relaxed);
@@ -49,9 +49,10 @@ impl Memory {
     }
 }
 
-/// Adapts the allocator to a budget in bytes. Where it is small, freed memory goes back to the system
-/// at once, since memory that the allocator keeps for later counts; so do long blocks, of which each has
-/// pages of its own. And huge pages are forbidden, since 20 to 30 MiB more are resident with them.
+/// Adapts the allocator to a budget in bytes. With a small budget, freed memory goes back to the system
+/// at once, because memory that the allocator keeps for later counts. Each long block then has pages of
+/// its own, so that it can go back too. Huge pages are forbidden with a small budget, because 20 to
+/// 30 MiB more are resident with them.
 fn adapt_allocator(memory: u64) {
     let at_once = memory <= GIVE_BACK;
     foxy_disk::give_back_after(match at_once {
@@ -99,7 +100,7 @@ fn run(memory: &Memory, proxy: &Proxy, engine: &Engine, stopped: &Receiver<()>) 
 struct Reading {
     /// Resident memory and buffers of sockets.
     process: u64,
-    /// Of its control group: use and limit.
+    /// Use and limit of its control group.
     group: Option<(u64, u64)>,
 }
 
@@ -122,7 +123,7 @@ impl Reading {
     }
 }
 
-/// True below half of the budget: what comes in between two looks finds room there.
+/// True if half of the budget is free: there is room for what comes in between two looks.
 fn is_roomy(over: i64, budget: u64) -> bool {
     over <= -signed(budget / 2)
 }

@@ -1,9 +1,9 @@
 //! List of the stores of the last run of this configuration, kept in the state folder.
 //!
 //! A store that was missing for a run cannot know what was replaced or purged in it. The stores
-//! that were there say so on their disks; if there was none, or if none of them is there the next
-//! time, nobody does. So each start writes down who is there before anything is served, and a
-//! store that is not on the list of the run before begins empty.
+//! that were there note on their disks that it was missing. If there were none, or if none of them is
+//! there the next time, nothing tells of it. So each start writes a list of the stores that are there
+//! before anything is served, and a store that is not on the list of the run before begins empty.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -29,7 +29,7 @@ pub(super) struct Roster {
 }
 
 impl Roster {
-    /// Reads the list of the configuration with these stores. One that cannot be read is no list.
+    /// Reads the list of the configuration with these stores. A list that cannot be read counts as missing.
     pub(super) fn read(folder: &Path, stores: &[StoreConfig]) -> Self {
         let mut paths: Vec<_> = stores.iter().map(|store| absolute(&store.path)).collect();
         paths.sort();

@@ -76,7 +76,7 @@ impl Running {
         self.renewable.proxy()
     }
 
-    /// Applies what can change while Foxy runs of a configuration, and says what that is. Blocks
+    /// Applies the parts of a configuration that can change while Foxy runs, and says which. Blocks
     /// until every later request has the new settings. After an error nothing has changed.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! The start: everything in its order, or an error and nothing.
+//! The start of everything, in order. After an error nothing is left running.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::TcpListener;

@@ -22,7 +22,7 @@ pub(super) fn open_disk(store: &StoreConfig) -> Result<Arc<dyn Disk>, StartError
     let holds_something = metadata
         .as_ref()
         .is_some_and(|m| m.is_file() && m.len() > 0);
-    // What has contents is not made longer before it is known to be ours.
+    // A file that has contents is not made longer before it is known to be ours.
     let create_len = (!holds_something).then_some(store.size);
     let disk = FileDisk::open(
         &store.path,
@@ -31,7 +31,7 @@ pub(super) fn open_disk(store: &StoreConfig) -> Result<Arc<dyn Disk>, StartError
             ..OpenOptions::default()
         },
     )?;
-    // A size that is no multiple of the block cannot be had to the byte.
+    // A disk has whole blocks only: the configured size is rounded down to them.
     let configured = store.size - store.size % u64::from(disk.block_bytes());
     if holds_something && store.size_given && disk.len() != configured {
         let (path, has) = (store.path.display(), disk.len());

@@ -22,7 +22,7 @@ const LOOK: Duration = Duration::from_millis(200);
 /// How often it looks whether removals are durable.
 const WAIT: Duration = Duration::from_millis(20);
 
-/// So much longer is the pause of the scrub while requests read from disks.
+/// Factor by which the scrub pauses longer while requests read from disks.
 const YIELD: u32 = 4;
 
 /// Starts the thread. When it ends, a sweep under way is begun anew after the next start.
@@ -53,13 +53,13 @@ struct Scrubbing {
     pass: Option<Scrub>,
     /// When the last pass began.
     began: Option<MonoTime>,
-    /// The next step is due then.
+    /// When the next step is due.
     next: MonoTime,
 }
 
 impl Scrubbing {
-    /// Goes on with a pass, or begins one, when it is time. How long until there may be
-    /// something to do: a purge does not wait for a longer pause.
+    /// Goes on with a pass, or begins one, when it is time. Returns how long the thread may pause: at
+    /// most `LOOK`, so that a purge does not wait longer.
     fn step(&mut self, engine: &Arc<Engine>) -> Duration {
         let now = self.clock.mono();
         if self.config.rate == 0 || now < self.next {
@@ -94,7 +94,7 @@ impl Scrubbing {
     }
 }
 
-/// Goes on with a drain, or begins one; how long to pause then. `None`: nothing is to be drained.
+/// Goes on with a drain, or begins one. Returns how long to pause then; `None`: nothing is to be drained.
 fn drain_step(engine: &Arc<Engine>, drain: &mut Option<Drain>) -> Option<Duration> {
     if drain.is_none() {
         *drain = engine.begin_drain();

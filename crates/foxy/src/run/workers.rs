@@ -30,7 +30,7 @@ pub(super) struct Bound {
     pub(super) addresses: Vec<(SocketAddr, SocketAddr)>,
     /// Listeners that are there already, as configured and as bound: they get no new sockets.
     kept: Vec<(SocketAddr, SocketAddr)>,
-    /// Tries for an address that is in use, before the last.
+    /// Tries for an address that is in use, not counting the last one.
     tries: u32,
 }
 
@@ -121,7 +121,7 @@ impl Bound {
             }
         };
         let mut sockets = sockets.into_iter().map(Some).collect::<Vec<_>>();
-        // Listeners that are kept have none. More may be passed than there are workers.
+        // Kept listeners have no new sockets. More sockets may be passed than there are workers.
         sockets.resize_with(sockets.len().max(workers), || None);
         for (index, socket) in sockets.into_iter().enumerate() {
             self.per_worker[index % workers].push(RenewedListener {
@@ -136,8 +136,8 @@ impl Bound {
         Ok(actual)
     }
 
-    /// Binds an address. A listener that an earlier reload has closed accepts what was in its queue for a
-    /// moment, and an address that comes back waits for that.
+    /// Binds an address, and tries again while it is in use. A listener that an earlier reload has closed
+    /// accepts the connections of its queue for a moment, and its address is in use until then.
     fn bind(&self, address: SocketAddr) -> io::Result<Vec<TcpListener>> {
         for _ in 0..self.tries {
             match bind(address, self.per_worker.len()) {

@@ -38,7 +38,7 @@ impl Foxy {
     /// `rights`: those of requests from loopback without a token.
     fn start(rights: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        // Others may enter, so that the socket alone keeps them out.
+        // Other users may enter the folder, so that only the socket keeps them out.
         let open = std::fs::Permissions::from_mode(0o755);
         std::fs::set_permissions(&folder, open).unwrap();
         let at = folder.path().display();
@@ -99,7 +99,7 @@ impl Foxy {
         exchange(TcpStream::connect(&self.admin).unwrap(), &text)
     }
 
-    /// Plays one attack; what it got, unless that is a refusal.
+    /// Plays one attack. Returns what the attack got, or `None` if it was refused.
     fn withstands(&self, (name, request): (&str, &str)) -> Option<String> {
         let answer = self.ask(request);
         let status = answer.get(9..12).unwrap_or("none");
@@ -222,7 +222,7 @@ fn the_socket_is_for_the_user_of_foxy_alone() {
         .output()
         .unwrap();
     assert!(said.status.success(), "{said:?}");
-    // Another user needs root to be played.
+    // Only root can run a command as another user.
     if rustix::process::geteuid().is_root() {
         let mut other = Command::new("curl");
         other.args(["-s", "-m", "20", "--unix-socket"]).arg(&path);

@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 
 const TOKEN: &str = "token-of-the-builders";
 
-/// A build cache; killed when dropped, as every one may be.
+/// A build cache; killed when dropped, since it must survive a kill at any time.
 struct Cache {
     child: Child,
     address: SocketAddr,
@@ -87,7 +87,7 @@ impl Drop for Cache {
     }
 }
 
-/// `None` if the connection broke.
+/// Returns the status of the answer; `None` if the connection broke.
 fn put(
     address: SocketAddr,
     path: &str,
@@ -143,7 +143,7 @@ fn bytes(seed: u64, length: usize) -> Vec<u8> {
 
 const LENGTHS: [usize; 4] = [300, 50_000, 900_000, 3_000_000];
 
-/// The version of a key, which says itself which one it is.
+/// The body of this version of a key; it begins with the version's number.
 fn version(key: u64, number: u64) -> Vec<u8> {
     let seed = 1 + key * 1_000_000 + number;
     let mut body = number.to_le_bytes().to_vec();

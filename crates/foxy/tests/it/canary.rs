@@ -169,7 +169,7 @@ fn secrets_are_in_no_output() {
         "/purges",
     ] {
         let request = format!("GET {path} HTTP/1.1\nHost: localhost\n{secrets}\n");
-        // Names of stored objects have their queries: they are asked for without.
+        // Names of stored objects include their queries: this one is removed from the answer first.
         let answer = ask(&admin, &request).replace("/page?key=canary7f3a-query", "");
         note(path, answer);
     }

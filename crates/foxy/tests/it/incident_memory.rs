@@ -34,7 +34,7 @@ fn silent_origin() -> SocketAddr {
     address
 }
 
-/// True if the three pages show it.
+/// True if the three pages show that memory is short.
 fn is_seen(foxy: &Watched) -> bool {
     foxy.page("/readyz").contains("\nmemory is short: ")
         && foxy.page("/metrics").contains("\nfoxy_memory_short 1\n")
@@ -58,7 +58,7 @@ fn memory_that_is_short_is_seen() {
             foxy.page("/readyz"),
             foxy.page("/metrics")
         );
-        // Those that Foxy closes come again.
+        // Clients whose connections Foxy has closed connect again.
         held.retain(|stream: &TcpStream| stream.peek(&mut [0]).is_err());
         for client in 1..=200 {
             if held.len() < 1000

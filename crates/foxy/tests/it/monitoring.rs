@@ -201,7 +201,7 @@ fn every_query_names_what_is_exported() {
     }
 }
 
-/// Each alert fires in the case of its incident, and no other does.
+/// In the test case of each incident its own alert fires, and no other.
 #[test]
 fn alerts_fire_in_their_incidents() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2);

@@ -101,7 +101,7 @@ fn site(name: &str, listen: SocketAddr, origin: &str, more: &str) -> String {
     format!("[[site]]\nname = \"{name}\"\nlisten = \"{listen}\"\norigin = \"{origin}\"\n{more}\n")
 }
 
-/// Body of a GET; the status where it is not 200; nothing without a connection.
+/// Body of the answer to a GET, or its status if that is not 200; `None` without a connection.
 fn get(to: SocketAddr) -> Option<String> {
     let mut stream = TcpStream::connect(to).ok()?;
     stream

@@ -149,7 +149,7 @@ fn a_passed_socket_is_used_and_keeps_connections_over_a_restart() {
         assert_eq!(foxy.status(), "403");
     }
     foxy.end();
-    // Nobody listens now but the manager: the connection waits.
+    // Only the manager holds the socket now: the connection waits.
     let mut early = TcpStream::connect(address).unwrap();
     early
         .write_all(b"GET http://127.0.0.1:25/ HTTP/1.0\r\n\r\n")
@@ -225,7 +225,7 @@ fn other_signals_do_no_harm() {
         foxy.says(words);
         assert_eq!(foxy.status(), "403");
     }
-    // Nobody reads a pipe: no signal may end the proxy for it.
+    // SIGPIPE, the signal for a pipe that nobody reads, must not end the proxy.
     foxy.signal(Signal::PIPE);
     assert_eq!(foxy.status(), "403");
     foxy.end();

@@ -146,7 +146,7 @@ fn spoil(path: &Path, from: u64, bytes: &[u8]) {
 const STORES: [&str; 2] = ["a/store", "b/store"];
 const KEYS: usize = 40;
 
-/// Two stores, in folders of their own, with contents on both; `break_it` is done to the second.
+/// Two stores, in folders of their own, with contents on both. `break_it` gets the second one's path.
 fn two(break_it: impl Fn(&Path)) -> Place {
     let place = Place::new();
     std::fs::create_dir(place.path("a")).unwrap();
@@ -272,7 +272,7 @@ fn what_is_purged_while_a_disk_is_not_mounted_stays_purged() {
     }
 }
 
-/// Nothing can note that the disk missed a purge: so nobody is told that the purge is durable.
+/// Neither disk nor state folder can record the purge, so Foxy does not answer that it is durable.
 #[test]
 fn without_disk_and_state_folder_purges_are_not_acknowledged() {
     let place = Place::new();
@@ -299,8 +299,8 @@ fn a_limit_on_the_length_of_files_is_an_error_and_no_kill() {
     assert!(said.contains("more than it can hold"), "{said}");
 }
 
-/// Sizes that are no multiple of the block are as good as others; one that became larger is
-/// answered with the command that makes the store longer.
+/// Foxy accepts sizes that are no multiple of the block without a message. If a size became larger, the
+/// message names the command that makes the store longer.
 #[test]
 fn the_size_of_a_store_is_spoken_of_only_when_it_is_another() {
     let place = Place::new();

@@ -260,7 +260,8 @@ proptest! {
         prop_assert!(age_ms(&digest, early) <= age_ms(&digest, late));
         prop_assert!(age_ms(&digest, early) >= initial);
         prop_assert!(age(&digest, early) <= age(&digest, late));
-        // From the time of receipt on, what is left only shrinks; before it there is nothing.
+        // From the time of receipt on, the remaining lifetime only shrinks; before that time there is
+        // none.
         if early >= digest.response_time {
             prop_assert!(ttl_ms(&digest, early) >= ttl_ms(&digest, late));
         }

@@ -9,9 +9,9 @@ use crate::digest::Digest;
 use crate::method::Method;
 use crate::request::RequestDigest;
 
-/// Answer of a stored response of `length` bytes to a request that met its conditions: 206, 416 or
-/// the whole (RFC 9110 sections 14.2 and 13.2.2 step 5). Only GET has ranges, and only 200 (or
-/// parts of one) is divided.
+/// How a stored response of `length` bytes answers a request whose conditions are met: 206, 416 or
+/// the whole (RFC 9110 sections 14.2 and 13.2.2 step 5). Ranges apply only to GET, and only to a 200
+/// (or parts of a 200).
 pub fn answer<Q, S>(
     digest: &RequestDigest,
     request: &Q,
@@ -35,9 +35,9 @@ where
     }
 }
 
-/// True for fields whose value is of the bytes of one message and not of the representation:
-/// `Content-Digest` (RFC 9530 section 2) and the older `Content-MD5`. What was said of the whole is
-/// wrong for a part of it, and the other way round.
+/// True for fields whose value describes the bytes of one message, not the representation:
+/// `Content-Digest` (RFC 9530 section 2) and the older `Content-MD5`. A value for the whole is wrong
+/// for a part, and the other way round.
 #[must_use]
 pub fn is_of_content(name: &[u8]) -> bool {
     eq_name(name, b"Content-Digest") || eq_name(name, b"Content-MD5")

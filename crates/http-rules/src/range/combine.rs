@@ -7,9 +7,9 @@ use crate::date;
 use crate::digest::Digest;
 use crate::etag::{self, ETag};
 
-/// True if bytes of two responses may be combined: same strong validator, and the same length
-/// of the whole where both say it. `digest`: that of the stored response, which says whether its date
-/// identifies it.
+/// True if bytes of two responses may be combined: they have the same strong validator, and the same
+/// length of the whole where both give it. `digest` is the digest of the stored response; it says
+/// whether its date identifies it.
 pub fn may_combine<A, B>(
     stored: &A,
     digest: &Digest,
@@ -55,8 +55,8 @@ where
     }
 }
 
-/// Last-Modified where it is a strong validator: at least a second before Date (RFC 9110
-/// section 8.8.2.2), so that the content cannot have changed twice within its second.
+/// Last-Modified where it is a strong validator: at least a second before Date (RFC 9110 section
+/// 8.8.2.2), so that the content cannot have changed twice within that second.
 pub(crate) fn strong_last_modified<F: Fields + ?Sized>(
     fields: &F,
     now: WallTime,

@@ -63,8 +63,8 @@ impl ContentRange {
         }
     }
 
-    /// The part that really arrived when the body of a 206 had `received` bytes: at most what
-    /// the field says. A body longer than its field says is not to be trusted: `None`.
+    /// The part that really arrived when the body of a 206 had `received` bytes: at most what the
+    /// field says. `None` if the body is longer than the field says: it cannot be trusted.
     #[must_use]
     pub fn received(&self, received: u64) -> Option<Span> {
         let span = self.span?;

@@ -1,4 +1,4 @@
-//! A stored part of a representation: which requests it answers, and what it grows into.
+//! A stored part of a representation: which requests it answers, and how it is joined with others.
 
 use foxy_base::{Fields, WallTime};
 
@@ -6,9 +6,9 @@ use super::{ContentRange, Parts, Ranges, Span};
 use crate::conditional::range_applies;
 use crate::digest::{Digest, Flags};
 
-/// The bytes of a stored part that answer a request: one range wholly inside it (RFC 9111
-/// section 3.3), If-Range met. `None`: the origin must be asked, also where the range might be
-/// unsatisfiable or several are wanted.
+/// The bytes of a stored part that answer a request: one range wholly inside it (RFC 9111 section
+/// 3.3), If-Range met. `None`: the origin must be asked. This includes ranges that may be
+/// unsatisfiable, and several ranges.
 pub fn from_part<Q, S>(request: &Q, stored: &S, held: &ContentRange, now: WallTime) -> Option<Span>
 where
     Q: Fields + ?Sized,
@@ -18,14 +18,14 @@ where
     let [spec] = ranges.specs() else {
         return None;
     };
-    // Without the length of the whole, an open end and a suffix mean nothing that is known to be
-    // stored: the largest length puts them out of reach.
+    // If the length of the whole is unknown, it is unknown which bytes an open end or a suffix means.
+    // The largest length makes such ranges exceed every stored part.
     let wanted = spec.resolve(held.complete.unwrap_or(u64::MAX))?;
     let inside = held.span.is_some_and(|span| span.contains(wanted));
     (inside && range_applies(request, stored, now)).then_some(wanted)
 }
 
-/// The one span that two touching or overlapping ones make; `None` if there is a gap.
+/// The union of two spans that touch or overlap; `None` if there is a gap.
 #[must_use]
 pub fn joined(a: Span, b: Span) -> Option<Span> {
     let mut parts = Parts::new();
@@ -38,7 +38,7 @@ pub fn joined(a: Span, b: Span) -> Option<Span> {
 }
 
 impl Digest {
-    /// The digest of the whole that parts with this digest have become.
+    /// The digest of the whole, once parts with this digest are complete.
     #[must_use]
     pub const fn completed(self) -> Self {
         Self {
@@ -48,7 +48,7 @@ impl Digest {
         }
     }
 
-    /// The digest of a part, be it of a whole with this digest that ended early.
+    /// The digest of a part of this response, for instance of a whole that ended early.
     #[must_use]
     pub const fn as_part(self) -> Self {
         Self {

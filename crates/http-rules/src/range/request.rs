@@ -1,11 +1,11 @@
-//! The Range field of a request and what it comes to for a body of known length.
+//! The Range field of a request, and the parts that it selects of a body of known length.
 
 use foxy_base::{Fields, values};
 
 use super::Span;
 use crate::text::decimal;
 
-/// Most ranges that are kept of one request; one with more is answered with the whole body.
+/// Most ranges that are kept of one request; a request with more is answered with the whole body.
 pub const RANGES_LIMIT: usize = 32;
 
 /// Two parts closer than this are sent as one: the framing between them would cost as much.
@@ -124,7 +124,7 @@ fn coalesce(spans: Vec<Span>) -> Vec<Span> {
     let mut parts: Vec<Span> = Vec::with_capacity(spans.len());
     for mut span in spans {
         let mut place = parts.len();
-        // Joining may make the span touch yet others, so look again until nothing is near.
+        // A joined span may touch further parts, so look again until none is near.
         while let Some(at) = parts.iter().position(|part| near(*part, span)) {
             let other = parts.remove(at);
             span = Span {
@@ -172,8 +172,8 @@ impl RangeSpec {
         (last.is_none_or(|last| first <= last)).then_some(Self::From { first, last })
     }
 
-    /// This range widened to whole units of `unit` bytes; a suffix, whose place is not known, as it
-    /// is. `None` if it asks for nothing.
+    /// This range widened to whole units of `unit` bytes; a suffix, whose place is not known, stays
+    /// as it is. `None` if the range asks for nothing.
     #[must_use]
     pub const fn aligned(self, unit: u64) -> Option<Self> {
         match self {

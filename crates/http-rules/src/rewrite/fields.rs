@@ -32,7 +32,7 @@ const FRAMING: &[&str] = &[
     "upgrade",
 ];
 
-/// Fields of requests that Foxy uses itself: loops, conditions, parts.
+/// Fields of requests that Foxy uses itself: for loop detection, conditions and ranges.
 const OF_FOXY: &[&str] = &[
     "expect",
     "if-match",
@@ -46,10 +46,11 @@ const OF_FOXY: &[&str] = &[
     "x-foxy-token",
 ];
 
-/// Fields of answers by which a body is read.
+/// Fields of answers that say how a body is read.
 const OF_BODIES: &[&str] = &["content-encoding"];
 
-/// Fields by which origins know users: their answers are shared only if the cache sees them.
+/// Fields by which origins recognise users. The cache must see them to decide about sharing the
+/// answers.
 const OF_USERS: [&str; 2] = ["authorization", "cookie"];
 
 /// Changes of the fields of one kind of message.
@@ -60,9 +61,9 @@ pub struct FieldRules {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Change {
-    /// In place of all fields of that name.
+    /// Replaces all fields of that name.
     Set(String, Template),
-    /// Beside those that are there.
+    /// Keeps existing fields of that name.
     Add(String, Template),
     Remove(String),
     Rename(String, String),
@@ -86,8 +87,8 @@ impl FieldRules {
         Ok(Self { changes: changes? })
     }
 
-    /// The rules after a first change: of the fields of a request, those of these names stay alone,
-    /// beside those of the connection and those that Foxy uses itself.
+    /// Puts a change before all others: it removes every field of a request except those of these
+    /// names, those of the connection, and those that Foxy uses itself.
     #[must_use]
     pub fn after_only(mut self, names: &'static [&'static str]) -> Self {
         self.changes.insert(0, Change::Only(names));
@@ -111,8 +112,8 @@ impl FieldRules {
         })
     }
 
-    /// True if a field names the client by its certificate: then its requests have credentials, as
-    /// those with `Authorization` do.
+    /// True if a field names the client by its certificate: then requests count as having
+    /// credentials, like those with `Authorization`.
     #[must_use]
     pub fn names_user(&self) -> bool {
         self.changes.iter().any(|change| match change {
@@ -174,7 +175,7 @@ impl Change {
     }
 }
 
-/// True if a field stays where fields of these names do alone.
+/// True if a field stays where only fields of these names are kept.
 fn stays(names: &[&str], name: &[u8]) -> bool {
     let has = |list: &[&str]| list.iter().any(|known| eq_name(name, known.as_bytes()));
     has(names) || has(FRAMING) || has(OF_FOXY)

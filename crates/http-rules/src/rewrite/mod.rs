@@ -23,7 +23,7 @@ pub struct Rewriting {
     pub answers: FieldRules,
     /// Paths at the origin.
     pub paths: PathRules,
-    /// URLs that clients are sent to other URLs for.
+    /// Redirects of clients to other URLs.
     pub redirects: Redirects,
 }
 
@@ -34,7 +34,7 @@ impl Rewriting {
         *self == Self::default()
     }
 
-    /// True if the path of a request decides about it: for the origin, or for a redirect.
+    /// True if some rule depends on the path of a request: a path rule or a redirect.
     #[must_use]
     pub fn reads_paths(&self) -> bool {
         !self.paths.is_empty() || !self.redirects.is_empty()

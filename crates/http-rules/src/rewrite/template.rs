@@ -23,7 +23,7 @@ pub enum Variable {
     ClientSubject,
     /// Alternative names of the client's verified certificate.
     ClientNames,
-    /// Part of the path that a group of the expression fits.
+    /// Part of the path that a group of the expression matches.
     Capture(u8),
 }
 
@@ -40,7 +40,7 @@ const NAMES: [(&str, Variable); 10] = [
     ("client_names", Variable::ClientNames),
 ];
 
-/// Purpose of a template: it decides which variables there are.
+/// Purpose of a template; it determines which variables exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
     /// A field of a request.
@@ -100,8 +100,8 @@ impl Template {
     /// Reads a text. `{{` and `}}` stand for braces.
     ///
     /// # Errors
-    /// The mistake in it: a variable that does not exist here, a brace alone, a character that
-    /// no field may have.
+    /// The mistake in it: a variable that does not exist here, a single brace, a character that no
+    /// field may have.
     pub fn parse(text: &str, purpose: Use) -> Result<Self, String> {
         if let Some(wrong) = text.chars().find(|c| c.is_control()) {
             return Err(format!("it has the control character {wrong:?}"));

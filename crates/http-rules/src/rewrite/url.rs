@@ -16,13 +16,13 @@ pub struct Redirects(Vec<(u16, Rule)>);
 struct Rule {
     from: From,
     to: Template,
-    /// The text of `to` has a query or fragment of its own; otherwise the client's query follows.
+    /// True if `to` has a query or fragment of its own; otherwise the client's query is appended.
     is_whole: bool,
 }
 
 #[derive(Clone, Debug)]
 enum From {
-    /// A beginning, cut at `/`, without the last `/`.
+    /// A prefix of whole segments, without the last `/`.
     Prefix(String),
     Expression(Regex),
 }
@@ -37,7 +37,7 @@ impl PartialEq for From {
     }
 }
 
-/// Values of a path: captures and query; others are asked of `more`.
+/// Values of a path: captures and query; `more` gives the others.
 struct Matched<'a> {
     captures: Option<Captures<'a>>,
     query: &'a [u8],
@@ -79,8 +79,8 @@ impl PathRules {
         self.0.is_empty()
     }
 
-    /// Path and query at the origin for those of a request; `None` if they stay. The caller checks
-    /// the path for segments `.` and `..`: captures can become one.
+    /// Maps path and query of a request to those at the origin; `None` if they stay. The caller
+    /// checks the path for segments `.` and `..`: captures can form such a segment.
     #[must_use]
     pub fn map(&self, target: &[u8]) -> Option<Vec<u8>> {
         let (path, query) = split(target);
@@ -125,7 +125,7 @@ impl Redirects {
             let url = rule.apply(path, query, Some(values))?;
             Some((*status, url))
         });
-        // `//name` and `/\name` would be other hosts.
+        // `//name` and `/\name` would lead to another host.
         found.map(|(status, mut url)| {
             while matches!(url[..], [b'/', b'/' | b'\\', ..]) {
                 url.remove(1);
@@ -201,7 +201,7 @@ impl Rule {
         }
     }
 
-    /// Checks a rule for redirects: what a client sends must not become the host.
+    /// Checks a rule for redirects: the client must not be able to choose the host.
     fn for_clients(self) -> Result<Self, String> {
         const HOST: &str = "the URL begins with `/`, or with http:// or https:// and a host that `/` or {path} follows; of variables only {host} may be in the host";
         let mut parts = self.to.parts().iter().peekable();

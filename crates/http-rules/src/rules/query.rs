@@ -32,11 +32,11 @@ impl QueryRule {
         self.which == Which::All && !self.sort
     }
 
-    /// Rewrites what follows the first `?` of `key` after `from`. A query of which nothing is
-    /// left goes with its question mark. `&` alone separates parameters; their names are
-    /// compared as origins read them, with `+` and escapes decoded. What is left stays as it was
-    /// written: the origin is asked for it, so nothing in it may mean something else there. Empty
-    /// parameters do not count.
+    /// Rewrites what follows the first `?` of `key` after `from`. If no parameter is left, the
+    /// question mark is removed too. Only `&` separates parameters. Their names are compared as
+    /// origins read them, with `+` and escapes decoded. The remaining parameters stay as written,
+    /// since they are sent to the origin and must keep their meaning there. Empty parameters do not
+    /// count.
     pub fn apply(&self, key: &mut Vec<u8>, from: usize) {
         let Some(at) = key[from..].iter().position(|b| *b == b'?') else {
             return;

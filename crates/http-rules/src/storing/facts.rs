@@ -65,8 +65,8 @@ pub(super) fn digest_of<R: Fields + ?Sized>(
     }
 }
 
-/// no-cache, its list form if configured so, and Pragma: no-cache on a response whose freshness
-/// would otherwise be guessed.
+/// True for no-cache, for its list form if configured so, and for Pragma: no-cache on a response
+/// whose freshness would otherwise be guessed.
 fn is_no_cache<R: Fields + ?Sized>(
     fields: &R,
     control: &ResponseControl,

@@ -1,4 +1,5 @@
-//! Serving a stored translation to a request that asks for it in other words.
+//! Serving a stored translation to a request that asks for the same language by another
+//! Accept-Language.
 
 use foxy_base::{Fields, eq_name, first, rule, values};
 
@@ -37,7 +38,7 @@ fn only_language<S: Fields + ?Sized>(stored: &S) -> Option<&[u8]> {
     first(stored, "Content-Language").filter(|_| one)
 }
 
-/// The language with the strictly highest weight; `None` if several share it, or it is `*`.
+/// The language with the highest weight; `None` if several have that weight, or if it is `*`.
 fn preferred<F: Fields + ?Sized>(request: &F) -> Option<&[u8]> {
     let mut best: Option<Weighted<'_>> = None;
     let mut shared = false;

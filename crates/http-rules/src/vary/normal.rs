@@ -148,7 +148,7 @@ pub(super) struct Weighted<'a> {
 }
 
 impl<'a> Weighted<'a> {
-    /// Parses `text[;q=weight]`; `None` if it is anything else.
+    /// Parses `text[;q=weight]`; `None` for any other text.
     pub(super) fn parse(member: &'a [u8]) -> Option<Self> {
         let mut parameters = member.split(|b| *b == b';').map(<[u8]>::trim_ascii);
         let text = parameters.next().filter(|text| !text.is_empty())?;
@@ -190,7 +190,8 @@ fn parse_weight(text: &[u8]) -> Option<u16> {
     }
 }
 
-/// Writes a weighted list in canonical order; writes nothing and says false if it is none.
+/// Writes a weighted list in canonical order. Writes nothing and returns false if the members are not
+/// such a list.
 fn write_weighted<'a, S: Sink>(members: impl Iterator<Item = &'a [u8]>, out: &mut S) -> bool {
     let mut table = [Weighted {
         text: &[],

@@ -163,7 +163,7 @@ impl ChunkedDecoder {
         Ok(())
     }
 
-    /// Extensions are thrown away, but not unread: they may hold no control byte.
+    /// Extensions are discarded, but checked: they may contain no control byte.
     fn extension_byte(&mut self, byte: u8) -> Result<(), Reject> {
         self.count_line_byte()?;
         match byte {

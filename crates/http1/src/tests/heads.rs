@@ -14,7 +14,7 @@ fn token() -> impl Strategy<Value = Vec<u8>> {
     proptest::string::bytes_regex("[!#$%&'*+.^_`|~0-9A-Za-z-]{1,20}").unwrap()
 }
 
-/// Names that mean nothing to framing: those are tested on their own.
+/// Names without a meaning for framing; names with one have tests of their own.
 fn name() -> impl Strategy<Value = Vec<u8>> {
     token().prop_map(|mut t| {
         t.splice(0..0, *b"X-");

@@ -67,7 +67,7 @@ fn a_deleted_file_on_disk_does_not_come_back() {
     rig.fs.write_file(b"a", &b"1"[..]).unwrap();
     rig.checkpoint();
     rig.fs.delete_file(b"a").unwrap();
-    // A crash of the program at once: nothing else was written.
+    // The program crashes right after the deletion, before anything else is written.
     assert!(rig.crash(foxy_disk::Keep::All).read(b"a").is_none());
     rig.checkpoint();
     assert!(rig.crash(foxy_disk::Keep::Nothing).read(b"a").is_none());
@@ -78,7 +78,7 @@ fn files_past_memory_take_no_place_there() {
     let mut rig = Rig::new(DISK, config());
     let usual = rig.fs.statistics().memory_bytes;
     rig.fs.write_nomem_file(b"a", vec![b'a'; 3000]).unwrap();
-    // Until it is packed it is found all the same.
+    // The file is found even before it is packed.
     assert_eq!(rig.read(b"a").unwrap(), vec![b'a'; 3000]);
     rig.checkpoint();
     for _ in 0..2 {
@@ -87,7 +87,7 @@ fn files_past_memory_take_no_place_there() {
         assert_eq!(&*file, &vec![b'a'; 3000][..]);
         assert_eq!(rig.fs.statistics().memory_bytes, usual);
     }
-    // The file says it, not the run.
+    // The record on disk says that the file stays out of memory, so this survives a restart.
     let again = rig.restart();
     for _ in 0..2 {
         assert!(!again.fs.read_file(b"a").unwrap().from_memory());

@@ -1,5 +1,5 @@
-//! Crashes: a seeded history of calls, cut before operations of the disk, the writes that were not
-//! durable kept whole, torn or not at all. After each cut the library is opened anew.
+//! Crashes: a seeded history of calls is cut before operations of the disk. Writes that were not durable
+//! by then are kept whole, torn or not at all. After each cut the library is opened anew.
 //!
 //! The oracle: a name gives what it held at the cut, or nothing. After a power cut it may also give
 //! what it held since the last checkpoint that had ended. Never anything else, never other bytes.
@@ -26,10 +26,10 @@ struct History {
     number: u64,
     /// A checkpoint under way, and how many states each name had when it began.
     checkpoint: Option<(Checkpoint, HashMap<u64, usize>)>,
-    /// The last one that ended has all that is there.
+    /// No call has changed anything since the last checkpoint began.
     nothing_new: bool,
     points: u64,
-    /// Names looked for after a cut that had something, and found.
+    /// Names with contents that were looked up after a checkpoint, and those of them that were found.
     looked: u64,
     found: u64,
 }
@@ -83,7 +83,7 @@ impl History {
                 self.now(target, None);
             }
             1 | 2 => {
-                // Contents stay what they are, wherever they lie.
+                // A hint changes where contents lie, but not the contents.
                 let _ = fs.collocate_files(&name(self.rng.below(NAMES)), &name(target));
                 self.nothing_new = false;
             }
@@ -105,7 +105,7 @@ impl History {
         }
     }
 
-    /// A turn of the daemons; a part of the operations is a crash point in several ways.
+    /// A turn of the daemons. `share` of the disk operations become crash points, each in several ways.
     fn turn(&mut self, share: f64) {
         self.rig.disk.set_step(true);
         self.rig.clock.advance(Duration::from_millis(100));
@@ -127,7 +127,7 @@ impl History {
             }
         }
         if self.nothing_new {
-            // All of it is durable: no cut may lose anything but what reuse has dropped.
+            // Everything is durable: a cut may lose only what was dropped when its space was reused.
             let again = self.rig.crash(Keep::Nothing);
             for (number, states) in &self.states {
                 if states.last().is_some_and(Option::is_some) {
@@ -178,7 +178,7 @@ impl History {
         }
     }
 
-    /// Calls and turns until there were so many crash points.
+    /// Makes calls and turns until there were `points` crash points.
     fn run(&mut self, points: u64, share: f64) {
         while self.points < points {
             for _ in 0..self.rng.below(12) {
@@ -191,7 +191,7 @@ impl History {
     }
 }
 
-/// Ordinarily some hundred crash points of two histories; with `FOXY_LONG` 10,000 of twenty.
+/// Ordinarily 300 crash points in two histories; with `FOXY_LONG` 10,000 in twenty.
 #[test]
 fn no_crash_gives_older_or_other_contents() {
     let long = std::env::var_os("FOXY_LONG").is_some();

@@ -1,4 +1,4 @@
-//! Packing by hint: seen by where the disk is read afterwards.
+//! Packing by hint. The tests see it by the places on disk that later reads use.
 
 use foxy_disk::OpClass;
 use foxy_hummingbird::{Error, Hint};
@@ -9,7 +9,7 @@ const DISK: u64 = 8 << 20;
 /// Filler between two files that belong together: more than a cluster of the store.
 const FILLER: usize = 90;
 
-/// Where the disk is read for each of these, after a restart.
+/// Place on disk that is read for each of these files, after a restart.
 fn places(rig: &mut Rig, names: &[&[u8]]) -> Vec<u64> {
     let again = rig.restart();
     let place = |name: &&[u8]| {
@@ -112,7 +112,7 @@ fn a_file_that_is_on_disk_alone_or_unknown_cannot_be_moved() {
     page(&again);
     let hint = again.fs.collocate_files(b"page", b"logo").unwrap();
     assert_eq!(hint, Hint::TooLate);
-    // Beside a page that is on disk alone others still gather.
+    // Other files can still be placed beside a file that is only on disk.
     let hint = again.fs.collocate_files(b"logo", b"page").unwrap();
     assert_eq!(hint, Hint::Taken);
     let unknown = again.fs.collocate_files(b"page", b"none");

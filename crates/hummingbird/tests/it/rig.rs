@@ -15,7 +15,7 @@ pub(crate) struct Rig {
     pub(crate) config: Config,
 }
 
-/// Knobs for little data; the disks are given apart.
+/// Settings for little data; the disks are passed separately.
 pub(crate) fn config() -> Config {
     Config {
         memory_bytes: 4 << 20,
@@ -55,7 +55,7 @@ impl Rig {
         again
     }
 
-    /// Turns, and time, until nothing is left to do.
+    /// Turns the driver and advances the clock until nothing is left to do.
     pub(crate) fn settle(&mut self) {
         for _ in 0..20_000 {
             self.driver.turn();

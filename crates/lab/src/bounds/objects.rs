@@ -68,7 +68,8 @@ pub(super) fn fill(
     })
 }
 
-/// Copies a store without the parts that nobody wrote: most of it, soon after it was filled.
+/// Copies a store without the parts that were never written: soon after the fill, that is most of
+/// it.
 pub(super) fn copy(from: &Path, to: &Path) -> Result<(), String> {
     let copied = (|| {
         let mut source = File::open(from.join("store"))?;

@@ -98,8 +98,9 @@ impl Watch {
         let stop = Arc::new(AtomicBool::new(false));
         let (stopped, scene) = (Arc::clone(&stop), Arc::clone(scene));
         let thread = thread::spawn(move || {
-            // Delays of the scheduler beside the load's own thread are no delays of the proxy.
-            // Without the privilege, they are measured too.
+            // Raises the priority of this thread: when it competes with the load's own thread, the
+            // scheduler's delays are not the proxy's. Without the privilege, these delays are
+            // measured too.
             let _ = rustix::process::nice(-15);
             let Ok(runtime) = runtime() else {
                 return Watched::default();

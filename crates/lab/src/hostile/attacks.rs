@@ -13,8 +13,8 @@ use tokio::time::{sleep, timeout};
 use super::STRANGER;
 use crate::kit::{Secured, TlsDoor, runtime};
 
-/// Attempts in a second of all attackers after their first ones. More would measure the machine, which
-/// attackers share with Foxy.
+/// Attempts per second of all attackers together, after their first ones. A higher rate would
+/// measure the machine, which attackers share with Foxy.
 const RATE: f64 = 500.0;
 /// Time between two looks at whether it is over.
 const LOOK: Duration = Duration::from_millis(10);

@@ -10,7 +10,8 @@ use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 use super::PAGE;
 use crate::kit::{Secured, TlsDoor, Wire};
 
-/// Their number, and the time between two requests of one: 1,000 requests a second in all.
+/// Number of good clients, and the time between two requests of one: 1,000 requests a second in
+/// all.
 const CLIENTS: u64 = 8;
 const TURN: Duration = Duration::from_millis(8);
 /// A request fails after this time.

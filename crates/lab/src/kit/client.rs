@@ -17,7 +17,8 @@ pub struct Door {
     pub proxy: SocketAddr,
     /// The origin's authority, the value of Host.
     pub origin: String,
-    /// Scheme of the whole URL that requests have, as a forward proxy needs; `None`: they have the path.
+    /// Scheme of the whole URL in requests, as a forward proxy needs; `None`: requests have only
+    /// the path.
     pub scheme: Option<&'static str>,
 }
 

@@ -69,7 +69,7 @@ pub fn raise_files(files: u64) -> Result<(), String> {
     if enough(limit.current) {
         return Ok(());
     }
-    // Beyond the maximum only with a privilege.
+    // Only a privileged process may exceed the maximum.
     let maximum = match enough(limit.maximum) {
         true => limit.maximum,
         false => Some(files),

@@ -26,8 +26,8 @@ use super::{Child, Launch, Mode, free_port};
 
 /// Address of Foxy and of the origin in URLs; their certificate has it.
 const ADDRESS: &str = "127.0.0.1";
-/// Another name in the certificate, which clients send in their handshakes: without one Foxy refuses
-/// them.
+/// Another name in the certificate. Clients send it in their handshakes: Foxy refuses handshakes
+/// without a name.
 const NAME: &str = "localhost";
 
 /// A Foxy that speaks nothing but TLS, and its bridges. All end when it is dropped.

@@ -1,4 +1,4 @@
-//! A connection of which heads and bodies are read one after the other.
+//! A connection from which heads and bodies are read one after the other.
 
 use std::io;
 

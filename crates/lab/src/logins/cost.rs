@@ -6,7 +6,8 @@ use super::Row;
 use super::cpu::Cpu;
 use super::scene::{SMALL, Scene, right};
 
-/// Rounds of each kind, in turn: the least of them is the one that others disturbed least.
+/// Rounds of each kind, in turn. The round with the least time counts: other processes disturbed it
+/// least.
 const ROUNDS: u64 = 10;
 
 pub(super) async fn run(scene: &Scene, requests: u64) -> Result<Vec<Row>, String> {

@@ -16,10 +16,10 @@ use super::Row;
 use super::cpu::Cpu;
 use super::scene::{Client, SMALL, Scene, THREADS, USERS, VICTIM, login, right};
 
-/// Users who are known, each on a connection, and the time between two requests of one.
+/// Number of known users, each on one connection, and the time between two requests of one.
 const KNOWN: usize = 4;
 const TURN: Duration = Duration::from_millis(4);
-/// Attempts of a user who logs in for the first time, and the pause before another one.
+/// Attempts of a user who logs in for the first time, and the pause before the next attempt.
 const TRIES: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -37,7 +37,8 @@ pub(super) async fn run(
 struct Seen {
     /// Answers to wrong passwords, by status.
     answers: BTreeMap<u16, u64>,
-    /// Requests of known users and the time of 99 in 100, before the flood and in it.
+    /// Requests of known users and the 99th percentile of their times, before the flood and during
+    /// it.
     quiet: (u64, Duration),
     busy: (u64, Duration),
     /// Attempts of all late users, and the longest time of one.
@@ -47,7 +48,7 @@ struct Seen {
 }
 
 async fn measure(scene: &Scene, connections: usize, length: Duration) -> Result<Vec<Row>, String> {
-    // Once more, or the check would be part of the times.
+    // Each user logs in beforehand; otherwise the password checks would be part of the times.
     for user in 0..KNOWN {
         let login = right(&format!("user{user}"));
         let mut client = scene.client();
@@ -162,8 +163,8 @@ async fn others(scene: &Scene, length: Duration) -> Result<(u64, Duration), Stri
 /// Answers by status.
 type Answers = BTreeMap<u16, u64>;
 
-/// Wrong passwords without a pause, each another one: for a user, and for names that nobody has. On
-/// a thread of its own, which the times of others do not include.
+/// Sends wrong passwords without a pause, each a different one: for a user, and for names that
+/// nobody has. Runs on a thread of its own, so that the times of others do not include its work.
 fn flood(
     clients: Vec<Client>,
     stop: Arc<AtomicBool>,
@@ -207,8 +208,8 @@ fn flood(
     })
 }
 
-/// Users who come during the flood, one after the other: attempts of all, and the longest time until
-/// one was let in.
+/// Logs users in during the flood, one after the other. Returns the attempts of all, and the
+/// longest time until a user was let in.
 async fn late(scene: &Scene) -> Result<(u32, Duration), String> {
     let (mut attempts, mut longest) = (0, Duration::ZERO);
     for user in 0..USERS {

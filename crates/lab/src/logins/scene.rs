@@ -12,9 +12,9 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::kit::{self, Asked, Child, Launch, Play, Then, Wire, free_port, serve};
 
-/// Users whose check is short.
+/// Users whose password check is short.
 pub(super) const USERS: usize = 50;
-/// A user whose check is as long as checks are by default.
+/// A user whose password check takes as long as by default.
 pub(super) const VICTIM: &str = "victim";
 /// Threads that check passwords.
 pub(super) const THREADS: usize = 1;
@@ -50,7 +50,7 @@ impl Scene {
             // Writing to a string cannot fail.
             let _ = writeln!(text, "user{user}:{SHORT}");
         }
-        // Of nobody else, so that each is new.
+        // Users whom nothing else uses, so that each of them is new to Foxy.
         for user in 0..USERS {
             let _ = writeln!(text, "late{user}:{SHORT}");
         }
@@ -142,7 +142,7 @@ impl Client {
         Ok((head.status(), self.body.len()))
     }
 
-    /// As [`Self::get`], where nothing but a whole body with 200 is right.
+    /// As [`Self::get`]; anything but a whole body with status 200 is an error.
     pub(super) async fn take(
         &mut self,
         (path, size): (&str, usize),

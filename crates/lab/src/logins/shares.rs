@@ -16,11 +16,11 @@ pub(super) const QUOTA: &str =
     "[[rate]]\nper = \"user\"\nrequests = 50\nburst = 5\nbytes = \"2MiB\"\n";
 /// Sections for one limit of all users.
 pub(super) const SITE: &str = "[[rate]]\nper = \"site\"\nsite = [\"forward\"]\nbytes = \"64MiB\"\n";
-/// Time before a measurement: what may come at once has come.
+/// Time before a measurement: by then the permitted burst is used up.
 const WARM: Duration = Duration::from_secs(3);
 /// Pause before another request of a user who is at the limit.
 const PAUSE: Duration = Duration::from_millis(2);
-/// The least of Jain's index.
+/// The least Jain's index that counts as fair.
 const FAIR: f64 = 0.95;
 
 /// Requests of 50 users, each without a pause.
@@ -107,7 +107,8 @@ pub(super) async fn quotas(scene: &Scene, length: Duration) -> Result<Vec<Row>, 
     ])
 }
 
-/// Judges what is too much. Too little can be a machine that had no time for the client.
+/// Judges only a rate that is too high. A rate that is too low may come from a machine that had no
+/// time for the client.
 fn row(name: &'static str, rate: f64, wanted: f64) -> Row {
     let off = (rate / wanted - 1.0) * 100.0;
     let text = format!("{rate:.1}, quota {wanted}: {off:+.2} %");

@@ -15,9 +15,9 @@ use super::scene::{Server, Setup};
 use super::{Mirrors, npm};
 
 const CONNECTIONS: usize = 8;
-/// Part of the time without stored packages that is aimed at.
+/// Goal of a warm run: its time as a part of the time without a mirror.
 const SHARE: f64 = 0.1;
-/// How long documents of the second mirror are fresh, and a little more.
+/// A little more than the time for which documents of the second mirror are fresh.
 const SHORT: Duration = Duration::from_millis(1200);
 
 pub(super) async fn measure(options: &Mirrors, folder: &Path) -> Result<Report, String> {
@@ -68,7 +68,7 @@ pub(super) async fn measure(options: &Mirrors, folder: &Path) -> Result<Report, 
     Ok(report)
 }
 
-/// Replays the list once and tells how long it took beside `without`.
+/// Replays the list once. Returns the time, and reports it as a share of `without`.
 async fn run(
     (name, is_warm): (&str, bool),
     (from, packages): (&Source, &Arc<Vec<Arc<Package>>>),

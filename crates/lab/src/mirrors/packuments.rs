@@ -1,6 +1,7 @@
 //! Many clients ask for long documents at once, each for one of its own.
 //!
-//! Foxy's memory is full of other objects before: what is resident beyond that belongs to the documents.
+//! Foxy's memory is filled with other objects first: what becomes resident beyond that belongs to
+//! the documents.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,9 +24,9 @@ use crate::kit::cpu_time;
 const COUNT: usize = 20;
 /// Bytes of each version that installing does not need.
 const ABOUT: usize = 2800;
-/// Most resident memory above that before the load, in MiB.
+/// Most growth of resident memory over its size before the load, in MiB.
 const MEMORY: f64 = 64.0;
-/// Objects of 1 MiB that Foxy has before.
+/// Objects of 1 MiB that Foxy has before the load.
 const OTHERS: usize = 320;
 /// Time for what was fetched to reach the disk.
 const SETTLE: Duration = Duration::from_secs(2);
@@ -98,7 +99,7 @@ fn document(seed: u64, length: usize) -> Document {
         artefacts: "http://127.0.0.1:12345",
         registry: "http://127.0.0.1:12345",
     };
-    // From two versions follows how many are needed.
+    // The length of one version tells how many versions are needed.
     let one = Document::packument(&mut rng, 100, ABOUT, "").length(&filling) / 100;
     Document::packument(&mut rng, length / one + 1, ABOUT, "")
 }

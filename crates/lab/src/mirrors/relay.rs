@@ -20,12 +20,12 @@ const PIECE: usize = 1460 * 4;
 /// Pieces of a connection that are under way: more than the line holds.
 const QUEUE: usize = 16;
 
-/// One direction of the line: when it has carried all that it took.
+/// One direction of the line: the time at which it will have carried everything given to it so far.
 #[derive(Clone, Debug, Default)]
 struct Direction(Arc<Mutex<Option<Instant>>>);
 
 impl Direction {
-    /// When the line has carried these bytes as well.
+    /// Adds these bytes. Returns the time at which the line will have carried them too.
     fn carries(&self, bytes: usize) -> Instant {
         let takes = Duration::from_nanos(bytes as u64 * 8 * 1_000_000_000 / RATE);
         let now = Instant::now();

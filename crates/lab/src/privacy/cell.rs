@@ -168,7 +168,7 @@ impl Cell {
 /// A follower's method, and its range.
 type Wish = (Option<&'static str>, Option<&'static str>);
 
-/// The first one while the origin has not answered, the others after.
+/// Wishes of the followers: the first one asks while the origin has not answered, the others after.
 const HEADS: [Wish; 3] = [(Some("HEAD"), None), (Some("HEAD"), None), (None, None)];
 const RANGES: [Wish; 3] = [
     (None, Some("bytes=0-255")),

@@ -113,8 +113,8 @@ impl Front for kit::Secured {
     }
 }
 
-/// Measures the proxy that `start` puts before the origin on the given port. `scheme`: of
-/// the whole URLs that requests have, if they have them.
+/// Measures the proxy that `start` puts before the origin on the given port. `scheme`: that of the
+/// whole URLs in requests; `None` if requests have paths.
 ///
 /// # Errors
 /// The proxy does not start, or the table is not well formed.

@@ -63,7 +63,8 @@ impl Play for Long {
             let piece = match sent {
                 _ if finish => body.len() - sent,
                 0 => FIRST,
-                // So slowly that the end is not reached before it is told.
+                // Slow enough that the body does not end before the origin is told to send the
+                // rest.
                 _ => LITTLE.min(body.len() - sent),
             };
             if wire.write(&body[sent..sent + piece]).await.is_err() {

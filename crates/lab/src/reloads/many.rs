@@ -1,5 +1,5 @@
-//! Reloads of a configuration with a great many sites, each with a certificate of its own: the time
-//! that they take of the threads that serve requests.
+//! Reloads of a configuration with a great many sites, each with a certificate of its own: how much
+//! time they take from the threads that serve requests.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::kit::{free_port, thread_times};
 const LIMIT: Duration = Duration::from_millis(50);
 /// Reloads; the worst counts.
 const RELOADS: u32 = 10;
-/// Time for what a reload leaves to the workers.
+/// Time for the work that a reload leaves to the workers.
 const AFTERWARDS: Duration = Duration::from_millis(500);
 
 /// Runs them.
@@ -28,12 +28,12 @@ pub(super) async fn run(
     findings: &mut Findings,
 ) -> Result<(), String> {
     certificates(folder, wanted.sites)?;
-    // Its port is taken and nobody answers: no request is sent.
+    // The origin only holds its port and answers nothing: no request is sent to it.
     let (_origin, origin) = listener().await?;
     let (tls, admin) = (free_port()?, free_port()?);
     let text = |mark| text(folder, (tls, admin, origin), wanted.sites, mark);
     let scene = Scene::start(program, folder, &text(0), (tls, admin))?;
-    // Connections are accepted before the workers run. They run when a reload is answered.
+    // Foxy accepts connections before its workers run. Once it has answered a reload, they run.
     scene.apply(&text(0)).await?;
     let clock = SystemClock::default();
     let (mut slowest, mut whole) = (Duration::ZERO, Duration::ZERO);

@@ -22,8 +22,8 @@ const STORED: u64 = 500;
 const SIZE: u64 = 4096;
 /// One request in so many is for an object that nobody asked for before.
 const NEW: u64 = 100;
-/// The lowest share of hits: that of the requests for stored objects, less what the order of the
-/// last requests can cost.
+/// The lowest permitted share of hits: the share of requests for stored objects, less what the
+/// order of the last requests can cost.
 const HITS: f64 = 1.0 - 1.0 / NEW as f64 - 0.001;
 
 /// Runs them.

@@ -18,10 +18,10 @@ use super::Findings;
 use super::scene::{PATIENCE, Scene, listener, words};
 use crate::kit::{Answer, Ask, Door, Progress, free_port};
 
-/// A request that is not held has its answer by then.
+/// A request that is not held gets its answer within this time.
 const SOON: Duration = Duration::from_secs(10);
 
-/// State of the answer of before, at the moment of the reload.
+/// State of the answer under the old rules, at the moment of the reload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Point {
     /// The origin has not answered yet.
@@ -114,7 +114,7 @@ async fn played(
     if !(first.whole && first.head.status() == 200 && old.starts_with("one ")) {
         faults.push(format!("the request of before got {:?}, {old}", first.head));
     }
-    // After the fetch of before has ended, too.
+    // The same after the old fetch has ended.
     let third = ask("b").send(&door, SOON, None).await;
     for (name, answer) in [("during", second), ("after", third)] {
         match answer {
@@ -146,7 +146,7 @@ fn wrong(late: &Late, answer: &Answer, old: &str) -> Option<&'static str> {
     }
 }
 
-/// The request of before.
+/// The request under the old rules.
 struct First {
     task: JoinHandle<Result<Answer, String>>,
     progress: watch::Receiver<Progress>,
@@ -171,7 +171,7 @@ impl First {
     async fn ended(&self) -> Result<(), String> {
         for _ in 0..PATIENCE.as_millis() {
             if self.task.is_finished() {
-                // The engine has it a moment later than the client.
+                // The engine has the object a moment later than the client.
                 sleep(Duration::from_millis(20)).await;
                 return Ok(());
             }

@@ -21,7 +21,7 @@ pub(super) struct Ports {
     pub(super) long: u16,
 }
 
-/// Settings of now.
+/// The present settings.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
     ports: Ports,
@@ -59,8 +59,8 @@ impl Settings {
         }
     }
 
-    /// Changes one to three settings, so that the file differs: what a side has does not show while
-    /// all sides are away.
+    /// Changes one to three settings, again until the file differs: settings of side sites do not
+    /// show in the file while all side sites are absent.
     pub(super) fn change(&mut self, rng: &mut Rng) {
         let before = self.text();
         while self.text() == before {

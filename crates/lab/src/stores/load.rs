@@ -34,10 +34,11 @@ impl Got {
     }
 }
 
-/// Paths for one after the other, by number; `None` ends the client.
+/// The path of each request, by the request's number; `None` ends the client.
 pub(super) type Paths = Arc<dyn Fn(u64) -> Option<String> + Send + Sync>;
 
-/// So many clients ask for the paths, in turn, until there are no more or the time is over.
+/// Runs `clients` clients, which ask for the paths in turn, until there are no more paths or the
+/// time is over.
 pub(super) async fn run(
     to: SocketAddr,
     clients: usize,

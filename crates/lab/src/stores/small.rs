@@ -13,7 +13,7 @@ use super::scene::Scene;
 
 const STORE: u64 = 64 << 20;
 const BODIES: [u64; 3] = [400, 2_000, 8_000];
-/// The smallest may take so many times their key, fields and body.
+/// The smallest objects may take this many times the bytes of their key, fields and body.
 const GOAL: f64 = 1.10;
 
 /// Fills a store with objects of one length until it is being reused, for each length.

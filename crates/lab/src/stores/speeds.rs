@@ -17,7 +17,7 @@ const READS: u64 = 300;
 const OBJECTS: u64 = 10_000;
 const OBJECT: usize = 8 << 10;
 const CLIENTS: usize = 32;
-/// Two disks have to read so many times what one does.
+/// Two disks have to read this many times as much as one.
 const TWICE: f64 = 1.9;
 /// Bytes per second that the disks can take.
 const WRITES: [u64; 4] = [1 << 20, 2 << 20, 4 << 20, 8 << 20];
@@ -62,10 +62,10 @@ async fn read_rate(
     let path = |n: u64| format!("/{OBJECT}/{n}");
     let fill: Paths = Arc::new(move |n| (n < OBJECTS).then(|| path(n)));
     load::run(scene.address(), 8, fill, None).await;
-    // Everything is written then, and the store is at rest.
+    // After this time everything is written, and the store is at rest.
     sleep(Duration::from_secs(4)).await;
     let any: Paths = Arc::new(move |n| Some(path(Rng::new(n).below(OBJECTS))));
-    // The rate of reads is known to Foxy then.
+    // After this run Foxy knows the rate of reads.
     load::run(
         scene.address(),
         CLIENTS,
@@ -106,7 +106,7 @@ pub(super) async fn shares(program: &Path, folder: &Path, seconds: u64) -> Resul
         new,
         Some(Duration::from_secs(2 * seconds)),
     );
-    // The first half is for the speeds to become known.
+    // In the first half Foxy learns the speeds of the disks.
     let measured = async {
         sleep(Duration::from_secs(seconds)).await;
         let before = scene.written().await?;

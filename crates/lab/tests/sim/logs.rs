@@ -28,13 +28,13 @@ fn half(bytes: &[u8]) -> Vec<u8> {
     bytes[..bytes.len() / 2].to_vec()
 }
 
-/// Numbers that no format explains.
+/// Random bytes, which no log format matches.
 fn garbage() -> Vec<u8> {
     let mut rng = foxy_base::Rng::new(8);
     (0..30_000).map(|_| rng.below(256) as u8).collect()
 }
 
-/// A log, the exit code, words of the message, whether figures are printed.
+/// Name, log, exit code, words of the message, and whether figures are printed.
 struct Case(&'static str, Vec<u8>, i32, &'static [&'static str], bool);
 
 /// Logs of which nothing or everything can be read.

@@ -102,7 +102,7 @@ fn measuring_disks_prints_what_was_finished_and_takes_its_file_systems_away() {
     let mut first = String::new();
     told.read_line(&mut first).unwrap();
     if first.contains("takes root and the tools") {
-        // Past the test's capture: the log must show what was not tested.
+        // Written past the test's capture of output, so that the log shows what was not tested.
         let note = format!("SKIPPED: Ctrl-C while disks are measured: {first}");
         std::io::stderr().write_all(note.as_bytes()).unwrap();
         child.wait().unwrap();

@@ -1,4 +1,4 @@
-//! A document with parts cut out or replaced, sent in pieces: it is not there twice.
+//! A document with parts cut out or replaced, sent in pieces, so that memory never holds the document twice.
 
 use std::ops::Range;
 
@@ -32,7 +32,7 @@ impl Edits {
             if !stays {
                 self.cut(at..end);
             } else if !kept && at > start {
-                // All before it are cut: so is the comma between.
+                // All items before this one are cut, so the comma before it is cut too.
                 let comma = text[at..end].find(',').map_or(0, |comma| comma + 1);
                 self.cut(at..at + comma);
             }

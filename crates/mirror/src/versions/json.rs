@@ -1,5 +1,5 @@
-//! JSON as slices of its text: names and values of one object, elements of one list. What is in them
-//! is skipped.
+//! JSON as slices of its text: names and values of one object, elements of one list. Their
+//! contents are skipped.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use super::{TOO_MANY, UNREADABLE, Unreadable};
 
-/// Names in one object, or elements of one list. No registry has packages of more versions.
+/// Most names in one object, or elements in one list. No registry has packages with more versions.
 pub(super) const MOST: usize = 200_000;
 
 /// Name and value of a member of an object.
@@ -83,7 +83,7 @@ pub(super) fn elements(text: &str) -> Result<Vec<&RawValue>, Unreadable> {
     all.ok_or(TOO_MANY)
 }
 
-/// The text of a string; `None` if the value is another.
+/// The text of a string; `None` if the value is not a string.
 pub(super) fn string(value: &RawValue) -> Option<Cow<'_, str>> {
     let read: Result<Text<'_>, _> = serde_json::from_str(value.get());
     read.ok().map(|Text(text)| text)
@@ -94,7 +94,7 @@ pub(super) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// The value of a name that may be there once: clients differ about which one of several counts.
+/// The value of a name that may occur only once: clients differ about which of several values counts.
 pub(super) fn only<'a>(
     members: &[Member<'a>],
     name: &str,
@@ -107,7 +107,7 @@ pub(super) fn only<'a>(
     }
 }
 
-/// Where a part of a text is in it.
+/// The range of a part within its text.
 pub(super) fn place(text: &str, part: &RawValue) -> Range<usize> {
     let part = part.get();
     let start = (part.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);

@@ -3,12 +3,12 @@
 use super::Listing;
 
 /// The normal form of a package's name. Where a registry knows several ways to write one, all are
-/// the same here, so that another way is no way around a rule.
+/// the same here, so that another spelling does not get around a rule.
 pub(super) fn package(listing: Listing, name: &str) -> String {
     let name = name.to_ascii_lowercase();
     match listing {
         Listing::Npm => name,
-        // Crates whose names differ in this alone cannot both exist.
+        // Crates whose names differ only in `_` and `-` cannot both exist.
         Listing::Cargo => name.replace('_', "-"),
         Listing::Pypi => collapsed(&name),
     }
@@ -34,7 +34,7 @@ pub(super) fn version(listing: Listing, text: &str) -> String {
         Listing::Pypi => pep440(text).unwrap_or_else(|| text.to_ascii_lowercase()),
         Listing::Npm | Listing::Cargo => {
             let text = text.trim_start_matches(['v', 'V', '=']);
-            // Builds are the same version (Semantic Versioning 2.0.0, section 10).
+            // Versions that differ only in their build are the same (Semantic Versioning 2.0.0, section 10).
             text.split('+').next().unwrap_or(text).to_ascii_lowercase()
         }
     }

@@ -84,7 +84,8 @@ pub(super) fn screen(
     Ok((Body::new(text, edits), None))
 }
 
-/// A document of one version. One of a tag shows a version that nobody has judged.
+/// Checks a document of one version. The document of a tag is refused if rules concern the package: it
+/// may show a hidden version.
 fn manifest(
     screening: &Screening<'_>,
     top: &[Member<'_>],
@@ -110,7 +111,7 @@ fn manifest(
 /// The versions that stay.
 struct Kept {
     hidden: HashSet<String>,
-    /// In their order; of those that can be read.
+    /// Versions that are shown and can be read, the newest last.
     shown: Vec<Version>,
 }
 
@@ -142,8 +143,8 @@ impl Kept {
         !self.hidden.contains(version)
     }
 
-    /// The version for a tag of a hidden one: the newest release that is not newer than that, else
-    /// the newest release, else the newest of all.
+    /// The version that a tag gets in place of a hidden one: the newest release that is not newer than
+    /// the hidden version, else the newest release, else the newest version.
     fn instead(&self, hidden: &str) -> Option<&Version> {
         let hidden = Version::parse(hidden).ok();
         let newest = |fits: &dyn Fn(&Version) -> bool| self.shown.iter().rev().find(|v| fits(v));
@@ -153,7 +154,8 @@ impl Kept {
             .or_else(|| newest(&|_| true))
     }
 
-    /// A tag's version, and whether it is another one; `None`: nothing is left.
+    /// The version that replaces the version of a tag; `Some(None)`: the tag stays; `None`: no version is
+    /// left for it.
     fn tagged(&self, version: &str) -> Option<Option<String>> {
         if self.has(version) {
             return Some(None);
@@ -198,7 +200,7 @@ fn edits(
     Ok(edits)
 }
 
-/// The abbreviated form, out of the full one: the registry's own has no dates.
+/// Makes the abbreviated form from the full one, because the registry's abbreviated form has no dates.
 fn short(packument: &Packument<'_>, all: &[Member<'_>], kept: &Kept) -> Result<String, Unreadable> {
     let mut out = format!("{{\"name\":{}", quoted(&packument.name));
     if let Some(modified) = &packument.modified {

@@ -1,4 +1,4 @@
-//! Packages that one mirror alone has: of these, no other registry is asked.
+//! Packages that only one mirror has: no other registry is asked for them.
 
 use super::paths::{named, segments};
 use super::{Listing, Selector, names};
@@ -38,8 +38,8 @@ impl OwnNames {
     }
 }
 
-/// True if a document may say which digest an artefact has: not where both name packages, and other
-/// ones. Paths are without prefix and query.
+/// True if a document may say which digest an artefact has: false only if both paths name packages and
+/// have none in common. Paths are without prefix and query.
 pub(crate) fn speaks_for(listing: Listing, document: &[u8], artefact: &[u8]) -> bool {
     let [document, artefact] = [document, artefact].map(|path| packages(listing, path));
     document.is_empty() || artefact.is_empty() || document.iter().any(|own| artefact.contains(own))
@@ -48,7 +48,7 @@ pub(crate) fn speaks_for(listing: Listing, document: &[u8], artefact: &[u8]) -> 
 /// Packages that a path can name, in normal form.
 fn packages(listing: Listing, path: &[u8]) -> Vec<String> {
     let mut segments = segments(path);
-    // Another host of the mirror.
+    // This segment names another host of the mirror.
     if segments.first().is_some_and(|first| first.starts_with('~')) {
         segments.remove(0);
     }

@@ -66,8 +66,8 @@ impl Refused {
 }
 
 impl VersionRules {
-    /// Why this path, without query, is refused. `kind` is that of its class, `own` says that it is at
-    /// the upstream itself, `other` that a path has another class.
+    /// Why this path, without query, is refused. `kind` is the kind of its class. `own` is true if it is
+    /// at the upstream itself. `other` returns whether a path has another class.
     #[must_use]
     pub fn refusal(
         &self,
@@ -124,8 +124,8 @@ pub(super) fn last(path: &[u8]) -> Option<String> {
     segments(path).pop()
 }
 
-/// A path without escapes. What is encoded several times is decoded as often: some server on the way
-/// may do so.
+/// A path without escapes. What is encoded several times is decoded several times, because some server
+/// on the way may do the same.
 fn plain(path: &[u8]) -> Vec<u8> {
     const ROUNDS: usize = 4;
     let mut path = path.to_vec();
@@ -140,7 +140,7 @@ fn plain(path: &[u8]) -> Vec<u8> {
 }
 
 /// The segments of a path without escapes, as the most lenient server reads them: without parameters
-/// (`;`), and empty ones are none.
+/// (`;`) and without empty segments.
 pub(super) fn segments(path: &[u8]) -> Vec<String> {
     let path = plain(path);
     let text = String::from_utf8_lossy(&path);
@@ -154,7 +154,7 @@ pub(super) fn segments(path: &[u8]) -> Vec<String> {
         .collect()
 }
 
-/// True if a path is written so that its class is not that of what an upstream may read in it.
+/// True if the class of a path is not the class of the path that an upstream may read in it.
 fn is_disguised(
     path: &[u8],
     segments: &[String],
@@ -176,7 +176,7 @@ fn is_disguised(
     let normal = format!("/{}{slash}", segments.join("/"));
     other(&plain)
         || other(normal.as_bytes())
-        // What passes is not looked at.
+        // Answers of this kind are not screened, so upper case must not lead to it.
         || kind == Kind::Pass && other(normal.to_ascii_lowercase().as_bytes())
 }
 
@@ -287,8 +287,8 @@ fn cargo(path: &[String]) -> Vec<(String, Which)> {
     }
 }
 
-/// The one path, without prefix, by which digests of a version of a crate are known, whatever the path
-/// under which a registry has it. `None` if name or version have other signs than those of crates.
+/// The one path, without prefix, under which the digest of a crate's version is known, whatever its path
+/// at the registry. `None` if name or version have characters that no crate has.
 pub(crate) fn crate_path(name: &[u8], version: &[u8]) -> Option<Vec<u8>> {
     let (name, version) = (
         std::str::from_utf8(name).ok()?,
@@ -335,11 +335,11 @@ fn pypi(path: &[String]) -> Vec<(String, Which)> {
     files.chain(document).collect()
 }
 
-/// Ends of file names of source distributions.
+/// Endings of the file names of source distributions.
 const SOURCES: &[&str] = &[
     ".tar.gz", ".zip", ".tar.bz2", ".tar.xz", ".tgz", ".tar.z", ".tar",
 ];
-/// Ends of files beside a file.
+/// Endings of the names of files that accompany another file.
 const BESIDE: &[&str] = &[".metadata", ".asc", ".sig"];
 
 /// Packages and versions that the path of a file can be of; the version is empty where it cannot be
@@ -367,13 +367,13 @@ fn file(name: &str) -> Vec<(String, String)> {
             Some(_) => names::pep440(version).is_some(),
             None => version.starts_with(|c: char| c.is_ascii_digit()),
         };
-        // Programs that install have the system's name in theirs.
+        // Names of installers also contain the system's name, so their version cannot be told.
         let version = if source.is_some() { version } else { "" };
         fits.then(|| (text[..at].to_owned(), version.to_owned()))
     };
     let found: Vec<_> = dashes(text).filter_map(split).collect();
     match found.is_empty() {
-        // A version that nobody can read.
+        // No version can be read: each `-` may be the one before it.
         true => dashes(text)
             .map(|at| (text[..at].to_owned(), String::new()))
             .collect(),

@@ -16,8 +16,8 @@ const HTML_TYPE: &str = "text/html; charset=utf-8";
 pub(super) const YOUNG: &str = "younger than mirror.min_age allows";
 pub(super) const UNDATED: &str = "of unknown age (mirror.unknown_age)";
 
-/// A file of the index. Its other members are read again where they are written: all of all files
-/// would be several times as long as the text.
+/// A file of the index. Its other members are read again when the file is written: all members of all
+/// files would take several times as much memory as the text.
 struct File<'a> {
     value: &'a RawValue,
     yanked: Option<&'a RawValue>,

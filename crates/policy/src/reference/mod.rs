@@ -1,5 +1,5 @@
-//! The same rules once more, slow and plain, written from their sources: vectors, linear
-//! searches, no sharing with the real ones. They are the judges of the property tests.
+//! Slow and plain reference versions of the same rules, written from their sources: vectors, linear
+//! searches, no code shared with the real rules. The property tests compare the real rules with them.
 
 mod tiny;
 

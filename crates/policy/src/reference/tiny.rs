@@ -5,7 +5,7 @@
 //! oldest of a window that is too long enters probation while there is room. When the cache is
 //! over its capacity that object and the oldest of probation (of the protected part, if probation
 //! is empty) are compared: the newcomer stays if it was asked for more often. Uses are counted up to
-//! 15, and all are halved after ten times as many as there are counters' objects.
+//! 15; after ten uses for each object that the sketch is made for, all counts are halved.
 
 use std::collections::HashMap;
 

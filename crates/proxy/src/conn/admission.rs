@@ -1,5 +1,5 @@
-//! The gatekeeper at the door of a request: what is carried out until a request is admitted, and what is
-//! said if it is not.
+//! Admission of a request by the gatekeeper: carries out the checks that it needs, and answers the
+//! request if it is not admitted.
 
 use foxy_base::MonoTime;
 use foxy_http1::RequestParts;
@@ -9,8 +9,8 @@ use super::caller::Admission;
 use crate::net::Transport;
 
 impl<T: Transport> Conn<T> {
-    /// Lets the gatekeeper judge a request. If it does not go on, it is answered; returns whether the
-    /// connection can carry another then.
+    /// Lets the gatekeeper judge a request. `None`: the request goes on. Otherwise the request was
+    /// answered, and the result tells whether the connection can carry another.
     pub(super) async fn turned_away(
         &mut self,
         parts: &RequestParts,
@@ -23,7 +23,7 @@ impl<T: Transport> Conn<T> {
                 self.slow();
                 None
             }
-            // Boxed: it would enlarge every request.
+            // Boxed: otherwise this future would enlarge that of every request.
             admission => Box::pin(self.slowly(admission, parts, started, keep)).await,
         }
     }

@@ -56,7 +56,7 @@ pub(super) enum Long {
     Pac,
     /// To store or remove an object of a build cache.
     Object(ObjectWish),
-    /// The answer of a registry of images that it is one.
+    /// The answer by which a registry of images identifies itself.
     Registry,
     /// To find out whether the client may have a layer.
     Prove,
@@ -72,8 +72,8 @@ pub(super) enum Long {
     Fill(Want),
 }
 
-/// Memory of the future of an answer that takes the long way: an estimate. What fetches and send
-/// queues need has entries of its own.
+/// Estimated memory of the future of an answer that takes the long way. Fetches and send queues have
+/// memory entries of their own.
 const LONG_BYTES: usize = 4 << 10;
 
 /// Comparisons of stored artefacts for one request. Another one is needed only if the object or the named
@@ -233,7 +233,7 @@ impl<T: Transport> Conn<T> {
         self.done(parts, started, &here)
     }
 
-    /// Answers a request that gets a copy of its own.
+    /// Answers a request from an owned copy of it, which no longer needs the read buffer.
     async fn longer(
         &mut self,
         parts: &RequestParts,
@@ -296,7 +296,7 @@ fn is_sent_past(local: &Local, client: &Asker, by: RuleId, head: &RequestHead<'_
     )
 }
 
-/// Treatment of a request whatever is stored, as its site says.
+/// The answer that the request's site prescribes whatever is stored; `None` if it prescribes none.
 #[inline]
 fn aside(
     head: &RequestHead<'_>,
@@ -319,7 +319,7 @@ fn aside(
     }
 }
 
-/// As [`missed`], or the end in a build cache (`own`), which has no origin.
+/// As [`missed`]; in a build cache (`own`), which has no origin, a refusal.
 fn absent(
     own: bool,
     parts: &RequestParts,
@@ -333,7 +333,7 @@ fn absent(
     }
 }
 
-/// A request that the cache has nothing to do with, at a site that has an origin.
+/// Sends a request that does not concern the cache straight to the origin, if its site has one.
 #[inline]
 fn past(head: &RequestHead<'_>, role: &Role) -> Option<Instead> {
     let reason = past_the_cache(&head.parts())?;
@@ -342,7 +342,7 @@ fn past(head: &RequestHead<'_>, role: &Role) -> Option<Instead> {
         .then_some(Instead::Long(Long::Pass(reason)))
 }
 
-/// Treatment of a request to a build cache that does not read an object.
+/// How to answer a request to a build cache that does not read an object; `None` for all others.
 fn written(head: &RequestHead<'_>, role: &Role) -> Option<Instead> {
     role.objects()?;
     match wish(head) {
@@ -453,7 +453,7 @@ pub(super) fn missed(
     let want = Want {
         reason,
         validate,
-        // A part of what is not there is fetched alone.
+        // Without a stored object to validate, only the requested range is fetched.
         range: request.range && !validate,
         exact: false,
         stored: known.stored,

@@ -25,7 +25,7 @@ impl Local {
     /// request.
     ///
     /// # Errors
-    /// The step before the object may be used, or instead of that (`unusable`).
+    /// The step that must come before the object is used, or `unusable` if it must not be used.
     #[inline]
     pub(super) fn usable(
         &self,
@@ -41,8 +41,8 @@ impl Local {
         standing.ok_or_else(unusable)
     }
 
-    /// `None`: the object must not be used. That holds for a part, too, whose bytes nobody has compared:
-    /// completed, it would be wrong again and again.
+    /// `None`: the object must not be used. Nor must a part whose bytes were never compared with a
+    /// digest: if they are wrong, every completion of the part would be wrong again.
     #[inline]
     fn standing(
         &self,
@@ -93,7 +93,8 @@ impl Local {
         role.is_document() && !self.proxy.expected.has_learnt(&object.hash())
     }
 
-    /// Notes the digests that a stored document names; those that are there, if not all of it is.
+    /// Notes the digests that a stored document names. If a fragment is missing, notes only the digests
+    /// before it.
     async fn learn(&self, part: &Mirrored, path: &[u8], object: &Arc<Object>) {
         let content_type = first(object.fields(), "Content-Type").unwrap_or_default();
         let Some(mut rewriter) = part.rewriter((path, content_type)) else {
@@ -115,7 +116,7 @@ impl Local {
                 return;
             };
             note(fragment.body());
-            // Other tasks of the worker have their turn.
+            // Lets other tasks of the worker run.
             tokio::task::yield_now().await;
         }
     }
@@ -128,7 +129,7 @@ impl Local {
         for n in 0..object.fragment_count() {
             let fragment = fragment(self, object, n, true).await?;
             comparison.push(fragment.body());
-            // Other tasks of the worker have their turn.
+            // Lets other tasks of the worker run.
             tokio::task::yield_now().await;
         }
         Some(rule!(

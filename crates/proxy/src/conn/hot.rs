@@ -67,7 +67,8 @@ impl Hot<'_> {
         {
             return Err(Instead::Refuse(refusal, outcome));
         }
-        // The origin does not know what it is rewritten to.
+        // The origin cannot judge conditions on a rewritten document: it does not know the rewritten
+        // form.
         let shape = match shape {
             Shape::AskOrigin if self.to.role.is_document() => Shape::Whole,
             Shape::AskOrigin => return Err(Instead::Long(Long::Pass(Fwd::Request))),
@@ -112,7 +113,7 @@ impl Hot<'_> {
         Some(self.done(&sent, keep))
     }
 
-    /// The end of a request that was answered with it.
+    /// The result of a request that was answered with this object.
     pub(super) fn done(&self, sent: &io::Result<Sent>, keep: bool) -> Finish {
         match sent {
             Ok(sent) => Finish {

@@ -31,8 +31,8 @@ pub(super) struct LargeHit {
 }
 
 impl<T: Transport> Conn<T> {
-    /// Answers with a large object. Many clients may wait for places in the send queues: until it
-    /// has one, the answer needs neither read buffer nor future on the heap.
+    /// Answers with a large object. Many clients may wait for places in the send queues, so an answer
+    /// that waits holds neither a read buffer nor a future on the heap.
     pub(super) async fn large_answer(
         &mut self,
         parts: &RequestParts,
@@ -72,7 +72,7 @@ impl<T: Transport> Conn<T> {
         }
         let decision = decide_miss(&ask.digest, Miss::Uri);
         let parts = ask.head().parts();
-        // The head stays until an answer replaces it: its variants hang on it.
+        // The stored head stays until an answer replaces it: its variants are found through it.
         let known = Known::whole(hit.object, hit.primary);
         match missed(&parts, (&ask.digest, self.local.wall()), decision, known) {
             Instead::Long(Long::Fill(want)) => exchange.through_fill(want).await,

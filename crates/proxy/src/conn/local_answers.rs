@@ -1,5 +1,5 @@
-//! Requests that Foxy answers itself: OPTIONS and TRACE that end here, the file by which browsers find the
-//! proxy, and the sign of a registry.
+//! Answers by Foxy itself: to OPTIONS and TRACE that end here, the file by which browsers find the
+//! proxy (PAC), and the answer by which a registry identifies itself.
 
 use foxy_access::HostPattern;
 use foxy_base::{Fields, rule};
@@ -39,8 +39,8 @@ pub(super) const fn options() -> Plain {
     (fields, Vec::new())
 }
 
-/// The file by which browsers find the proxy, under the name that this one has used. `direct`: the hosts
-/// that browsers ask themselves.
+/// The file by which browsers find the proxy (PAC). It names the proxy as this request did. `direct`:
+/// the hosts that browsers ask without the proxy.
 pub(super) fn pac_file(head: &RequestHead<'_>, secure: bool, direct: &[HostPattern]) -> Plain {
     let spoken = match secure {
         true => Scheme::Https,
@@ -85,7 +85,7 @@ pub(super) fn trace(head: &RequestHead<'_>) -> Plain {
     ("Content-Type: message/http\r\n", echo)
 }
 
-/// The answer of a registry of images that it is one.
+/// The answer by which a registry of images identifies itself.
 pub(super) fn registry() -> Plain {
     let fields =
         "Content-Type: application/json\r\nDocker-Distribution-Api-Version: registry/2.0\r\n";

@@ -1,4 +1,4 @@
-//! One client connection: read a request, answer it, again until one side has enough.
+//! One client connection: reads requests and answers them, until one side ends the connection.
 //!
 //! Hits are answered right here from the connection's own buffers. Everything that takes longer
 //! gets an owned copy of the request and a future of its own on the heap.
@@ -59,7 +59,8 @@ pub(crate) struct Conn<T> {
 /// The roles that the connections of a listener may ask for.
 #[derive(Clone, Debug)]
 pub(crate) struct Door {
-    /// The role of every request; for a listener of several sites, of one without a site.
+    /// The role of every request; on a listener of several sites, the role of requests for none of
+    /// them.
     pub(crate) role: Rc<Role>,
     /// The sites, if there are several.
     pub(crate) sites: Option<Rc<Sites>>,
@@ -99,7 +100,8 @@ impl<T: Transport> Conn<T> {
         loop {
             self.rule = RuleId::default();
             let keep = match self.link.next_request(&self.local).await {
-                // A client may repeat a request that finds its idle connection closed.
+                // The listener is closed: the idle connection ends without an answer, and the client
+                // may repeat the request.
                 Ok(_) if self.post.is_closed() && !self.fresh => break,
                 Ok(parts) => {
                     self.fresh = false;
@@ -169,8 +171,8 @@ impl<T: Transport> Conn<T> {
         send_page_with(&self.local, ends.io, ends.scratch, page, extra, head, keep).await
     }
 
-    /// Refuses a request whose body, if it has one, nobody has read: then the connection ends, so that the
-    /// body is not taken for the next request.
+    /// Refuses a request whose body nobody has read. If there is a body, the connection ends, so that
+    /// the body is not taken for the next request.
     async fn refuse_read(
         &mut self,
         refusal: Refusal,
@@ -203,8 +205,9 @@ impl<T: Transport> Conn<T> {
         self.carries_on(finish)
     }
 
-    /// True if the connection carries another request. One whose client left or stalled in the middle of an
-    /// answer ends by a reset: an HTTP/1.0 client that still reads would take what it got for the whole.
+    /// True if the connection carries another request. If the client left or stalled in the middle of
+    /// an answer, the connection ends by a reset: otherwise an HTTP/1.0 client that still reads would
+    /// take the bytes so far for the whole answer.
     fn carries_on(&self, finish: &Finish) -> bool {
         if finish.outcome == Outcome::ClientGone {
             self.link.reset();

@@ -30,7 +30,7 @@ pub(super) fn to_https(head: &RequestHead<'_>, to: ToHttps) -> (Refusal, Vec<u8>
     (refusal, fields)
 }
 
-/// The same for another URL, as a rule of the site says.
+/// Status, reason and field lines that send a client to another URL, as a rule of the site says.
 pub(super) fn elsewhere(status: u16, url: &[u8]) -> (Refusal, Vec<u8>) {
     let refusal = Refusal {
         status,

@@ -9,7 +9,7 @@ use crate::Event;
 use crate::net::{Doing, TlsStream};
 
 impl Conn<TlsStream> {
-    /// Carries out the handshake, as slowly as a request head may come; false if it failed.
+    /// Carries out the handshake, within the time that a request head may take; false if it failed.
     pub(crate) async fn secure(&mut self) -> bool {
         let io = self.link.io();
         io.set_doing(Doing::Handshake);

@@ -1,4 +1,4 @@
-//! The answer to a request that does not go on.
+//! The answer to a request that the gatekeeper does not admit.
 
 use std::rc::Rc;
 
@@ -17,7 +17,8 @@ use crate::route::Refusal;
 use crate::{Outcome, Role};
 
 impl<T: Transport> Conn<T> {
-    /// Answers a request that does not go on; returns whether the connection can carry another.
+    /// Answers a request that the gatekeeper does not admit; returns whether the connection can carry
+    /// another.
     pub(super) async fn turn_away(
         &mut self,
         admission: &Admission,

@@ -67,7 +67,7 @@ impl<T: Transport> Streaming<'_, T> {
                     write_piece(self.link.io(), &pending, &bytes, is_chunk, patience).await
                 }
                 Ok(Next::End(_)) if left > 0 && left != u64::MAX => {
-                    // Less than the part that was announced.
+                    // The body is shorter than the announced part.
                     return self.cut("");
                 }
                 Ok(Next::End(trailers)) => {
@@ -142,9 +142,9 @@ impl<T: Transport> Streaming<'_, T> {
         self.finish
     }
 
-    /// The fill let this request down in the middle of the body: the rest comes by its own range
-    /// request if it can be told to be the same, else the connection is cut so that the client
-    /// sees that something is missing.
+    /// The fill failed or released this request in the middle of the body. The rest comes by a range
+    /// request of its own, if a strong ETag can prove that it belongs to the same body. Otherwise the
+    /// connection is cut, so that the client sees that bytes are missing.
     async fn go_on_alone(mut self, released: Released) -> Finish {
         let head = self.head;
         self.local.count(Event::FollowersReleased);

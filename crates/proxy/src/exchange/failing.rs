@@ -82,8 +82,8 @@ impl<T: Transport> Exchange<'_, T> {
         Finish::refused(refusal, outcome, keep, sent.await)
     }
 
-    /// Refuses a request because memory is spent. The connection ends, and gives its memory to others.
-    /// Nothing of the request's body was read, which would be taken for the next request.
+    /// Refuses a request because memory is spent. The connection ends: this frees its memory for
+    /// others, and keeps the unread body of the request from being taken for the next request.
     pub(crate) async fn without_memory(&mut self) -> Finish {
         self.keep = rule!(
             "smuggling: a connection ends with a body for which there is no memory",

@@ -32,7 +32,7 @@ struct Running {
 
 /// Reason why nothing of an answer was sent.
 enum Unsent {
-    /// Bytes are missing, or it lacks the requested range: the request fetches alone.
+    /// Bytes are missing, or the answer lacks the requested range: the request fetches alone.
     Missing,
     /// The first bytes left the memory while the request waited: it starts over.
     Late,
@@ -266,7 +266,7 @@ impl<T: Transport> Exchange<'_, T> {
         (grant, head): (Grant, &Arc<FillHead>),
         follower: Follower<FillHead>,
     ) -> Result<Finish, Unsent> {
-        // Boxed, as all rarely needed futures: it would enlarge every miss.
+        // Boxed, as all rarely needed futures are: otherwise it would enlarge the future of every miss.
         if head.status >= 500
             && let Some(finish) = Box::pin(self.stale_instead(want, head)).await
         {
@@ -293,7 +293,8 @@ impl<T: Transport> Exchange<'_, T> {
         follower: Follower<FillHead>,
     ) -> Result<Finish, Unsent> {
         let stored = Digest::decode(&object.meta().rules).ok_or(Unsent::Missing)?;
-        // The fill of another request may have gone past; its own will not help either.
+        // If another request's fill has moved past the wanted bytes, the request starts over. If its
+        // own fill does not bring them, starting over does not help either.
         let unsent = match follower.collapsed() {
             true => Unsent::Late,
             false => Unsent::Missing,
@@ -343,7 +344,8 @@ async fn stored_by_now(local: &Local, ask: &Ask) -> Option<(Grant, Arc<Object>)>
     Some((grant, object))
 }
 
-/// The fill that the answer comes from, after its head was applied to the running answer.
+/// Applies the head to the running answer that it validates, if any. Returns the fill that the answer
+/// comes from.
 fn place(
     local: &Local,
     ask: &Ask,

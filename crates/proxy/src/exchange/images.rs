@@ -35,8 +35,8 @@ impl<T: Transport> Exchange<'_, T> {
         finish
     }
 
-    /// Asks the store for the proof, and else the registry. Returns why the client may not have the
-    /// layer.
+    /// Looks for the proof in the store, and asks the registry if there is none. Returns why the client
+    /// may not have the layer.
     pub(crate) async fn may_have(&mut self) -> Option<Refusal> {
         let (local, ask) = (Rc::clone(&self.local), Rc::clone(&self.ask));
         let mut stored = None;

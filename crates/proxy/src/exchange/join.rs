@@ -105,7 +105,7 @@ pub(crate) fn revalidate(
     }
 }
 
-/// Starts to fetch in the background what HEAD has found to be there, unless a fetch is running.
+/// Starts a background fetch of an object that a HEAD has found to exist, unless a fetch is running.
 pub(super) fn fetch_behind(local: &Rc<Local>, ask: &Rc<Ask>) {
     let fills = &local.proxy.fills;
     if let Joined::Starts(writer, _) = fills.join(ask.base_hash, &ask.base, ask.base_hash) {
@@ -172,7 +172,8 @@ impl<T: Transport> Exchange<'_, T> {
     }
 }
 
-/// Verdict on a head: the request's own, or another's as far as `decide` allows.
+/// Verdict on a head: a request takes the answer of its own fetch, and that of another's fetch as far
+/// as the caching rules allow.
 fn judge(
     local: &Local,
     ask: &Ask,
@@ -196,7 +197,7 @@ fn judge(
         );
     }
     let sparse = head.sparse.clone().or_else(|| {
-        // A range of an object that arrives whole.
+        // The request wants a range of an object that arrives whole.
         let running = head
             .running
             .get()
@@ -449,8 +450,9 @@ fn job(ask: &Rc<Ask>, want: &Want, range: Ranged) -> Job {
     }
 }
 
-/// True if the origin judges the client's conditions, because nothing is stored to judge them by. What
-/// is rewritten on its way has conditions of its own.
+/// True if the origin judges the client's conditions, because nothing is stored to judge them by. Not
+/// for a rewritten document: its conditions are about the rewritten form, which the origin does not
+/// know.
 fn sends_own_conditions(ask: &Ask, want: &Want) -> bool {
     ask.digest.conditional && want.stored.is_none() && !ask.is_document()
 }

@@ -29,12 +29,12 @@ use crate::{Event, Outcome};
 enum Failed {
     /// The client left, or stalled.
     Client,
-    /// It is told why. True: nothing of the body is left on the connection.
+    /// The client is told why. True: nothing of the body is left on the connection.
     Refused(Refusal, bool),
 }
 
-/// A body on its way into the store. Nobody can follow it; a purge or a removal keeps it from being
-/// stored, as any fill.
+/// A body on its way into the store. Nobody can follow it. As with any fill, a purge or a removal in
+/// the meantime keeps it from being stored.
 struct Storing<'a> {
     local: &'a Local,
     writer: FillWriter<FillHead>,
@@ -73,7 +73,8 @@ impl<T: Transport> Exchange<'_, T> {
         }
     }
 
-    /// Stores the body. Until its end it is nobody's, and what was stored before stays.
+    /// Stores the body. The new object is invisible until its last byte has arrived; the old object
+    /// stays until then.
     async fn store(&mut self, kind: ObjectKind) -> Result<(u16, &'static str), Failed> {
         let (local, ask) = (Rc::clone(&self.local), Rc::clone(&self.ask));
         let (io, _, buf) = self.link.upload();
@@ -204,7 +205,7 @@ fn may_write(ask: &Ask, kind: ObjectKind) -> Option<Refusal> {
     }
 }
 
-/// Forgets an object; durably, so that no start brings it back.
+/// Forgets an object durably: a restart does not bring it back.
 async fn forget_object(
     local: &Local,
     ask: &Ask,
@@ -242,7 +243,7 @@ impl Storing<'_> {
         Ok(())
     }
 
-    /// The whole takes the place of what was stored before.
+    /// Stores the complete body in place of the object that was stored before.
     async fn finish(mut self, ask: &Ask, mut pace: Pace) -> Result<(u16, &'static str), Failed> {
         let local = self.local;
         if local.proxy.engine.is_congested() {
@@ -291,7 +292,8 @@ fn refused_field(head: &RequestHead<'_>) -> Option<Refusal> {
     conditional.then_some(refusal(501, "condition-on-write"))
 }
 
-/// The fields of a new object. Its ETag is that of this version alone, or the digest.
+/// The fields of a new object. Its ETag is the digest if the object is named by its content, else a
+/// random value.
 fn fields_of(local: &Local, kind: ObjectKind) -> FieldBlock {
     let (etag, lifetime) = match kind {
         ObjectKind::Content(digest) => {
@@ -340,7 +342,7 @@ fn is_whole(local: &Local, object: &Object) -> bool {
     (0..count).all(|n| local.proxy.engine.has_fragment(object, n))
 }
 
-/// Forgets an object of which fragments are missing: it is not there for the next request.
+/// Forgets an object that has lost fragments, so that the next request for it is a miss.
 pub(crate) fn lost(local: &Local, object: &Object) {
     let engine = &local.proxy.engine;
     if engine.is_current_version(object) {

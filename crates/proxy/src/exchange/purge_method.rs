@@ -12,10 +12,10 @@
 //! | `X-Purge-Method: all` | everything |
 //! | `X-Purge-Method: soft`, `Fastly-Soft-Purge: 1` | makes stale instead of removing |
 //!
-//! All of it within the listener's own partition. A mirror has many partitions: one for each form of a
-//! document, each name of Foxy's and each credential. So its purges cover all partitions, those by tag
-//! excepted, and everything of a mirror is what the hosts of its servers have. Without the admin
-//! credential a request purges its own URL only, for good or softly.
+//! A purge covers the listener's own partition. A mirror has many partitions: one for each form of a
+//! document, each name of Foxy and each credential. Therefore its purges cover all partitions, except
+//! purges by tag, and `all` purges the hosts of its servers. Without the admin credential a request
+//! purges its own URL only, hard or soft.
 
 use foxy_base::{Fields, eq_name, first, rule, tokens};
 use foxy_http1::Escapes;
@@ -26,7 +26,7 @@ use crate::ask::Ask;
 /// Most tags of one request.
 const TAGS_MAX: usize = 256;
 
-/// The purges that a request asks for; `None`: the URL itself, for good.
+/// The purges that a request asks for; `None`: a hard purge of the URL itself.
 ///
 /// # Errors
 /// The reason to refuse it with.
@@ -91,7 +91,7 @@ pub(super) fn of(ask: &Ask) -> Result<Option<Vec<Purge>>, &'static str> {
             let path = text.split_off(host.len());
             text = expression(&host, &path);
         }
-        // As the operator's rules write it into keys.
+        // The URL in the form that the operator's rules give it in keys.
         PurgeKind::Url => text = KeyParts::of(&ask.base).url.to_vec(),
         PurgeKind::Prefix => text = [&host, ask.target()].concat(),
         PurgeKind::Tag => {}
@@ -99,7 +99,7 @@ pub(super) fn of(ask: &Ask) -> Result<Option<Vec<Purge>>, &'static str> {
     Ok(Some(vec![purge(kind, text, soft)]))
 }
 
-/// Tags by any of the names, and whether softly.
+/// The tags in the fields of all these names, each with whether its purge is soft.
 fn tags<F: Fields>(head: &F, soft: bool) -> Vec<(Vec<u8>, bool)> {
     let mut tags = Vec::new();
     for_each_tag(head, |tag| tags.push((tag.to_vec(), soft)));

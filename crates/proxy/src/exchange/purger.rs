@@ -65,7 +65,7 @@ pub(super) fn purger<F: Fields + ?Sized>(
     }
 }
 
-/// True if the purger may purge this much; a client only the URL and its variants.
+/// Checks that the purger may purge this much: a client may purge single URLs and their variants only.
 pub(super) fn within_rights(purger: Purger, wanted: &[Purge]) -> Result<(), Refusal> {
     let url_alone = wanted.iter().all(|purge| purge.kind == PurgeKind::Url);
     match purger {

@@ -8,7 +8,7 @@ use crate::ask::Ask;
 use crate::fetch::{FillHead, Ranged};
 use crate::local::Local;
 
-/// The range to ask for: whole fragments, if what they bring can become a sparse object.
+/// The range to ask for: whole fragments, if the answer can become a sparse object.
 pub(super) fn ranged(local: &Local, ask: &Ask, want: &Want, hash: KeyHash) -> Ranged {
     // A small object is validated as a whole.
     let whole = match &want.stored {
@@ -50,7 +50,7 @@ pub(super) enum Cut {
         /// It ends before the range that was asked for.
         short: bool,
     },
-    /// It does not have what was asked for.
+    /// The answer does not have the requested range.
     Elsewhere,
 }
 

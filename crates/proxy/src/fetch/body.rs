@@ -22,7 +22,7 @@ use crate::upstream::exchange::Leased;
 pub(super) enum Ended {
     /// With these trailers.
     Whole(Bytes),
-    /// The rest is another fill's.
+    /// Another fill brings the rest.
     Overtaken,
 }
 
@@ -43,7 +43,7 @@ pub(super) async fn unless_abandoned<F: Future + Unpin>(
 pub(super) struct Body<'a> {
     /// Go on without followers.
     pub(super) background: bool,
-    /// More bytes than this are a lie.
+    /// Upper bound of the body's length; more bytes are an error.
     pub(super) most: u64,
     /// Longest silence of the origin.
     pub(super) patience: Ticks,
@@ -105,7 +105,7 @@ impl Body<'_> {
         }
     }
 
-    /// The next piece, unless everybody leaves meanwhile.
+    /// The next piece. Fails if all followers leave meanwhile and the body is not worth finishing.
     async fn next(
         &mut self,
         local: &Local,
@@ -122,7 +122,8 @@ impl Body<'_> {
         noted(local, piece.await)
     }
 
-    /// Into the store first: followers that are behind find there what leaves the window.
+    /// Puts bytes into the store first, then into the window: followers that are behind read from the
+    /// store what has left the window.
     fn push(&mut self, local: &Local, writer: &FillWriter<FillHead>, bytes: Bytes) {
         let outgrown = self.keeper.push(local, writer.fill(), &bytes);
         if outgrown {

@@ -27,7 +27,7 @@ use crate::upstream::UpstreamError;
 use crate::upstream::exchange::Leased;
 use crate::via::Changes;
 
-/// Requests for one run without a minimum of bytes.
+/// Requests for one run that are allowed however few bytes they bring.
 const SHORT_ANSWERS: u64 = 8;
 /// Bytes that one further request has to bring on average.
 const SHORT_BYTES: u64 = 4 << 10;
@@ -273,7 +273,7 @@ impl Job {
         }
     }
 
-    /// The stored bytes are of an outdated version, or can never be completed.
+    /// Removes the object: its stored bytes are of an outdated version, or can never be completed.
     fn forget(&self, local: &Local, writer: &FillWriter<FillHead>) {
         let engine = &local.proxy.engine;
         let _ = writer.fill().if_storable(|| {

@@ -61,8 +61,8 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// True if parts of it can be fetched by themselves: it is visible, and has a length. A body that
-    /// is compared with a digest is neither before its end.
+    /// True if parts of the body can be fetched by themselves: the object is visible, and its length is
+    /// known. Before its end, neither holds for a body that is compared with a digest.
     pub(crate) fn is_sized(&self) -> bool {
         self.head.total_length() != u64::MAX
     }

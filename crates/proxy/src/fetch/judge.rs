@@ -1,4 +1,5 @@
-//! Header time: what the clients get, whether it is stored, and under which key.
+//! Decisions at header time: which fields the clients get, whether the answer is stored, and under
+//! which key.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -51,7 +52,7 @@ pub(crate) struct Place {
     pub(super) rule: RuleId,
 }
 
-/// A question to the origin, as far as its answer is judged by it.
+/// The facts about a request to the origin by which its answer is judged.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked<'a> {
     pub(crate) ask: &'a Ask,
@@ -96,7 +97,8 @@ pub(crate) fn judge(
     length: Option<u64>,
     peer: SocketAddr,
 ) -> (FillHead, Option<Place>) {
-    // Others may be denied what comes from there, and the store does not know where from it came.
+    // A rule may deny this address to other clients, and a stored object does not tell from which
+    // address it came.
     let apart = rule!(
         "fetch: an answer from an address that a rule names is not stored",
         asked.ask.client.keeps_apart(peer.ip()),
@@ -107,7 +109,7 @@ pub(crate) fn judge(
         false => storable(local, asked, head, length),
     };
     let plan = plan.and_then(|plan| {
-        // A record has no room for the field; the clients still get it.
+        // A field may be too large for a stored record; the clients still get it.
         let placed = placed(local, asked, fill, &plan, head);
         Ok((placed.map_err(|_| "field-too-large")?, plan))
     });
@@ -116,7 +118,8 @@ pub(crate) fn judge(
         Err(reason) => (None, None, reason),
     };
     let (vary, place) = placed.map_or((None, None), |(vary, place)| (vary, Some(place)));
-    // For requests that were waiting when the origin was asked, although it is not stored.
+    // An answer that expired on its way is not stored, but requests that waited when the origin was
+    // asked may get it.
     let passing = match not_stored == rules::NoStore::ExpiredOnArrival.as_str() {
         true => passing(local, asked, head),
         false => None,
@@ -127,7 +130,7 @@ pub(crate) fn judge(
     };
     let known = plan.as_ref().or(passing.as_ref());
     let fields = match (&plan, &place) {
-        // Built once: these differ only where something is stripped, or in a part.
+        // Built once: stored fields and client fields differ only if fields are stripped, or in a part.
         (Some(plan), Some(place)) if !plan.strip_listed && head.status() != 206 => {
             place.fields.clone()
         }
@@ -281,13 +284,13 @@ fn storable(
         let newer = |old: &Arc<Object>| !part::same_version(old, head);
         return match asked.stored {
             _ if sparse && asked.stored.is_none_or(newer) => Ok(plan),
-            // A part must not push out the whole, stale as that may be.
+            // A part must not replace a stored whole, even a stale one.
             Some(_) => Err("whole-is-better"),
             None if !fits => Err("part-too-large"),
             None => Ok(plan),
         };
     }
-    // An error must not push out what may still be served in its place.
+    // An error must not replace a stored answer that may still be served instead of it.
     let failure = Failure::Status(head.status());
     let better = asked.stored.and_then(|object| {
         let stored = stored_digest(object)?;
@@ -399,8 +402,8 @@ fn place(
         (Some((list, _)), Some(primary)) => *list == primary.list,
         _ => false,
     };
-    // With the primary's own list, the fill's key (primary or variant) is right and the nonce
-    // stays. Otherwise this becomes the primary, and older variants are out of reach.
+    // If the Vary list equals that of the primary, the fill's key (primary or variant) is right and the
+    // nonce stays. Otherwise this answer becomes the primary, and older variants are out of reach.
     let (key, nonce) = match known {
         Some(primary) if same_list => (fill.key().clone(), primary.nonce),
         _ if vary.is_some() => {

@@ -1,4 +1,4 @@
-//! The way of a body into the store while it streams by, within the memory budget of all fills.
+//! Stores a body while it streams to the followers, within the memory budget of all fills.
 
 use std::sync::Arc;
 
@@ -17,10 +17,11 @@ use crate::upstream::UpstreamError;
 
 /// A window when the budget is spent.
 const SMALL_WINDOW: usize = 64 << 10;
-/// Bytes of a long body that wait in the kernel, where the system decides. An estimate.
+/// Estimated bytes of a long body that wait in the kernel, where the system chooses the length of the
+/// queue.
 const RECEIVE: usize = 64 << 10;
 
-/// Keeps what is to be stored.
+/// Takes the body of one fill into the store, if it is to be stored.
 #[derive(Debug)]
 pub(crate) struct Keeper {
     kept: Kept,
@@ -30,15 +31,15 @@ pub(crate) struct Keeper {
     /// Bytes so far, and how many the operator's rules want stored at least and at most.
     done: u64,
     sizes: (u64, u64),
-    /// Nobody follows any more: up to here it goes on.
+    /// Offset up to which the fill goes on without followers.
     goal: Option<u64>,
     /// The stored bytes stay long enough for followers to read them back.
     lasting: bool,
 }
 
-/// Fragments of stores that are smaller than this are overwritten, or replaced by a newer version,
-/// before a follower has read them back: there every follower gets its bytes from the window, and a
-/// large object is visible when it is complete.
+/// Fragments that are smaller than this may be overwritten, or replaced by a newer version, before a
+/// follower has read them back. In a store with such fragments every follower gets its bytes from the
+/// window, and a large object is visible only when it is complete.
 const LASTING: u64 = 64 << 10;
 
 #[derive(Debug)]
@@ -231,10 +232,11 @@ impl Keeper {
         self.window
     }
 
-    /// From now on only a window is in memory; whether there is room for fragments too.
+    /// Keeps only a window in memory from now on. Returns whether the budget has room for fragments
+    /// too.
     fn open_window(&mut self, local: &Local) -> bool {
         let config = local.proxy.config.fill.window;
-        // One fragment is gathered for the store, one is readable until it is there.
+        // One fragment is gathered for the store; another one is kept readable until the store has it.
         let fragment = local.proxy.engine.fragment_bytes() as usize;
         let ahead = local.proxy.ledger.receive_bytes().unwrap_or(RECEIVE);
         let want = config.max(fragment) + fragment + ahead;
@@ -292,7 +294,7 @@ impl Keeper {
         }
     }
 
-    /// More than fits in memory: goes on piece by piece.
+    /// The body is larger than fits in memory: from now on it is stored piece by piece.
     fn outgrow(&mut self, local: &Local, bytes: &Bytes) {
         let kept = std::mem::replace(&mut self.kept, Kept::Nothing);
         let room = self.open_window(local);
@@ -406,7 +408,8 @@ impl Keeper {
     }
 }
 
-/// The sizes that are stored; a part is judged by the size of its whole, at header time.
+/// The least and the largest size of a body that is stored. A part has no limits here: it was judged at
+/// header time, by the size of its whole.
 fn sizes(local: &Local, place: Option<&Place>) -> (u64, u64) {
     match place {
         Some(place) if place.piece.is_none() => {
@@ -431,7 +434,7 @@ fn new_large(place: Place, length: Option<u64>) -> NewLarge {
 }
 
 impl Sparse {
-    /// The object can never become whole.
+    /// Removes the object, which can never become whole.
     fn forget(&self, local: &Local) {
         let (engine, head) = (&local.proxy.engine, self.put.head());
         if engine.is_current_version(head) {

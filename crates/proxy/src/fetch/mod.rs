@@ -53,7 +53,7 @@ pub(crate) enum Ranged {
     No,
     /// The client's own.
     Own,
-    /// This one, which covers the client's (or the first of them) in whole fragments.
+    /// This range of whole fragments, which covers the client's range, or the first of several.
     Aligned(String),
 }
 
@@ -89,7 +89,8 @@ pub(crate) fn spawn(local: &Rc<Local>, job: Job, writer: FillWriter<FillHead>) {
     let local = Rc::clone(local);
     local.count(Event::FillsStarted);
     let memory = local.proxy.ledger.take(Use::Connections, FETCH_BYTES);
-    // On the heap at once: the runtime moves what it is given several times, and this is kilobytes.
+    // Boxed before the spawn: the future has kilobytes, and the runtime moves what it is given several
+    // times.
     tokio::task::spawn_local(Box::pin(async move {
         let fill = Arc::clone(writer.fill());
         match fetch(&local, &job, &writer).await {
@@ -215,7 +216,7 @@ async fn fetch(
                 writer.head(refresh::head(object, origin), usize::MAX);
                 return Ok(Ended::Whole(Bytes::new()));
             }
-            // The 304 does not speak of what is stored: ask again, without conditions.
+            // The 304 cannot be applied to the stored object: ask again, without conditions.
             base.stale = None;
             continue;
         }
@@ -358,7 +359,8 @@ async fn stream(
         200 => Edit::of(&local.proxy, &job.ask, &head.fields, leased.up.is_coded()),
         _ => None,
     };
-    // Nobody gets a part of what is not known to be right: not visible before its end.
+    // A body that is changed or checked on its way gets no length here, so that it is not visible
+    // before its end: nobody may get a part of a wrong one.
     let length = head.length.filter(|_| edit.is_none());
     if edit.is_some() {
         head.strong_etag = None;
@@ -405,7 +407,8 @@ async fn stream(
     };
     if matches!(ended, Ended::Whole(_)) {
         if keeper.is_kept() && local.proxy.engine.is_congested() {
-            // Boxed, as all rarely needed futures: it would enlarge every miss.
+            // Boxed, as all rarely needed futures are: otherwise it would enlarge the future of every
+            // miss.
             Box::pin(Pace::new().before_put(local)).await;
         }
         if keeper.finish(local, writer.fill()) {

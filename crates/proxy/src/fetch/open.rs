@@ -126,8 +126,8 @@ fn learn(
     place: Option<&Place>,
 ) {
     let (key, now) = (writer.fill().hash(), asked.times.response);
-    // Requests may wait together for an error. An answer that was not stored in favour of another
-    // one tells nothing about the next.
+    // Errors are left out: requests may wait together for one. So are answers that gave way to a stored
+    // object: they tell nothing about the next answer.
     if head.status < 500 && asked.stored.is_none() && !head.shared {
         local.proxy.unshared.note(asked.ask.crowd(key), true, now);
     }

@@ -1,5 +1,5 @@
-//! Waits of fills for the stores: an object that waits a little is stored, where one that does not
-//! finds no room and is lost to the cache.
+//! Waits of fills for congested stores: after a short wait an object finds room; without the wait it
+//! would not be stored.
 
 use std::time::Duration;
 

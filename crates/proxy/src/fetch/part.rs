@@ -112,7 +112,7 @@ fn merge(
         return Ok(None);
     }
     let mut place = place_of(local, asked, &refreshed.digest, old.meta().nonce);
-    // It holds old bytes: a purge since these were looked up covers it.
+    // The merged part holds old bytes: a purge since these were looked up covers it too.
     let checked = old.purge_checked();
     place.meta.purge_sequence = rule!(
         "purge: it covers the old bytes of a part that grows",
@@ -184,7 +184,7 @@ impl Piece {
         })
     }
 
-    /// The body to store, and what it is a part of; `None` if the origin sent more than it said.
+    /// The body to store, and its range; `None` if the origin sent more than it announced.
     pub(super) fn assemble(self, received: Bytes) -> Option<(ContentRange, Bytes)> {
         let new = self.range.received(received.len() as u64)?;
         let complete = self.range.complete;
@@ -211,7 +211,8 @@ fn combined(all: Span, old: (Span, &[u8]), new: (Span, &[u8])) -> Bytes {
 }
 
 impl Place {
-    /// This place for the part `range` of a representation; the whole, if that is all of it.
+    /// This place, changed for the part `range` of a representation; for the whole, if `range` is all
+    /// of it.
     ///
     /// # Errors
     /// Fields that are too large together.
@@ -261,8 +262,8 @@ pub(super) struct Completion {
 }
 
 impl Completion {
-    /// How to complete a stored part: only one that is a beginning, of known length, under a
-    /// strong ETag. Everything else would cost the origin two answers.
+    /// How to complete a stored part. Only a beginning of known length under a strong ETag is
+    /// completed; any other part would cost the origin two answers.
     pub(super) fn of(object: &Arc<Object>) -> Option<Self> {
         let held = held(object)?;
         let (span, complete) = (held.span?, held.complete?);

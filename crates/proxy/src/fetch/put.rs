@@ -7,7 +7,8 @@ use super::judge::{Asked, Place, Times, place_of};
 use crate::ask::Ask;
 use crate::local::Local;
 
-/// It stays until the store gives its place to another one, or the operator's rules say otherwise.
+/// Fields by which the object stays until the store gives its place to another one, or the operator's
+/// rules say otherwise.
 const LASTING: &[(&str, &str)] = &[("Cache-Control", "public, max-age=2147483647")];
 
 /// Place for an object with these fields. `purge`: the newest purge before it came.

@@ -75,7 +75,8 @@ pub(super) fn validator<F: Fields>(fields: &F) -> Option<Bytes> {
     Some(Bytes::copy_from_slice(text))
 }
 
-/// The same version of the object with fields refreshed by others meanwhile; otherwise the object.
+/// The object with fields that others have refreshed meanwhile, if the version is still the same;
+/// otherwise the object as it is.
 fn newest_form(local: &Local, old: &Arc<Object>) -> Arc<Object> {
     match local.proxy.engine.lookup(old.hash(), old.key()) {
         Lookup::Memory(now)
@@ -133,8 +134,9 @@ pub(super) fn running(
     })
 }
 
-/// Returns the head of a stored object after a 304, or after a HEAD's answer that agrees; `None` if
-/// the object may not be kept under it. Where that is for good, the object is gone.
+/// Returns the head of a stored object after a 304, or after an answer to HEAD that agrees with the
+/// object; `None` if the object may not be kept under that head. If the reason is not specific to this
+/// request, the object is removed.
 pub(crate) fn updated<F: Fields>(
     local: &Local,
     asked: &Asked<'_>,
@@ -159,7 +161,7 @@ pub(crate) fn updated<F: Fields>(
             !why.is_about_request(),
             false
         ) {
-            // Whatever becomes of the next attempt.
+            // Removed now, whatever the next attempt brings.
             local.proxy.engine.supersede(old.hash(), old.key());
         }
         return None;
@@ -189,8 +191,8 @@ pub(crate) fn updated<F: Fields>(
     same_list.then_some((meta, refreshed.fields))
 }
 
-/// Fields with a Date, where the origin sent none: its time of receipt (RFC 9110 section 6.6.1).
-/// Without it the refreshed object would keep its old one, and look old.
+/// Fields of an answer. If the origin sent no Date, the time of receipt is added as Date (RFC 9110
+/// section 6.6.1). Otherwise the refreshed object would keep its old Date, and look old.
 struct Dated<'a, F> {
     fields: &'a F,
     date: Option<&'a [u8; 29]>,

@@ -139,7 +139,7 @@ impl Source {
                 ended = running.as_mut() => return Beside::Ended(ended),
                 asked = asking => match asked {
                     Ok(Some(next)) if writer.pushed() == pushed => next,
-                    // It has resumed, or there is no other source.
+                    // The first connection has resumed, or there is no other source.
                     _ => return Beside::Ended(running.await),
                 },
             }

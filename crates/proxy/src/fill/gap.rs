@@ -19,9 +19,9 @@ pub(crate) struct Cover {
     pub(crate) start: u64,
     /// One past the last byte.
     pub(crate) end: u64,
-    /// The body goes on, but the rest is another fill's.
+    /// The body continues after `end`, but another fill brings the rest.
     pub(crate) cut: bool,
-    /// It may be cut: the rest can be had by ranges.
+    /// The fill may stop early: the rest can be fetched by range requests.
     pub(crate) divisible: bool,
 }
 
@@ -83,7 +83,7 @@ impl<H> Fill<H> {
         }
         let first = wanted.at - wanted.at % wanted.unit;
         if cover.divisible && first > state.window.end().saturating_add(FAR) {
-            // It will stop there; what follows is the asker's.
+            // The running fill will stop there; the asking request fetches what follows.
             state.cover = Some(Cover {
                 end: first,
                 cut: true,

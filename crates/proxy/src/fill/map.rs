@@ -63,7 +63,8 @@ impl<H> FillMap<H> {
     }
 
     /// Follows the running fill of `key`, or starts one. `base` is the hash of the primary key.
-    /// A fill that cannot be joined any more stays where it is, and the new one is its caller's.
+    /// If a running fill cannot be joined and has not failed, it keeps its place in the map, and only
+    /// the caller follows the new fill.
     pub(crate) fn join(&self, hash: KeyHash, key: &[u8], base: KeyHash) -> Joined<H> {
         let shard = self.shard(hash).lock();
         match follow(&shard, hash, key) {
@@ -72,10 +73,10 @@ impl<H> FillMap<H> {
         }
     }
 
-    /// As [`join`](Self::join), for requests that ask for something else than others under the
-    /// same key: only those of one `slot` meet. `None` if no fill runs there and `is_stored` finds what
-    /// a fill has stored since the request looked. A fill stores before it leaves the map, so no
-    /// request comes between the two.
+    /// As [`join`](Self::join), for requests that ask for something else than others under the same
+    /// key: only requests with the same `slot` share a fill. `None` if no fill runs in the slot, and
+    /// `is_stored` finds an object that a fill has stored since the request's lookup. A fill stores its
+    /// object before it leaves the map, so that a request always finds one of the two.
     pub(crate) fn join_unless_stored(
         &self,
         slot: KeyHash,
@@ -143,8 +144,8 @@ impl<H> FillMap<H> {
         }
     }
 
-    /// The rules have changed: what these fills bring, and those that old requests still start, is
-    /// not stored. New requests have another map.
+    /// The rules have changed: the answers of these fills, and of fills that old requests still start,
+    /// are not stored. New requests use another map.
     pub(crate) fn retire(&self) {
         self.retired.store(true, Ordering::Release);
         for shard in &self.shards {

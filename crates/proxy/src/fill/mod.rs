@@ -2,9 +2,9 @@
 //!
 //! A fill is one writer (the task that reads the origin's answer) and any number of followers
 //! (requests, on any worker), joined by shared state under a short lock. Followers are woken by
-//! bytes, never by a timer. The slowest follower in the window paces the writer, unless all bytes
-//! are kept, until it lags for too long: then it is released, to read from the store what it missed
-//! and come back, or to go on alone. A late follower reads the beginning from the store as well.
+//! bytes, never by a timer. Unless all bytes are kept, the slowest follower in the window paces the
+//! writer. A follower that lags for too long is released: it reads the missed bytes from the store and
+//! comes back, or goes on alone. A late follower reads the beginning from the store as well.
 //!
 //! Offsets are those of the whole body: a fill of a part begins where the part does.
 
@@ -42,7 +42,8 @@ pub(crate) use writer::FillWriter;
 /// Why a follower has to go on alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Released {
-    /// It held the others back, or the fill goes no further: what is missing is elsewhere.
+    /// The follower held the others back, or the fill goes no further: the missing bytes must come from
+    /// elsewhere.
     Lagged,
     /// Another fetch for the same key has received its head first: join that one.
     Elsewhere,
@@ -55,7 +56,7 @@ pub(crate) enum Released {
 enum End {
     /// Every byte was delivered; the text of the trailer fields.
     Complete(Bytes),
-    /// The bytes that follow are another fill's.
+    /// Another fill brings the bytes that follow.
     Stopped,
     Failed(UpstreamError),
 }
@@ -74,7 +75,7 @@ pub(crate) struct Fill<H> {
     storable: Mutex<bool>,
     /// Later requests do not join it: it is outdated, or its key was purged.
     closed: AtomicBool,
-    /// Its head has its place in the order of versions; it is published a moment later.
+    /// The place of its head in the order of versions is decided; the head is published a moment later.
     judged: AtomicBool,
     /// The number drawn when the origin was asked; 0 before that.
     number: AtomicU64,
@@ -93,7 +94,7 @@ struct State<H> {
     start: u64,
     /// Bytes to keep at least, even when every follower has them.
     keep: usize,
-    /// All before this can be read back from the store.
+    /// All bytes before this offset can be read back from the store.
     free: u64,
     /// The bytes of a stored large object that this brings.
     cover: Option<Cover>,
@@ -167,8 +168,8 @@ impl<H> Fill<H> {
         (FillWriter::new(Arc::clone(&fill)), follower)
     }
 
-    /// From now on the result must not be stored: what was asked for is purged or changed.
-    /// Returns after a store under way is done, so a removal that follows catches it.
+    /// Forbids storing the result from now on, because its object was purged or changed. Returns after
+    /// a store under way is done, so that a removal that follows removes its result as well.
     pub(crate) fn forbid_storing(&self) {
         *self.storable.lock() = false;
     }
@@ -261,7 +262,7 @@ impl<H> State<H> {
         self.readers.len() - 1
     }
 
-    /// Where the slowest follower is of those that need the window; `None` without any.
+    /// The offset of the slowest follower that needs the window; `None` if there is no such follower.
     fn slowest(&self) -> Option<u64> {
         let base = self.window.base();
         self.following()
@@ -275,7 +276,7 @@ impl<H> State<H> {
         self.readers.iter().flatten().filter(|r| !r.lagged)
     }
 
-    /// Drops what nobody needs; whether there is room for more.
+    /// Drops the bytes that nobody needs; returns whether there is room for more.
     fn make_room(&mut self) -> bool {
         if self.keep == usize::MAX {
             return true;

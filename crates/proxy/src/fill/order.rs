@@ -29,8 +29,8 @@ pub(crate) struct Version {
     pub(crate) validator: Option<Bytes>,
     /// The Date field.
     pub(crate) date: Option<WallTime>,
-    /// A 304: this version was stored before the request was sent. As published: before the
-    /// request of every fetch that still runs.
+    /// The answer is a 304: this version was stored before the request was sent. In a published answer:
+    /// before the request of every fetch that still runs.
     pub(crate) known_before: bool,
     /// A part, which is stored beside other parts of the same version.
     pub(crate) part: bool,
@@ -135,8 +135,8 @@ pub(crate) struct Claim<S, O> {
 }
 
 impl<H> Family<H> {
-    /// Remembers an answer. Of those with the same selection only the last to arrive is kept: a
-    /// later number than its own is later than the others as well.
+    /// Remembers an answer. Of the answers with one selection only the last to arrive is kept: a number
+    /// that is later than its own is later than those of the others as well.
     fn record(&mut self, new: Published) {
         let alike = |known: &Published| known.selection == new.selection;
         if let Some(known) = self.published.iter_mut().find(|known| alike(known)) {
@@ -260,8 +260,8 @@ impl<H> FillMap<H> {
             Some(_) => {}
             None if other.hash != newer.hash => {}
             None => {
-                // Later requests must not wait for it. It is compared when its head arrives, unless
-                // that has happened already.
+                // Later requests must not wait for `other`. It is compared when its head arrives,
+                // unless that has happened already.
                 self.close(other);
                 if rule!(
                     "order: an answer that is judged and not yet there is not stored either",

@@ -1,5 +1,6 @@
-//! Properties of keys that fetches taught, for a while: a bounded table that may forget and,
-//! seldom, take one key for another. Both cost a request its company, never its answer.
+//! Properties of keys, learnt from fetches and remembered for a while in a bounded table. The table may
+//! forget and, seldom, take one key for another. Both may cost a request a shared fetch, never its
+//! answer.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

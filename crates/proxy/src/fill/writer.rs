@@ -36,7 +36,8 @@ impl<H> FillWriter<H> {
         self.fill.followers()
     }
 
-    /// The body begins at `start`, and brings what `cover` says. Before any byte is pushed.
+    /// Sets where the body begins, and which bytes of a stored object it brings. Called before any byte
+    /// is pushed.
     pub(crate) fn begin(&self, start: u64, cover: Option<Cover>) {
         let mut state = self.fill.state.lock();
         state.start = start;
@@ -55,7 +56,7 @@ impl<H> FillWriter<H> {
         state.make_room();
     }
 
-    /// The offset where another fill takes over, if that is reached.
+    /// True if the offset is reached at which another fill takes over.
     pub(crate) fn is_overtaken(&self) -> bool {
         let state = self.fill.state.lock();
         let end = state.window.end();
@@ -148,8 +149,8 @@ impl<H> FillWriter<H> {
         .await;
     }
 
-    /// Releases the followers that are a whole window behind, if there is one that waits for
-    /// bytes. If nobody waits, all are slow alike and nobody is harmed.
+    /// Releases the followers in the older half of the window, if another follower waits for bytes. If
+    /// nobody waits, all are equally slow, and nobody is held up.
     fn release_laggards(&self) {
         let mut guard = self.fill.state.lock();
         let state = &mut *guard;
@@ -177,7 +178,7 @@ impl<H> FillWriter<H> {
         self.end(End::Complete(trailers));
     }
 
-    /// The bytes that follow are another fill's.
+    /// Another fill brings the bytes that follow.
     pub(crate) fn stop(self) {
         self.end(End::Stopped);
     }

@@ -1,7 +1,7 @@
 //! Limits of clients, users and sites: requests and bytes per second, and requests under way.
 //!
-//! Each subject of a limit has a bucket. Their number is bounded: those that owe nothing are dropped,
-//! and if all owe something, further subjects share one.
+//! Each subject of a limit has a bucket. The number of buckets is bounded: buckets that owe nothing are
+//! dropped; if all owe something, further subjects share one bucket.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -138,7 +138,7 @@ impl Limits {
     /// Takes a request into account.
     ///
     /// # Errors
-    /// The limit that it exceeds; it counts for none then.
+    /// The limit that the request exceeds; the request then counts for no limit.
     fn enter(&self, subject: &Subject<'_>, now: MonoTime) -> Result<Vec<Key>, Exceeded> {
         let mut keys = Vec::new();
         for (at, limit) in self.all.iter().enumerate() {
@@ -331,7 +331,8 @@ mod tests {
             count(Per::Client, &[("10.0.0.1", "a"), ("::ffff:10.0.0.1", "b")]),
             10
         );
-        // Behind one address users have their own, and so has one user behind several.
+        // Users behind one address have limits of their own; one user behind several addresses has one
+        // limit.
         assert_eq!(
             count(Per::User, &[("10.0.0.1", "a"), ("10.0.0.1", "b")]),
             20

@@ -37,7 +37,8 @@ pub struct Gatekeeper {
     limits: Option<Limits>,
     parents: Vec<Arc<Parents>>,
     zone: TimeZone,
-    /// A minute since 1970 and the minute of the week that it is in the zone, as one number.
+    /// The last minute asked for, since 1970, and its minute of the week in the zone, packed into one
+    /// number.
     minute: AtomicU64,
     addresses: bool,
     paths: bool,

@@ -136,8 +136,8 @@ impl Reach {
     }
 }
 
-/// The addresses that a request may reach. It does not tell destinations apart: connections of
-/// others are used after a look at their address.
+/// The addresses that a request may reach. All values compare equal, so that destinations do not differ
+/// by them: a connection of another request is used after a check of its address.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reachable(Option<Arc<Reach>>);
 

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use foxy_base::rule;
 use foxy_http1::Escapes;
 
-/// The address that a host is, if it is one. A dot at the end makes no difference.
+/// The IPv4 address that a host spells out, if it does. A dot at the end makes no difference.
 pub(crate) fn literal(host: &[u8]) -> Option<IpAddr> {
     if !host.first()?.is_ascii_digit() {
         return None;

@@ -17,8 +17,8 @@ use crate::local::Local;
 use crate::net::{Io, ReadBuf, Transport};
 use crate::reply::Scratch;
 
-/// How long a client that has closed its side is waited for while nothing can be sent to it. It may
-/// have said all it wants to say, or be gone: nothing tells the two apart.
+/// How long to wait for a client that has closed its side, while nothing can be sent to it. The client
+/// may have finished sending, or be gone: nothing tells the two apart.
 const CLOSED: Duration = Duration::from_secs(2);
 
 /// The connection of one client.
@@ -170,9 +170,9 @@ impl<T: Transport> Link<T> {
         self.io.transport().reset_on_close();
     }
 
-    /// Ends the connection so that the last answer arrives: says that nothing follows, and takes
-    /// what the client still sends for a moment. Closing with unread bytes would reset it. Where
-    /// memory is spent, only what has arrived is taken.
+    /// Ends the connection so that the last answer arrives: shuts the sending side down, and for a
+    /// moment reads what the client still sends. Closing with unread bytes would reset the connection.
+    /// If memory is spent, only bytes that have arrived already are read.
     pub(crate) async fn end(&mut self, local: &Local) {
         // After an orderly end a cut body could be taken for a whole one.
         if self.aborted.get() {
@@ -187,7 +187,8 @@ impl<T: Transport> Link<T> {
         self.buf.clear();
         while let Ok(1..) = self.buf.fill(&self.io, 16 << 10, deadline).await {
             self.buf.clear();
-            // A client that sends without a pause must neither stay longer nor stop others.
+            // A client that sends without a pause must neither exceed the deadline nor block other
+            // tasks.
             tokio::task::yield_now().await;
             if local.sweep.now() > deadline {
                 break;

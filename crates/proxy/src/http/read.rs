@@ -93,8 +93,8 @@ impl<T: Transport> Link<T> {
         }
     }
 
-    /// Waits for the next request. A connection that stays idle gives its memory back; one that
-    /// does not keeps it, so that a hit allocates nothing.
+    /// Waits for the next request. A connection that stays idle gives its memory back; a busy one keeps
+    /// its memory, so that a hit allocates nothing.
     async fn first_bytes(&mut self, local: &Local, max: usize) -> io::Result<usize> {
         let patience = &local.patience;
         let (soon, late) = (patience.rest.min(patience.idle), patience.idle);

@@ -26,8 +26,8 @@ const QUEUE_BYTES: usize = 64 << 10;
 
 /// Tries and pauses of a request that waits for memory that others give back: 5 s in all.
 const ROOM_TRIES: u32 = 100;
-/// Length from which on the rest of a head waits while new connections do: its client alone needs more
-/// than usual.
+/// From this length on, the rest of a head waits whenever new connections have to wait for memory: such
+/// a head needs more than usual.
 pub(super) const LONG_HEAD: usize = 16 << 10;
 /// Tries for the rest of a long head, 0.5 s in all.
 pub(super) const HEAD_TRIES: u32 = 10;
@@ -47,15 +47,16 @@ pub(super) fn head_bytes(limits: &Limits) -> usize {
 }
 
 impl<T: Transport> Link<T> {
-    /// A place for a body of `bytes` bytes in the send queues of the kernel, and for `held` bytes of
-    /// it in memory. Short bodies do not wait for one, and are entered where memory is short. Waits for
-    /// other clients to read their answers; those that have not read for long are closed. `None` after
-    /// the patience for progress, or if this connection is closed for others.
+    /// A place for a body of `bytes` bytes in the send queues of the kernel, and for `held` bytes of it
+    /// in memory. Short bodies do not wait for a place; they are entered only when memory is short. A
+    /// longer body waits until other clients have read their answers; clients that have not read for
+    /// long are closed. `None` after the patience for progress, or if this connection is closed in
+    /// favour of others.
     pub(crate) async fn queue(&self, local: &Local, bytes: u64, held: usize) -> Option<Entry> {
         let ledger = self.io.ledger();
         if bytes <= QUEUE_BYTES as u64 {
-            // A slow client leaves it whole in the kernel. It is entered as the connection's memory: new
-            // connections wait then, and answers that are ready do not.
+            // A slow client may leave the whole body in the kernel. The body is entered as memory of
+            // the connection: then new connections wait, and answers that are ready do not.
             return Some(match ledger.pressure() {
                 Pressure::Low => ledger.empty(Use::Queues),
                 _ => self.take(bytes as usize),

@@ -20,8 +20,8 @@ struct Entry {
     until: MonoTime,
 }
 
-/// The memory. When a shard is full, what has ended is dropped, else what was wrong, else everything:
-/// it costs a check each.
+/// The memory. When a shard is full, a wrong login is not added. A right login displaces the wrong ones,
+/// or everything if no login was wrong: each dropped login costs another check.
 pub(super) struct Memory {
     key: (u64, u64),
     shards: Vec<Mutex<HashMap<u128, Entry>>>,

@@ -1,8 +1,8 @@
 //! Users who log in: passwords and tokens, and who is known already.
 //!
-//! A password is checked by threads of its own, for a check takes milliseconds by design. Who was
-//! found right is remembered under a keyed hash of what was sent, for a while and until a reload; so
-//! is, for a moment, what was found wrong.
+//! Passwords are checked on separate threads, because a check takes milliseconds by design. A right login
+//! is remembered under a keyed hash of what was sent, for a while and until a reload. A wrong login is
+//! remembered for a moment.
 
 mod challenge;
 mod helper;
@@ -118,7 +118,7 @@ type Standings = parking_lot::Mutex<HashMap<Box<str>, Arc<Standing>>>;
 pub(crate) enum Checked {
     /// The user.
     Known(Arc<Standing>),
-    /// Nobody's.
+    /// The login of no user.
     Wrong,
     /// To be checked.
     Unchecked(Box<Login>),
@@ -161,7 +161,7 @@ impl Logins {
     }
 
     /// True if users log in at this listener, site or mirror. Mirrors are on the listeners of the forward
-    /// proxy, so what is said of that holds for them too.
+    /// proxy, so `forward` includes them.
     pub(crate) fn are_at(&self, role: &Role) -> bool {
         let is = |at: &String| at == role.name() || at == FORWARD && role.mirrored().is_some();
         self.config.at.iter().any(is)

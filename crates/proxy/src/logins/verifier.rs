@@ -35,7 +35,7 @@ pub(super) struct Job {
     pub(super) key: u128,
     pub(super) user: String,
     pub(super) password: Vec<u8>,
-    /// Under what the client is counted.
+    /// The address that the client is counted under.
     pub(super) client: Option<IpAddr>,
 }
 
@@ -61,7 +61,8 @@ struct Inner {
     more: Condvar,
 }
 
-/// The threads and their queue. They begin with the first check, and end with it.
+/// The threads and their queue. The threads start with the first check, and end when the verifier is
+/// dropped.
 #[derive(Debug)]
 pub(super) struct Verifier(Arc<Inner>);
 

@@ -1,4 +1,4 @@
-//! The part of a mirror that a URL is about, for operators: they name a URL as clients do, and what is
+//! The part of a mirror that a URL is about, for operators: they name a URL as clients do, but what is
 //! stored has the upstream's name.
 
 use std::net::{IpAddr, SocketAddr};
@@ -43,7 +43,7 @@ impl MirrorPart {
 
 impl Proxy {
     /// The part of a mirror that a request for `url` with these fields gets. `None` if it is not for a
-    /// mirror: its path has no mirror, or its host is none of Foxy's names, which are the public ones,
+    /// mirror: its path has no mirror, or its host is none of Foxy's names. These are the public names,
     /// and addresses and `localhost` with the port of one of the `listeners`.
     #[must_use]
     pub fn mirror_part<F: Fields>(

@@ -14,7 +14,7 @@ use crate::ask::Ask;
 use crate::upstream::UpstreamError;
 use crate::{Event, Proxy};
 
-/// Encoded bytes that are decoded at once: a thousand times as many can come of them.
+/// Encoded bytes that are decoded at once. The decoded text can be a thousand times as long.
 const DECODE_AT_ONCE: usize = 1 << 10;
 
 const CODING: UpstreamError = UpstreamError::BadResponse("document-coding");
@@ -44,7 +44,7 @@ pub(crate) struct Rewriting {
 
 #[derive(Debug)]
 pub(crate) struct Comparing {
-    /// With each digest that it must have.
+    /// One comparison for each digest that the artefact must have.
     comparisons: Vec<Comparison>,
     /// The last piece: nobody gets it before the digest is right.
     held: Bytes,
@@ -71,7 +71,7 @@ impl Edit {
             Some(image) => vec![image.digest(first(fields, "Docker-Content-Digest"))],
             None if part.is_compared() => {
                 let named = part.expected(&proxy.expected, ask.target());
-                // A document may have named another one since the head was read.
+                // A document may have named another digest since the head was read.
                 vec![
                     named,
                     said("Repr-Digest").or_else(|| said("Content-Digest")),
@@ -135,7 +135,7 @@ impl Edit {
     /// Ends the body.
     ///
     /// # Errors
-    /// It is not whole, or has another digest: what is left of it is sent to nobody.
+    /// The body is not whole, or has another digest: the part that is held back is sent to nobody.
     pub(crate) fn finish(
         &mut self,
         proxy: &Proxy,
@@ -213,7 +213,7 @@ impl Rewriting {
 }
 
 impl Comparing {
-    /// Bytes that are there already.
+    /// Begins the comparisons with bytes that are there already.
     pub(crate) fn begins_with(&mut self, bytes: &[u8]) {
         for comparison in &mut self.comparisons {
             comparison.push(bytes);

@@ -10,11 +10,11 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::Mirrored;
 
-/// Entries of one generation. There are two: what was named in neither is forgotten. It is as many as
-/// 131,072 buckets of 104 bytes take, so that all take 27 MB at most.
+/// Entries of one generation. There are two generations: a digest that was named in neither is forgotten.
+/// One generation fits into 131,072 buckets of 104 bytes, so both take 27 MB at most.
 const GENERATION: usize = (128 << 10) / 8 * 7;
 
-/// Documents of one generation whose digests are known: those of two take 1.2 MB at most.
+/// Documents of one generation whose digests are known: both generations take 1.2 MB at most.
 const DOCUMENTS: usize = (32 << 10) / 8 * 7;
 
 /// Stored artefacts that are hashed at the same time, over all workers: a crowd that asks for one waits
@@ -41,8 +41,8 @@ impl Default for Expected {
 struct Generations {
     young: HashMap<KeyHash, Entry>,
     old: HashMap<KeyHash, Entry>,
-    /// Documents whose digests were noted since the start, by their key in the store. None is in here for
-    /// longer than its digests are.
+    /// Documents whose digests were noted since the start, by their key in the store. A document is not
+    /// kept for longer than its digests.
     documents: [HashSet<KeyHash>; 2],
 }
 
@@ -50,18 +50,18 @@ struct Generations {
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     digest: Digest,
-    /// Other bytes came last: caches on the way may hold them.
+    /// The last bytes had another digest: caches on the way may hold them.
     doubted: bool,
-    /// Version of the stored object whose bytes were found to be right; 0: of none.
+    /// Version of the stored object whose bytes were found to have the digest; 0: none.
     right: u64,
 }
 
-/// A stored artefact beside the digest that documents name.
+/// How a stored artefact compares with the digest that documents name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// It has the digest, or none is named.
+    /// It has the digest, or no digest is named.
     Right,
-    /// It has another one.
+    /// It has another digest.
     Wrong,
     /// It was stored before its digest was named.
     Unknown(Digest),
@@ -81,7 +81,7 @@ fn key_of(part: &Mirrored, path: &[u8]) -> KeyHash {
 }
 
 impl Generations {
-    /// Documents whose digests are in no generation any more will be read again.
+    /// Forgets the older documents: those whose digests are in no generation any more will be read again.
     fn age_documents(&mut self) {
         let [young, old] = &mut self.documents;
         *old = std::mem::take(young);
@@ -103,7 +103,8 @@ impl Expected {
         self.add(scope, found, true);
     }
 
-    /// Notes what a stored document names in this scope. What was fetched since is newer.
+    /// Notes what a stored document names in this scope. Digests that are known already stay: documents
+    /// that were fetched since are newer.
     pub(crate) fn recall(&self, scope: &str, found: Vec<Found>) {
         self.add(scope, found, false);
     }
@@ -153,7 +154,7 @@ impl Expected {
         Some(generations.get(&key)?.digest)
     }
 
-    /// A stored object beside the digest of the artefact at this path.
+    /// Compares a stored object with the digest of the artefact at this path.
     pub(crate) fn standing(&self, part: &Mirrored, path: &[u8], object: &Object) -> Standing {
         if !part.is_named_by_documents() {
             return Standing::Right;
@@ -177,7 +178,7 @@ impl Expected {
 
     /// Waits for the right to hash a stored artefact. Cancel safe.
     pub(crate) async fn turn(&self) -> Option<SemaphorePermit<'_>> {
-        // It is never closed.
+        // The semaphore is never closed.
         self.comparisons.acquire().await.ok()
     }
 

@@ -6,8 +6,9 @@ use foxy_mirror::{Class, Kind, Mirror, Place};
 
 use super::Login;
 
-/// Fields of clients that upstreams get, beside those that Foxy needs. Registries know users by others
-/// too, or let them choose what is written into documents, and the answers are for everybody.
+/// Fields of clients that upstreams get, beside those that Foxy needs. Others are left out: registries
+/// know users by them, or let users choose what is written into documents, but the answers are for
+/// everybody.
 const FROM_CLIENTS: &[&str] = &[
     "accept",
     "accept-encoding",
@@ -51,7 +52,7 @@ pub(super) fn rewriting(
     let accept = form.and_then(|form| class.accept.get(form));
     let accept = accept.map(|(_, accept)| &accept[..]);
     let screens = mirror.screens(place.class);
-    // Ages are in one form alone.
+    // Only one form of a document has the dates that rules about ages need.
     let dated = screens.filter(|rules| rules.min_age.is_some());
     let accept = dated.and_then(|rules| rules.listing.dated()).or(accept);
     changes.extend(accept.map(|accept| format!("set Accept: {accept}")));
@@ -73,8 +74,8 @@ pub(super) fn rewriting(
     })
 }
 
-/// Changes of answers on their way to clients: caches on the way share none that a credential of the
-/// client has brought.
+/// Changes of answers on their way to clients: caches on the way must not share answers that a credential
+/// of the client has brought.
 fn answers(class: &Class, own: bool) -> Option<FieldRules> {
     let changes = match (own, class.kind) {
         (false, _) => return Some(FieldRules::default()),

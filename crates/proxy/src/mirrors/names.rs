@@ -1,5 +1,5 @@
-//! Names by which clients know Foxy. What is written into documents for everybody comes from these
-//! alone, never from what a request says.
+//! Names by which clients know Foxy. Only these names are written into documents for everybody, never a
+//! name that only a request says.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -40,7 +40,7 @@ pub(crate) fn own_name(
             Some((name, port)) if !port.ends_with(']') => (name, port.parse().unwrap_or(default)),
             _ => (&known.authority[..], default),
         };
-        // Another server may speak TLS before Foxy: its port is not known here then.
+        // Another server may speak TLS in front of Foxy; the port of that server is not known here.
         let asked = url.authority.port.unwrap_or(default);
         name.trim_matches(['[', ']']) == host.trim_matches(['[', ']']) && known_port == asked
     };

@@ -41,7 +41,7 @@ pub(crate) struct Roles {
     parts: RefCell<HashMap<Part, Rc<Role>>>,
     /// Changes of requests for images: there are too many of these for a role of each.
     images: RefCell<HashMap<(usize, Place, bool), Arc<Rewriting>>>,
-    /// From one mirror to another.
+    /// Roles that redirect from one mirror to another.
     away: RefCell<HashMap<(usize, usize), Rc<Role>>>,
 }
 
@@ -112,7 +112,7 @@ impl Roles {
         let role = self.part(site, part, clients).ok_or(unusable)?;
         match login {
             None => Ok(role),
-            // Not kept: there are as many as anybody likes to make up.
+            // Not kept: clients can make up any number of credentials.
             Some((login, seed)) => {
                 let role = of_credential(&role, &mark(login, seed));
                 role.map(Rc::new).ok_or(unusable)
@@ -177,7 +177,7 @@ impl Roles {
         let own = wants
             .login
             .and_then(|(text, seed)| Some((Login::shown(text)?, seed)));
-        // A purge names what is stored, and is nobody's access to it.
+        // A purge names what is stored, but gives nobody access to it.
         let proven = wants.method == Method::Purge;
         let of = (number, place, own.is_some());
         let rules = self.rules_of(of, &site.mirror).ok_or(unusable)?;

@@ -1,9 +1,10 @@
-//! Documents under rules about versions: read to their end before anybody gets their head, for what
-//! is hidden decides about freshness and ETag, and dates may come after the versions that they are of.
+//! Documents under rules about versions: each is read to its end before anybody gets its head, because
+//! the hidden versions decide about freshness and ETag, and dates may come after the versions that they
+//! belong to.
 //!
-//! The ETag of a screened document is the upstream's with a mark of its own: the time at which the
-//! next hidden version is old enough. Until then the upstream's validator speaks of the screened form
-//! as well; after that the whole is asked for again.
+//! The ETag of a screened document is the upstream's with a mark of its own: the time at which the next
+//! hidden version is old enough. Until then the upstream's validator is valid for the screened form too;
+//! after that the whole document is asked for again.
 
 use std::io::Write;
 
@@ -30,7 +31,7 @@ const LONG_BYTES: usize = 4 << 20;
 pub(crate) const LONG_AT_ONCE: usize = 2;
 /// Longer documents are judged on another thread.
 const SHORT_BYTES: usize = 256 << 10;
-/// Encoded bytes that are decoded at once: a thousand times as many can come of them.
+/// Encoded bytes that are decoded at once. The decoded text can be a thousand times as long.
 const DECODE_AT_ONCE: usize = 1 << 10;
 /// Bytes that are passed on at once.
 const PIECE: usize = 32 << 10;
@@ -72,7 +73,7 @@ impl Held {
     }
 }
 
-/// Stored documents, by ETag.
+/// A stored document, as its ETag describes it.
 struct Known {
     /// The ETag without the mark of the name under which clients know Foxy.
     etag: Vec<u8>,
@@ -117,8 +118,7 @@ fn seconds_until(time: i64, now: i64) -> u32 {
     u32::try_from(time.saturating_sub(now).max(0)).unwrap_or(u32::MAX)
 }
 
-/// Asks for a document and screens it. The head that is returned is that for the cache, and its body
-/// waits in the connection.
+/// Asks for a document and screens it. Returns the head for the cache; the body waits in the connection.
 pub(crate) async fn ask(
     local: &Local,
     ask: &Ask,
@@ -164,13 +164,14 @@ pub(crate) async fn ask(
             leased.up.replace_head(local, parts, &text)
         }
         200 => {
-            // The head of a screened document is not known without the document. What is stored lives
-            // no longer by this answer, which does not say when the next version is old enough.
+            // The answer to HEAD. Without the document, the head of its screened form is not known. This
+            // answer does not prolong the life of the stored document: it does not say when the next
+            // version is old enough.
             own.retain(|(name, _)| !is_replaced(name) && !eq_name(name, b"content-type"));
             let answer = part.answer((status, Some(0)), None, own.iter().copied());
             leased.up.answered_by(local, parts, &answer)
         }
-        // Parts and copies that somebody on the way has changed: clients would use them.
+        // Parts, and copies that somebody on the way has changed, are refused: clients would use them.
         201..=299 => Err(NOT_WHOLE),
         _ => {
             let answer = part.answer((status, None), None, own.iter().copied());
@@ -234,7 +235,7 @@ struct Read {
     persistent: bool,
 }
 
-/// Reads the body of an answer to its end; its head is gone then.
+/// Reads the body of an answer to its end. After that the head is no longer in the buffer.
 async fn whole(
     local: &Local,
     up: &mut Upstream,
@@ -311,7 +312,7 @@ impl Read {
     }
 }
 
-/// Screens a document, and puts it and its head in place of what was there.
+/// Screens a document, and puts the result and its head in place of the upstream's answer.
 async fn screened(
     local: &Local,
     ask: &Ask,
@@ -328,7 +329,8 @@ async fn screened(
     let matures = result.matures;
     let etag = match etag.and_then(|etag| marked(&etag, matures)) {
         Some(etag) => etag,
-        // No validator of the upstream's, so that none is asked by.
+        // The upstream sent no usable ETag. This one contains no validator of the upstream, so that no
+        // conditional request uses one.
         None => format!("\"~{:016x}.{}\"", result.body.hash(), matures.unwrap_or(0)).into_bytes(),
     };
     local.counters().add(Event::MirrorHidden, result.hidden);

@@ -61,8 +61,8 @@ impl ReadBuf {
         }
         let mut data = [text, &self.data[rest..self.end]].concat();
         (self.start, self.end) = (0, data.len());
-        // As much room as before: a body is read into it once this is used, and would come in pieces
-        // of the head's length.
+        // Keeps as much room as before: the body is read into this buffer after the head, and would
+        // otherwise come in pieces of the head's length.
         data.resize(self.data.len().max(self.end), 0);
         if let Some(entry) = &mut self.entry {
             entry.set(data.len());
@@ -76,14 +76,14 @@ impl ReadBuf {
         self.end = 0;
     }
 
-    /// Gives memory beyond the usual back if nothing is in it.
+    /// Gives back memory beyond the usual size if the buffer is empty.
     pub(crate) fn shorten(&mut self) {
         if self.data.len() > FIRST {
             self.release();
         }
     }
 
-    /// Gives all memory back if nothing is in it: for connections that stay idle.
+    /// Gives back all memory if the buffer is empty: for connections that stay idle.
     pub(crate) fn release(&mut self) {
         if self.is_empty() {
             self.data = Vec::new();
@@ -112,7 +112,8 @@ impl ReadBuf {
             if more == 0 {
                 return Err(io::ErrorKind::OutOfMemory.into());
             }
-            // The first bytes of a request are worth more than the limit is exact.
+            // The first buffer may exceed the limit: the first bytes of a request matter more than an
+            // exact limit.
             let begins = self.data.is_empty();
             let entry = self.entry.get_or_insert_with(|| ledger.empty(Use::Buffers));
             match begins {

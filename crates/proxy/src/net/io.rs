@@ -54,7 +54,7 @@ impl<T: Transport> Io<T> {
         }));
     }
 
-    /// When the first byte was sent since this was last asked.
+    /// When the first byte since the last call was sent.
     pub(crate) fn take_first_byte(&self) -> Option<MonoTime> {
         self.timing.as_ref()?.first.take()
     }
@@ -93,12 +93,12 @@ impl<T: Transport> Io<T> {
         self.watch.set_closed(closed);
     }
 
-    /// Takes more ahead from the peer, which sends a long body.
+    /// Lets the peer send more ahead, because it sends a long body.
     pub(crate) fn widen_receive(&self) {
         self.transport.widen_receive();
     }
 
-    /// True if the connection is to end for others.
+    /// True if the connection is to end to make room for others.
     pub(crate) fn is_doomed(&self) -> bool {
         self.watch.is_doomed()
     }
@@ -134,7 +134,7 @@ impl<T: Transport> Io<T> {
         poll_fn(|cx| self.poll_side(cx, Side::Read)).await
     }
 
-    /// Waits until the peer is gone: at once after a reset, or so long after it has closed its
+    /// Waits until the peer is gone: at once after a reset, or `closed` after the peer has closed its
     /// side (it may still want the answer). Never ends while there is something to read.
     pub(crate) async fn gone(&self, closed: Duration) {
         loop {
@@ -236,7 +236,7 @@ impl<T: Transport> Io<T> {
         *self.slowed.borrow_mut() = by;
     }
 
-    /// True if what is written is slowed: by [`write_all`](Self::write_all) alone.
+    /// True if answers are slowed. Only [`write_all`](Self::write_all) slows them.
     pub(crate) fn is_slowed(&self) -> bool {
         self.slowed.borrow().is_some()
     }
@@ -254,7 +254,7 @@ impl<T: Transport> Io<T> {
                 Ok(n) => {
                     IoSlice::advance_slices(&mut slices, n);
                     let mut wait = by.sent(n);
-                    // In short steps, so that a connection that is to end ends.
+                    // In short steps, so that a doomed connection ends soon.
                     while !wait.is_zero() && !self.is_doomed() {
                         let step = wait.min(SLOW_STEP);
                         tokio::time::sleep(step).await;
@@ -276,7 +276,8 @@ impl<T: Transport> Io<T> {
     }
 }
 
-/// Bytes of one write where answers are slowed, and the longest pause without a look.
+/// Bytes of one write where answers are slowed, and the longest pause without a look at whether the
+/// connection is doomed.
 const SLOW_BYTES: usize = 16 << 10;
 const SLOW_STEP: Duration = Duration::from_millis(500);
 

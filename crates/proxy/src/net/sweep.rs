@@ -11,7 +11,7 @@ use crate::ledger::Ledger;
 /// The time between two sweeps.
 pub(crate) const TICK: Duration = Duration::from_millis(250);
 
-/// Time that a request may wait for others to read where connections have all memory.
+/// How long a request may wait for other clients to read while connections have all memory.
 const QUEUED: Duration = Duration::from_secs(1);
 
 /// A number of sweeps.
@@ -63,23 +63,24 @@ pub(crate) enum Doing {
 }
 
 impl Doing {
-    /// How long a connection has been at it before it may be closed for others. `waiting`: connections
-    /// that wait for each one that is at it.
+    /// How long a connection must have had this activity before it may be closed to make room for others;
+    /// `None`: it is not closed. `waiting`: number of connections that wait for each connection with this
+    /// activity.
     fn patience(self, waiting: usize) -> Option<Ticks> {
         match self {
             // A client may be about to send its request.
             Self::Idle => Some(Ticks::of(Duration::from_millis(750))),
-            // A head of usual length has arrived whole with its first byte. Where others wait to be let in,
+            // A head of usual length arrives whole with its first byte. While others wait to be let in,
             // many slow heads would keep them out for seconds.
             Self::Head => Some(Ticks::of(Duration::from_millis(match waiting {
                 0 => 1000,
                 _ => 250,
             }))),
-            // It needs an answer of the client, however far away the client is.
+            // The handshake needs an answer of the client, however far away the client is.
             Self::Handshake => Some(Ticks::of(Duration::from_secs(1))),
             // On a slow network or machine a client that reads may be silent for seconds: four lost
-            // packets in a row take three. Where others wait for its place, a long silence costs more
-            // clients their answers than it saves.
+            // packets in a row take three seconds. While others wait for its place, enduring a long
+            // silence costs more clients their answers than it saves.
             Self::Stalled => Some(Ticks::of(match waiting {
                 0 => Duration::from_secs(5),
                 1..=3 => Duration::from_secs(2),
@@ -101,7 +102,8 @@ pub(crate) struct Watch {
     since: Cell<Ticks>,
     /// Distinguishes clients; 0 where they are not counted.
     client: Cell<u64>,
-    /// Closed for others, unless it gets a request before it notices.
+    /// Chosen to be closed to make room for others. A change of its activity, such as a new request,
+    /// takes this back.
     doomed: Cell<bool>,
     draining: Rc<Cell<bool>>,
     /// The listener is closed.
@@ -135,7 +137,7 @@ impl Watch {
             || self.doing.get() == Doing::Idle && (self.draining.get() || self.is_left())
     }
 
-    /// Sets the activity. An idle one is closed when the worker drains.
+    /// Sets the activity. An idle connection is closed when the worker drains.
     pub(crate) fn set_doing(&self, doing: Doing) {
         if self.doing.replace(doing) != doing {
             self.since.set(self.now.get());
@@ -161,7 +163,7 @@ impl Watch {
         self.closed.get().is_some_and(|closed| closed.get())
     }
 
-    /// True if the connection is to end for others.
+    /// True if the connection is to end to make room for others.
     pub(crate) fn is_doomed(&self) -> bool {
         self.doomed.get()
     }
@@ -248,34 +250,35 @@ impl Sweep {
         self.draining.set(true);
     }
 
-    /// Closes at most `most` connections for others, the least needed first: idle ones, then slow
-    /// heads, then slow handshakes, then clients that do not read, then those that wait for them; of each
-    /// the oldest. `outside`: connections that wait to be let in. Returns how many were closed.
+    /// Closes at most `most` connections for others, the least needed first: idle ones, then slow heads,
+    /// then slow handshakes, then clients that do not read, then requests that wait for such clients;
+    /// within each kind the oldest first. `outside`: connections that wait to be let in. Returns how many
+    /// were closed.
     pub(crate) fn shed(&self, most: usize, outside: usize) -> usize {
         self.shed_where(most, outside, Some(&self.barren), |_| true)
     }
 
-    /// As [`shed`](Self::shed), of clients that do not read only.
+    /// As [`shed`](Self::shed), but only clients that do not read.
     pub(crate) fn shed_stalled(&self, most: usize, outside: usize) -> usize {
         let stalled = |watch: &Watch| watch.doing() == Doing::Stalled;
         self.shed_where(most, outside, Some(&self.barren_stalled), stalled)
     }
 
-    /// As [`shed`](Self::shed), of one client only.
+    /// As [`shed`](Self::shed), but only connections of one client.
     pub(crate) fn shed_client(&self, client: u64, most: usize) -> usize {
         self.shed_where(most, 0, None, |watch| watch.client.get() == client)
     }
 
-    /// Closes at most `most` idle connections, the oldest first, however short they have been idle: a new
-    /// client would be refused otherwise. Returns how many were closed.
+    /// Closes at most `most` idle connections, the oldest first, however briefly they have been idle: a
+    /// new client would be refused otherwise. Returns how many were closed.
     pub(crate) fn shed_idle(&self, most: usize) -> usize {
         let idle = |watch: &Watch| watch.doing() == Doing::Idle;
         self.close(most, Some(&self.none_idle), |_| idle)
     }
 
-    /// Ends the wait of at most `most` requests that wait for others to read, the oldest first: they have
-    /// all memory, and no other request gets an answer until some of them end. They get a 503, as a
-    /// request does that finds no memory. Returns how many.
+    /// Ends the wait of at most `most` requests that wait for others to read, the oldest first: these
+    /// requests have all memory, and no other request gets an answer until some of them end. They get a
+    /// 503, like a request that finds no memory. Returns how many.
     pub(crate) fn shed_queued(&self, most: usize) -> usize {
         let now = self.now.get();
         let queued = move |watch: &Watch| {
@@ -284,7 +287,7 @@ impl Sweep {
         self.close(most, None, |_| queued)
     }
 
-    /// Closes those that `which` accepts, of those that have been at it for long enough.
+    /// Closes connections that `which` accepts and whose activity has lasted for long enough.
     fn shed_where(
         &self,
         most: usize,
@@ -310,9 +313,9 @@ impl Sweep {
         })
     }
 
-    /// Closes the least needed of those that `choice` accepts, which is made of all. `barren` is the last
-    /// tick in which there was none: a thousand requests that wait for room must not search all
-    /// connections each time.
+    /// Closes the least needed connections that a filter accepts; `choice` makes the filter from all
+    /// connections. `barren` is the last tick in which a search found none: a thousand requests that wait
+    /// for room must not search all connections each time.
     fn close<M: Fn(&Watch) -> bool>(
         &self,
         most: usize,
@@ -486,7 +489,7 @@ mod tests {
         assert_eq!(sweep.shed_idle(1), 1);
         assert!(old.is_doomed() && !new.is_doomed());
         assert_eq!((sweep.shed_idle(1), sweep.shed_idle(1)), (1, 0));
-        // Within one tick: who becomes idle is found.
+        // A connection that becomes idle within the same tick is found.
         let next = sweep.watch();
         next.set_doing(Doing::Idle);
         assert_eq!(sweep.shed_idle(1), 1);

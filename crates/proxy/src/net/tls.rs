@@ -173,7 +173,7 @@ impl<S: Transport> Transport for TlsStream<S> {
 pub(crate) enum OriginStream {
     Plain(TcpStream),
     Tls(Box<TlsStream>),
-    /// To the destination through a tunnel of a parent that TLS is spoken to as well.
+    /// TLS to the destination, in a tunnel through a parent that speaks TLS too.
     Nested(Box<TlsStream<TlsStream>>),
     /// In memory, to the origin of a simulation.
     #[cfg(test)]

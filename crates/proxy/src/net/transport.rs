@@ -42,9 +42,9 @@ pub(crate) trait Transport: 'static {
 }
 
 impl Transport for TcpStream {
-    /// A read that fills less than its buffer has emptied the socket. Saying so to the runtime
-    /// spares the next wait a system call that would only find that out again; what arrives
-    /// after it is an event of its own.
+    /// A read that fills less than its buffer has emptied the socket. Telling the runtime so saves the
+    /// system call by which the next wait would find this out again. Bytes that arrive later cause a new
+    /// event.
     #[inline]
     fn try_read(&self, into: &mut [u8]) -> io::Result<usize> {
         let mut short = 0;
@@ -75,11 +75,11 @@ impl Transport for TcpStream {
         self.poll_write_ready(cx)
     }
     fn shutdown_write(&self) {
-        // A peer that is gone already is no news.
+        // An error means that the peer is gone already, which does not matter.
         let _ = SockRef::from(self).shutdown(std::net::Shutdown::Write);
     }
     fn widen_receive(&self) {
-        // Without it a body comes slowly, and whole all the same.
+        // If this fails, a body comes more slowly, but still whole.
         let _ = SockRef::from(self).set_recv_buffer_size(BODY_RECEIVE);
     }
     fn local_addr(&self) -> Option<SocketAddr> {

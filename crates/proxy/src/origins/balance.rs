@@ -81,8 +81,8 @@ fn unit(random: u64) -> f64 {
     (random >> 11) as f64 / (1u64 << 53) as f64
 }
 
-/// Smooth weighted round robin: each is owed its weight per request, and the one that is owed most
-/// pays for all.
+/// Smooth weighted round robin: each origin is owed its weight per request. The origin that is owed most
+/// is chosen, and pays the sum of all weights.
 fn in_turn(candidates: &[Candidate], owed: &mut Owed) -> Option<usize> {
     let mut best: Option<usize> = None;
     let mut sum = 0.0;

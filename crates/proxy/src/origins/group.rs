@@ -182,10 +182,10 @@ impl Group {
         self.standing(at, now).is_in()
     }
 
-    /// Notes what an attempt came to. True if the origin is left out from now on.
+    /// Notes the result of an attempt. True if the origin is left out from now on.
     ///
-    /// It is left out only if another one that is not has answered well since the errors began: at
-    /// least one stays, and if all fail alike, all stay.
+    /// The origin is left out only if another origin that gets requests has answered well since the
+    /// errors began. So at least one origin stays, and if all fail alike, all stay.
     pub(super) fn note(&mut self, at: usize, result: Result, now: MonoTime) -> bool {
         let rules = self.rules;
         let Some(member) = self.members.get_mut(at) else {

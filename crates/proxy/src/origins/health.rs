@@ -7,10 +7,10 @@ use foxy_base::MonoTime;
 
 /// Errors further apart than this are no series.
 const SERIES: Duration = Duration::from_secs(10);
-/// No origin is out for longer at a time.
+/// Longest time for which an origin is out, unless the configured first time is longer.
 const OUT_MAX: Duration = Duration::from_secs(300);
-/// How long an answer with status 5xx counts as a request under way: an origin that fails fast would
-/// else be the least busy one.
+/// How long an answer with status 5xx counts as a request under way: otherwise an origin that fails fast
+/// would be the least busy one.
 const ERROR_COUNTS: u64 = 1_000_000_000;
 /// Parts of that time.
 const PARTS: usize = 10;
@@ -145,8 +145,8 @@ impl Health {
         }
     }
 
-    /// It failed, or answered with status 5xx (`answered`). True if it is to be left out, provided
-    /// that another origin answered well after the returned time.
+    /// Notes a failure, or an answer with status 5xx (`answered`). Returns a time if the origin is to be
+    /// left out, provided that another origin has answered well since that time.
     pub(super) fn bad(
         &mut self,
         now: MonoTime,

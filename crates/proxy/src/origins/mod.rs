@@ -1,5 +1,5 @@
-//! The origins of one site: which is asked, which is left out, which is asked instead, and what is
-//! told about them. A site of one origin has the figures alone.
+//! The origins of one site: which is asked, which is left out, which is asked instead, and the figures
+//! about them. A site of one origin has only the figures.
 //!
 //! The decisions are pure: `group` over `balance`, `health` and `budget`. This file shares them among
 //! the workers, `ask` connects, `check` asks the origins by itself.
@@ -273,7 +273,7 @@ impl Turn {
         &self.origins.0.members[self.at].0
     }
 
-    /// From now on only the origin keeps the request from its answer.
+    /// From now on the request waits only for the origin.
     pub(crate) fn wait(&self, local: &Local) {
         let now = local.mono();
         self.asked.set(Some(now));
@@ -328,7 +328,7 @@ impl Turn {
         }
     }
 
-    /// The request waits no longer, and says nothing about the origin.
+    /// Ends the wait of the request, without a result for the origin.
     fn end_wait(&self, now: MonoTime) {
         if self.asked.take().is_some()
             && let Some(record) = self.origins.0.group.lock().record(self.at)

@@ -1,8 +1,7 @@
 //! Parents: other proxies that requests of the forward proxy are sent through.
 //!
-//! The parent resolves names, so the guard judges only destinations that are addresses, and the
-//! parent's own address. A parent that cannot be reached is left out for a while; the others of its
-//! group follow it.
+//! The parent resolves names, so the guard judges only destinations that are addresses, and the parent's
+//! own address. A parent that cannot be reached is tried after the others of its group for a while.
 
 mod ask;
 mod tunnel;
@@ -22,7 +21,8 @@ use foxy_tls::OriginTls;
 pub(crate) use ask::{ask, open, tunnel_through};
 pub(crate) use tunnel::open_tunnel;
 
-/// Why a parent cannot be used that answers 407: the client has no login for it, and must not be asked.
+/// Why a parent that answers 407 cannot be used: the client has no login for the parent, and must not be
+/// asked for one.
 pub(crate) const WANTS_LOGIN: &str = "parent-wants-login";
 
 /// Time for which a parent that could not be reached is left out.
@@ -75,7 +75,8 @@ pub struct ParentGroup {
     pub servers: Vec<ParentServer>,
     /// The one that is asked first.
     pub balance: ParentBalance,
-    /// All requests go through it that no rule sends through another; otherwise those of rules.
+    /// All requests go through this group unless a rule sends them through another. If false, only those
+    /// that rules send through this group.
     pub always: bool,
     /// Schemes that it is for if `always`; none: all.
     pub schemes: Vec<Scheme>,

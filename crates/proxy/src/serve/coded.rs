@@ -1,9 +1,9 @@
 //! Compressed forms of stored answers, for sites that ask for them.
 //!
 //! The plain answer is the object: it decides about freshness, conditions and purges. A compressed
-//! form is its body alone, stored under a key that names the version of the plain one. So it cannot
-//! outlive it: another version, a purge or an eviction of the plain one leaves the form without a
-//! way to it. The first request for a form gets the plain answer and has the form made.
+//! form is its body alone, stored under a key that names the version of the plain answer. So a form
+//! cannot outlive its plain answer: after a new version, a purge or an eviction of the plain answer
+//! nothing leads to the form. The first request for a form gets the plain answer and has the form made.
 
 use std::io::{self, IoSlice, Write};
 use std::sync::Arc;
@@ -123,7 +123,7 @@ pub(crate) async fn find(
     let key = form_key(object, coding);
     let hash = local.proxy.engine.key_hash(&key);
     match get(local, hash, &key).await {
-        // An empty one says that the plain body is as short.
+        // An empty form means that compression saves too little: the plain body is sent.
         Some((form, _)) => (!form.body().is_empty()).then_some(form),
         None => {
             make(local, object, coding, (key, hash));
@@ -147,7 +147,7 @@ fn make(local: &Local, object: &Arc<Object>, coding: Coding, (key, hash): (Vec<u
     let object = Arc::clone(object);
     tokio::task::spawn_blocking(move || {
         if let Ok(body) = compressed(object.body(), coding) {
-            // Worth it from a tenth on.
+            // A form is worth storing if it is more than a tenth shorter.
             let worth = body.len() + body.len() / 9 < object.body().len();
             let body = if worth { &body[..] } else { &[] };
             let form = form(&object, coding, (key, hash), body);

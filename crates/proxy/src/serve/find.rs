@@ -16,7 +16,7 @@ use crate::sent::Sent;
 
 /// How long a request waits for a disk before it goes to the origin instead.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How long it waits where the origin is no help: an answer that is under way would be cut.
+/// How long a request waits if the origin cannot help: otherwise an answer under way would be cut.
 const PATIENCE_AT_LAST: Duration = Duration::from_secs(30);
 
 /// Where an object was.
@@ -42,9 +42,9 @@ pub(crate) struct Found {
     pub(crate) primary: Option<Primary>,
 }
 
-/// Looks up the primary key in `key`; if its values do not match, `key` becomes the variant's
-/// and that is looked up too. What was stored without the key `parts` that a rule wants is
-/// nothing.
+/// Looks up the primary key in `key`. If its values do not match, `key` becomes the variant's key,
+/// which is looked up too. An object that was stored without the key `parts` that a rule wants counts
+/// as missing.
 pub(crate) async fn find<F: Requested>(
     local: &Local,
     key: &mut Vec<u8>,
@@ -139,8 +139,8 @@ pub(crate) async fn get(local: &Local, hash: KeyHash, key: &[u8]) -> Option<(Arc
     None
 }
 
-/// Fragment `n` of a large object. At the `last` resort, when the bytes are not to be had elsewhere,
-/// a disk that is slow or was given up by others is waited for.
+/// Fragment `n` of a large object. `last`: the bytes are not to be had elsewhere, so this waits even
+/// for a disk that is slow, or that others have given up.
 pub(crate) async fn fragment(
     local: &Local,
     head: &Arc<Object>,
@@ -168,7 +168,7 @@ pub(crate) async fn fragment(
         match answer {
             Ok(object) => return Some(object),
             Err(ReadMiss::Moved) => {}
-            // Another's read, who was less patient.
+            // The read was shared with a request that was less patient: try again.
             Err(ReadMiss::Device) if last && shared => {}
             Err(_) => return None,
         }

@@ -49,7 +49,7 @@ pub(crate) fn slice(
     Some((Slice { held, wanted }, grant))
 }
 
-/// Sends it.
+/// Sends the slice.
 pub(crate) async fn send<T: Transport>(
     local: &Local,
     io: &Io<T>,

@@ -21,7 +21,7 @@ use crate::upstream::UpstreamError;
 /// A fragment being read.
 type Reading = tokio::task::JoinHandle<Option<Arc<Object>>>;
 
-/// How often a fill is wanted for one byte: the first may be another request's bad luck.
+/// Most fills that are tried for one byte: the first one may have failed for another request's reasons.
 const TRIES: u8 = 3;
 
 /// Where the bytes of one large body come from.
@@ -32,7 +32,7 @@ pub(crate) struct Supply {
     /// A fill that brings bytes, and whether this request is behind it.
     follower: Option<Follower<FillHead>>,
     behind: bool,
-    /// Where that fill goes on for this request.
+    /// Offset of the next byte that the fill brings for this request.
     position: u64,
     /// Missing bytes may be asked for.
     divisible: bool,
@@ -41,7 +41,7 @@ pub(crate) struct Supply {
     /// The byte for which a fill was last wanted, and the number of tries: without progress it is
     /// not tried for ever.
     asked: (u64, u8),
-    /// Said to be there, but cannot be read.
+    /// A fragment that should be stored, but cannot be read.
     unreadable: Option<u32>,
     /// Bytes came by a fill that another request had started.
     pub(crate) collapsed: bool,
@@ -157,7 +157,7 @@ impl Supply {
     /// origin may have another version by now. They are taken later, when it is their turn.
     ///
     /// # Errors
-    /// It has, or does not answer.
+    /// The origin has another version, or does not answer.
     pub(crate) async fn ask_ahead(
         &mut self,
         local: &Rc<Local>,
@@ -207,7 +207,7 @@ impl Supply {
         }
     }
 
-    /// From the fill; `None` if it has nothing more for this request.
+    /// The next piece from the fill; `None` if the fill has nothing more for this request.
     async fn followed(
         &mut self,
         local: &Local,
@@ -230,7 +230,8 @@ impl Supply {
             Err(Released::Lagged | Released::Elsewhere) => self.behind = !follower.resume(at),
             Err(Released::Failed(error)) => {
                 self.follower = None;
-                // Nobody has the rest of this version, or it may be tried again.
+                // If the origin has another version, nobody has the rest of this one; after other
+                // errors the request may try again.
                 self.divisible &= error != UpstreamError::AnotherVersion;
                 local.count(Event::FollowersReleased);
             }
@@ -238,7 +239,7 @@ impl Supply {
         Ok(None)
     }
 
-    /// From the store.
+    /// The bytes of fragment `n` from the store.
     async fn stored(&mut self, local: &Rc<Local>, n: u32, at: u64, until: u64) -> Option<Bytes> {
         let ahead = self.ahead.take().filter(|(number, _)| *number == n);
         let present = match ahead {
@@ -297,7 +298,7 @@ impl Supply {
             }
             Gap::Starts(writer, follower, cover) => {
                 if self.unreadable != Some(n) && !absent(n) {
-                    // Its fill has just ended.
+                    // The fragment is stored by now: its fill has just ended.
                     self.unreadable = Some(n);
                     proxy.fills.leave(writer.fill());
                     return Ok(());

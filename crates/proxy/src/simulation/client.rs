@@ -113,7 +113,8 @@ impl Client {
             connection => *connection = None,
         }
         let made = got.head.field("x-made").and_then(Made::parse);
-        // The end of the process may have undone what an answer that arrives after it says.
+        // An answer may arrive after its process has ended, and the end may have undone what the answer
+        // says.
         let counts = got.head.status == 200 && got.whole && !oracle::has_ended(&self.world, asked);
         if let Some(made) = made.filter(|_| counts) {
             if asked.method == "POST" {
@@ -130,7 +131,8 @@ impl Client {
     /// True if there is a connection.
     fn connect(&mut self) -> bool {
         let (now, life) = (self.world.trace.now(), self.world.life.get());
-        // Foxy may close one that rests at any moment; the requests of this one are to be answered.
+        // Foxy may close a resting connection at any moment; the requests on this connection must be
+        // answered.
         let good = |one: &Connection| one.life == life && now - one.used < RESTS;
         if self.connection.as_ref().is_some_and(good) {
             return true;

@@ -1,4 +1,5 @@
-//! One history: the process lives several times, one life after the other, and clients, operator and origin go on.
+//! One history: the process lives several times, one life after the other, while clients, operator and
+//! origin go on.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;

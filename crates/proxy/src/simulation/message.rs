@@ -110,7 +110,7 @@ async fn read_to_end(wire: &Wire, buf: &mut Vec<u8>, (most, body): (usize, &mut 
     false
 }
 
-/// Reads a chunk; how long it is, 0 for the last one.
+/// Reads a chunk. Returns its length, 0 for the last one.
 async fn chunk(wire: &Wire, buf: &mut Vec<u8>, body: &mut Vec<u8>) -> Option<usize> {
     let line = loop {
         match buf.windows(2).position(|two| two == b"\r\n") {

@@ -196,7 +196,7 @@ fn freshness(world: &World, asked: &Asked, said: &Said) -> Judgement {
     }
 }
 
-/// Nothing that was removed.
+/// Checks that the answer is nothing that was removed.
 fn barriers(world: &World, asked: &Asked, made: &Made) -> Judgement {
     let Some(barrier) = world.barred(made, asked.started) else {
         return Ok(());
@@ -213,7 +213,7 @@ fn barriers(world: &World, asked: &Asked, made: &Made) -> Judgement {
     Err(("removed", format!("came back: {made:?} beyond {barrier:?}")))
 }
 
-/// Bit by bit.
+/// Checks the bytes of the answer.
 fn bytes(asked: &Asked, got: &Got, made: &Made) -> Judgement {
     let wrong = |text: &str| Err(("bytes", text.to_owned()));
     let whole = made.body();
@@ -265,8 +265,8 @@ fn bytes(asked: &Asked, got: &Got, made: &Made) -> Judgement {
     }
 }
 
-/// True if an answer to this request shows what others would get now. One to Authorization that only its
-/// user may have does not: a fetch for others that runs beside it is still stored.
+/// True if an answer to this request shows what others would get now. An answer to Authorization that
+/// only its user may have does not: a fetch for others that runs beside it is still stored.
 pub(super) fn speaks_for_others(asked: &Asked) -> bool {
     !matches!(asked.user, User::Login(_)) || PAGES[asked.page].open
 }

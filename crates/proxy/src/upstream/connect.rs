@@ -35,7 +35,7 @@ pub(crate) struct Destination {
     pub(crate) exempt: bool,
     /// How TLS is spoken to it; `None`: it is not. Connections under other settings are never used.
     pub(crate) tls: Option<OriginTls>,
-    /// How long it is waited for.
+    /// How long Foxy waits for it.
     pub(crate) timeouts: OriginTimeouts,
     /// The addresses that the request may reach.
     pub(crate) reach: Reachable,
@@ -136,7 +136,7 @@ async fn encrypted<S: Transport>(
     (tls, host): (&OriginTls, &str),
     stream: S,
 ) -> Result<Box<TlsStream<S>>, UpstreamError> {
-    // No certificate can have a name that is not one.
+    // The host is no valid name, so no certificate can have it.
     let session = tls.session(host);
     let session = session.map_err(|_| UpstreamError::Tls(Failure::WrongName))?;
     let stream = Box::new(TlsStream::new(stream, session, &proxy.ledger));
@@ -288,8 +288,8 @@ fn interleave(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
 
 type Attempt = Pin<Box<dyn Future<Output = io::Result<(TcpStream, SocketAddr)>>>>;
 
-/// A connection whose other side may send `ahead` bytes before they are read: an origin that is faster
-/// than the client would fill megabytes in the kernel. `None`: as many as the system allows.
+/// A connection whose peer may send `ahead` bytes before Foxy reads them; `None`: as many as the system
+/// allows. Without a limit, an origin that is faster than the client would fill megabytes in the kernel.
 fn attempt(to: SocketAddr, ahead: Option<usize>) -> Attempt {
     Box::pin(async move {
         let socket = match to {
@@ -297,7 +297,7 @@ fn attempt(to: SocketAddr, ahead: Option<usize>) -> Attempt {
             SocketAddr::V6(_) => TcpSocket::new_v6()?,
         };
         if let Some(bytes) = ahead.and_then(|bytes| u32::try_from(bytes).ok()) {
-            // Before the connection is made: what is promised to the other side then holds.
+            // Set before the connection is made, so that the window that the peer is promised then holds.
             let _ = socket.set_recv_buffer_size(bytes);
         }
         Ok((socket.connect(to).await?, to))

@@ -62,7 +62,7 @@ pub(crate) struct Leased {
     counted: (u64, u64),
     /// The request under way at an origin of a site.
     turn: Option<Turn>,
-    /// Its real destination: the way through a parent.
+    /// The destination through a parent, if the connection leads through one.
     through: Option<Box<Destination>>,
 }
 
@@ -157,8 +157,9 @@ impl Leased {
         if !self.up.buf.is_empty() || local.proxy.is_shutting_down() {
             return;
         }
-        // A thousand idle connections hold 16 MB of empty buffers. Where that is much, or after a
-        // while, they give them back; a busy one would get a new one for each answer.
+        // A thousand idle connections hold 16 MB of empty buffers. They give the buffers back where
+        // memory is short, or after a while. A busy connection keeps its buffer: otherwise it would get a
+        // new one for each answer.
         if local.proxy.ledger.pressure() > Pressure::Low {
             self.up.rest();
         }
@@ -232,7 +233,7 @@ impl Leased {
 }
 
 impl Upstream {
-    /// Gives the memory back that only a next request needs.
+    /// Gives back the memory that only the next request needs.
     pub(crate) fn rest(&mut self) {
         self.buf.release();
     }
@@ -317,7 +318,7 @@ impl Upstream {
         }
     }
 
-    /// The head that is in the buffer as the cache sees it: that of a mirror's upstream is changed.
+    /// The head in the buffer as the cache sees it: the head of a mirror's upstream is changed.
     pub(super) fn seen(
         &mut self,
         local: &Local,

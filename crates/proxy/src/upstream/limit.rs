@@ -43,7 +43,7 @@ struct Origin {
 #[derive(Debug)]
 pub(crate) struct Permit {
     _permit: OwnedSemaphorePermit,
-    /// The same of the client's share.
+    /// A permit of the client's share.
     _share: Option<OwnedSemaphorePermit>,
     /// Keeps the origin's entry while the permit is held.
     _origin: Arc<Origin>,
@@ -59,7 +59,7 @@ impl OriginLimit {
         }
     }
 
-    /// Sets other limits. Fetches that run, and requests that wait, finish under those before, beside new
+    /// Sets other limits. Running fetches and waiting requests finish under the old limits, beside new
     /// ones.
     pub(crate) fn set(&self, at_once: usize, queue: usize) {
         self.queue.store(queue, Ordering::Relaxed);
@@ -71,7 +71,7 @@ impl OriginLimit {
         }
     }
 
-    /// Waits for a permit for a request of `client`; `None`: of no client's share. Cancel safe: a
+    /// Waits for a permit for a request of `client`; `None`: no client's share is used. Cancel safe: a
     /// dropped wait leaves the queue.
     ///
     /// # Errors

@@ -11,8 +11,8 @@ use crate::UpstreamConfig;
 use crate::net::Ticks;
 
 /// Time after which an idle connection gives its buffer back, and is closed if its destination has more
-/// than it may keep. Until then all are kept: many requests at once take turns with their connections,
-/// and would open a new one for each that was closed.
+/// than it may keep. Until then all are kept: concurrent requests take turns with their connections, and
+/// would open a new connection for each closed one.
 const RESTING: Duration = Duration::from_secs(1);
 
 /// Idle connections by destination. `C` is the connection, so that the rules can be tested

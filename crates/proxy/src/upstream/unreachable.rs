@@ -14,7 +14,7 @@ use super::{Destination, UpstreamError};
 /// A failure is remembered for this many times as long as the attempt took, so that clients wait
 /// for a small part of the time. A refused connection, which takes no time, is tried each time.
 const TIMES: u32 = 3;
-/// Failures are remembered for no longer: a destination that is back is seen after this time.
+/// Longest time for which a failure is remembered: after it, a destination that is back is noticed.
 const LONGEST: Duration = Duration::from_secs(30);
 /// Destinations remembered at most.
 const MOST: usize = 1024;

@@ -109,7 +109,7 @@ fn plain_requests_reach_safe_ports_alone() {
             .cache()
             .ends_with("detail=port-not-allowed")
     );
-    // For a forward proxy the setting alone decides.
+    // The setting restricts a forward proxy, but not a site's own origin.
     let none = Access {
         ports: vec![80..=80],
         ..Access::default()

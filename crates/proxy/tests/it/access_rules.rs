@@ -204,7 +204,7 @@ fn each_request_is_judged_by_the_first_rule_that_fits() {
         client.send(format!(
             "{method} {target} HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n"
         ));
-        // A tunnel has no end that could be waited for.
+        // A tunnel's answer has no end to wait for, so only its head is read.
         let answer = client.answer_to(if *method == "CONNECT" { "HEAD" } else { method });
         let through = answer.status != 403;
         assert_eq!(
@@ -219,8 +219,8 @@ fn each_request_is_judged_by_the_first_rule_that_fits() {
     }
 }
 
-/// Spellings of addresses that are denied, and hosts that no two readers may take for different ones.
-/// None of these reaches a server; some are refused before any rule.
+/// Other spellings of denied addresses, and hosts that two parsers could read differently. None of
+/// these reaches a server; some are refused before any rule.
 #[test]
 fn other_spellings_of_denied_places_lead_nowhere() {
     let origin = origin();

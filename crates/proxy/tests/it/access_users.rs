@@ -114,7 +114,7 @@ fn who_logs_in_gets_what_the_rules_give_and_the_login_goes_nowhere() {
     let (alice, bob) = (basic("alice", "a:1"), basic("bob", "b"));
     let ci = "Bearer token-of-ci".to_owned();
     for (host, login, status) in [
-        // Where no user matters nobody logs in, but a login that is sent has to be right.
+        // Where no rule asks for a user, no login is needed, but a login that is sent has to be right.
         ("open", "", 200),
         ("open", &alice, 200),
         ("open", &basic("alice", "x"), 407),
@@ -127,7 +127,7 @@ fn who_logs_in_gets_what_the_rules_give_and_the_login_goes_nowhere() {
         ("other", &ci, 200),
         ("staff", "", 407),
         ("staff", &alice, 200),
-        // Stored by now: the denial precedes it.
+        // The answer is stored by now, but the denial comes first.
         ("staff", &bob, 403),
         ("staff", "", 407),
         ("staff", &ci, 200),

@@ -8,8 +8,8 @@ use crate::common::{Asked, Client, Foxy, Origin, until};
 const BODY: &[u8] = b"0123456789";
 const FIELDS: &str = "Cache-Control: max-age=60\r\nETag: \"v1\"\r\n";
 
-/// Waits for `open`; then answers one range, under a condition too. It gives no more than the client
-/// wants, which X-Part says: Foxy itself asks for more.
+/// Waits for `open`; then answers one range, under a condition too. It sends only the client's own
+/// range, which X-Part repeats: Foxy asks for a wider one in Range.
 fn gated(open: &Arc<AtomicBool>) -> Origin {
     let open = Arc::clone(open);
     Origin::start(move |asked: &mut Asked| {
@@ -72,7 +72,7 @@ fn together(before: &str, first: &str, second: &str) -> [(u16, String); 2] {
 #[test]
 fn ranges_that_are_asked_for_as_they_are_are_not_shared() {
     let of = |range: &str| format!("Range: bytes={range}\r\nX-Part: bytes={range}\r\n");
-    // It shows that wider ranges are not to be had.
+    // The request before shows Foxy that this origin does not send wider ranges.
     let [three, two] = together(&of("0-1"), &of("3-5"), &of("7-8"));
     assert_eq!(three, (206, "345".to_owned()));
     assert_eq!(two, (206, "78".to_owned()));

@@ -22,7 +22,7 @@ use crate::mirrors::{get, start};
 const INDEX: &str = "/pypi/simple/a/";
 const FILE: &str = "/pypi/packages/a.whl";
 
-/// One that is kept in memory, and one in fragments.
+/// Lengths of a file that is kept in memory, and of one in fragments.
 const SIZES: [usize; 2] = [1000, 600 << 10];
 
 /// A file of its own for each seed.
@@ -123,7 +123,7 @@ fn download(foxy: &Foxy, path: &str) -> (Vec<u8>, bool) {
     (body, head.starts_with("http/1.1 200") && whole)
 }
 
-/// The file cannot be had whole.
+/// Checks that a download of the file does not arrive whole.
 fn fails(foxy: &Foxy, why: &str) {
     assert!(!download(foxy, FILE).1, "{why}");
 }
@@ -232,7 +232,7 @@ fn a_newer_index_ends_the_life_of_an_artefact() {
 fn what_was_stored_before_its_digest_was_named_is_compared_once() {
     for size in SIZES {
         let (right, wrong) = (file(3, size), file(4, size));
-        // Right: no request to the registry is needed, not even if it is gone.
+        // A right file needs no request to the registry, so the registry may be gone.
         let registry = Registry::new(&right, &right);
         let origin = registry.origin();
         let foxy = start("pypi", &origin);
@@ -244,7 +244,7 @@ fn what_was_stored_before_its_digest_was_named_is_compared_once() {
         has_tail(&foxy, &right);
         assert_eq!(registry.asked(), (1, 0), "{size}");
         foxy.counts(Event::MirrorMismatch, 0);
-        // Wrong: it is forgotten, whatever is asked for first.
+        // A wrong file is removed, whether the whole or a range is asked for first.
         for range in ["", "Range: bytes=0-3\r\n"] {
             let registry = Registry::new(&right, &wrong);
             let origin = registry.origin();
@@ -296,7 +296,7 @@ fn a_digest_of_the_registrys_own_is_checked() {
         registry.set(|state| state.sent.clone_from(&right));
         gets(&foxy, &right, "fwd=uri-miss");
     }
-    // The index is asked for by name, the storage may be anybody's: the index counts.
+    // The registry itself serves the index, but anybody may run the storage: so the index counts.
     let registry = Registry::new(&right, &wrong);
     let fields = format!("Repr-Digest: {}\r\n", repr(&wrong));
     registry.set(|state| state.fields.push_str(&fields));
@@ -350,7 +350,7 @@ fn a_part_that_nobody_asked_for_and_a_short_answer_are_errors() {
                 &format!("Content-Range: bytes 0-{}/{n}\r\n", n - 1),
                 &body,
             ),
-            // Everything but its end; and then, without a length.
+            // Everything but the last byte: here with a length, in the next case without one.
             2 => {
                 let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {n}\r\n\r\n");
                 asked.raw([head.as_bytes(), &body[..n - 1]].concat());
@@ -391,7 +391,7 @@ fn a_part_that_nobody_asked_for_and_a_short_answer_are_errors() {
 
 #[test]
 fn a_request_that_knows_the_digest_does_not_join_a_fetch_that_does_not() {
-    // The long one is in the store while it comes; the short one is nowhere but in its fetch.
+    // A long file is in the store while it arrives; a short one is only in its fetch.
     for length in [300_000, 3_000] {
         knows_the_digest(length);
     }
@@ -426,7 +426,7 @@ fn knows_the_digest(length: usize) {
         assert_eq!(get(&foxy, INDEX, "").status, 200);
         gets(&foxy, &right, "fwd");
         hold.store(1, Ordering::SeqCst);
-        // It asked before any index was there, and no digest speaks against what it got.
+        // The first client asked before any index was there, so no digest contradicts what it got.
         assert!(unknowing.join().unwrap() == (wrong.clone(), true));
     });
     for _ in 0..2 {

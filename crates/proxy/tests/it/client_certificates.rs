@@ -134,7 +134,7 @@ fn start(site: Site, tls: &ServerTls) -> Foxy {
     serving(Serves::One(Role::Site(site)), tls.clone().into())
 }
 
-/// Tells who asks; stored for all only where it says `public`.
+/// An origin that tells who asks. Only the answers that say `public` may be stored for all.
 fn origin() -> Origin {
     Origin::start(|asked| {
         let life = match asked.path() {
@@ -273,7 +273,7 @@ fn a_connection_for_one_site_does_not_open_another() {
     let (authority, clients) = (Authority::new(), Authority::new());
     let origin = origin();
     let strict = server(&authority, "shop.test", Some((&clients, true)));
-    // Its certificate has the name of the strict site, and is the default one.
+    // The open site's certificate also has the name of the strict site, and is the default one.
     let made = authority.certificate(&["open.test", "shop.test"], |_| {});
     let open = ServerTls::new(ServerOptions {
         certificate: Some(authority.files("open", &made)),
@@ -308,7 +308,7 @@ fn a_connection_for_one_site_does_not_open_another() {
     assert!(say(&mut stream, "open.test", "/", "").starts_with("HTTP/1.1 200"));
     let crossed = say(&mut stream, "shop.test", "/", "");
     assert!(crossed.starts_with("HTTP/1.1 421"), "{crossed}");
-    // The default certificate agrees on no name; it opens the strict site no more.
+    // With the default certificate no name is agreed on; this does not open the strict site either.
     let provider = connect(&foxy, &without, "127.0.0.1");
     drop(provider);
     let mut nameless = {

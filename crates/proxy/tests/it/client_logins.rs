@@ -1,4 +1,4 @@
-//! Credentials of clients for registries of packages: what one was given reaches nobody else.
+//! Credentials of clients for registries of packages: what one credential gets reaches no other client.
 
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
@@ -20,7 +20,7 @@ struct Registry {
     origin: Origin,
     /// Lines of the head of each request, without the first.
     asked: Arc<Mutex<Vec<String>>>,
-    /// Status of every answer; 0: as it should be.
+    /// Status of every answer; 0: no failure.
     status: Arc<AtomicU16>,
 }
 
@@ -142,7 +142,7 @@ fn what_one_credential_was_given_reaches_no_other() {
     all_have_their_own(&foxy, "fwd=uri-miss");
     until(|| of(&foxy, FILE, USERS[1]).cache().contains("hit"));
     all_have_their_own(&foxy, "hit");
-    // Each with the digest of its own index.
+    // Each file has the digest that its user's own index names.
     foxy.counts(Event::MirrorMismatch, 0);
     let key = of(&foxy, "/pypi/other", USERS[0]);
     assert_eq!(key.text(), USERS[0]);
@@ -230,7 +230,7 @@ fn several_credentials_in_one_request_are_nobodys() {
     assert!(own.body == package(USERS[1]), "{}", own.text());
 }
 
-/// A credential that the registry does not take any more opens nothing, even if the registry fails later.
+/// Once the registry has refused a credential, it gets nothing, even if the registry fails later.
 #[test]
 fn a_credential_is_asked_about_again_after_a_day() {
     let registry = Registry::start(1);
@@ -253,7 +253,7 @@ fn a_credential_is_asked_about_again_after_a_day() {
     assert!(file.status >= 500, "{} {}", file.status, file.text());
 }
 
-/// Other fields by which registries know users or choose answers: what they bring is for everybody.
+/// The registry gets no other fields by which registries know users or choose answers.
 #[test]
 fn a_registry_gets_no_other_credential_of_a_client() {
     for client_logins in [false, true] {

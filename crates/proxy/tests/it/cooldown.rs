@@ -199,7 +199,7 @@ fn a_young_version_of_npm_is_hidden_until_it_is_old_enough() {
         (3, 0),
         "the whole, for the old form is outdated"
     );
-    // Until the next is old enough, the registry's validator speaks of this form as well.
+    // Until the next version is old enough, the registry's validator holds for this form as well.
     for (seconds, same) in [(92, 1), (153, 2)] {
         at(&foxy, seconds);
         let again = ask("");
@@ -269,7 +269,7 @@ fn a_head_says_nothing_of_a_document_that_nobody_has_screened() {
     client.send(&ask);
     let head = client.answer_to("HEAD");
     assert_eq!(head.field("ETag"), whole.field("ETag"));
-    // One that is passed on makes nothing fresh that is stored.
+    // A HEAD that is passed on does not make the stored document fresh.
     at(&foxy, 31);
     client.send(&ask);
     let head = client.answer_to("HEAD");
@@ -455,7 +455,7 @@ fn cargo_sees_young_and_blocked_versions_yanked() {
         .map(|line| line.contains("\"yanked\":true"))
         .collect();
     assert_eq!(yanked, [false, true, true]);
-    // Nothing is written into it: it is for everybody, by whatever name.
+    // Nothing is written into the index, so one copy serves everybody, by whatever host name.
     let other = foxy.ask("GET /cargo/ab/cd/abcd HTTP/1.1\r\nHost: other.test\r\n\r\n");
     assert_eq!((other.status, other.cache().contains("hit")), (200, true));
     assert_eq!(get(&foxy, "/cargo/config.json", "").status, 200);

@@ -126,7 +126,7 @@ fn requests_for_one_object_share_its_read() {
     let (stored, origin) = filled();
     answer_late(&stored);
     let event = |event| stored.foxy.proxy.totals().event(event);
-    // The store's writer reads slot marks back beside them, and counts that itself.
+    // The store's writer reads slot marks back, too; its own count of these reads is subtracted.
     let reads = || {
         let by_writer = stored.foxy.engine.stats().stores[0].counts.reads;
         stored.disk.counts().reads.saturating_sub(by_writer)

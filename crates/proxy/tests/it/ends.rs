@@ -33,7 +33,7 @@ fn an_origin_that_closes_between_requests_is_asked_on_a_new_connection() {
     });
     let mut client = foxy.connect();
     for n in 1..=6 {
-        // A POST must not be sent twice, so it depends on the close being noticed before.
+        // A POST must not be sent twice, so it succeeds only if the close was noticed before.
         if n % 2 == 0 {
             client.send(post(&origin, "/p", 3) + "abc");
         } else {
@@ -63,7 +63,7 @@ fn a_request_that_changes_something_is_not_sent_twice() {
     client.send(post(&origin, "/second", 0));
     assert_eq!(client.answer().status, 502);
     assert_eq!(origin.asked(), 2);
-    // One that does not is, once.
+    // A request that changes nothing is sent again, once.
     let mut client = foxy.connect();
     client.send(get(&origin, "/first"));
     assert_eq!(client.answer().status, 200);

@@ -121,7 +121,7 @@ impl Raw {
         most
     }
 
-    /// True if Foxy ends the connection without an answer. What it says is an alert.
+    /// True if Foxy ends the connection without an answer; it may send an alert.
     fn is_closed(&mut self) -> bool {
         let mut said = Vec::new();
         let end = self.tcp.read_to_end(&mut said);
@@ -252,7 +252,7 @@ fn broken_records_end_the_connection() {
         raw.tcp.write_all(&record).unwrap();
         assert!(raw.is_closed(), "{word}");
     }
-    // The same record twice is another one to the cipher: a request cannot be repeated.
+    // A record that is sent twice fails the cipher's check, so a request cannot be replayed.
     let mut raw = Raw::new(&foxy, &authority);
     let record = raw.record(ContentType::ApplicationData, request);
     raw.tcp.write_all(&[&record[..], &record].concat()).unwrap();
@@ -310,7 +310,7 @@ fn half_handshakes_by_the_hundred_cost_others_nothing() {
     drop(held);
 }
 
-/// Certificates in turn, as another thread says.
+/// Shows one of several certificates; another thread says which.
 #[derive(Debug)]
 struct InTurn {
     keys: Vec<Arc<rustls::sign::CertifiedKey>>,

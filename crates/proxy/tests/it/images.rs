@@ -177,8 +177,8 @@ fn a_layer_is_for_those_who_may_have_it_alone() {
     assert_eq!(refused.status, 401, "{}", refused.text());
     let own = get(&foxy, &of("team/secret"), &ann);
     assert_eq!((own.status, own.body.len()), (200, 100_000));
-    // It is stored now. Under a public repository that does not have it, it is not to be had; nor
-    // without the credential, nor with another one.
+    // The layer is stored now. Nobody gets it under a public repository that does not have it, without
+    // the credential, or with another one.
     assert_eq!(get(&foxy, &of("team/public"), "").status, 404);
     assert_eq!(get(&foxy, &of("team/public"), &ann).status, 404);
     for other in [
@@ -199,7 +199,7 @@ fn a_layer_is_for_those_who_may_have_it_alone() {
         get(&foxy, "/v2/team/secret/manifests/latest", "").status,
         401
     );
-    // Who has it elsewhere gets the stored one.
+    // A repository that has the layer too gets the stored copy.
     let before = fake.state.count("storage GET");
     assert_eq!(get(&foxy, &of("a"), "").body.len(), 100_000);
     assert_eq!(fake.state.count("storage GET"), before);
@@ -217,7 +217,7 @@ fn the_last_known_manifest_is_served_while_the_registry_wants_a_pause() {
     assert_eq!(get(&foxy, &layer, "").status, 200);
     let sent = state.count("registry GET");
     let at = |seconds: i64| foxy.clock.set_wall(WallTime::from_secs(NOON + seconds));
-    // The same: a head is enough.
+    // The manifest is unchanged: a HEAD request is enough.
     at(61);
     assert_eq!(get(&foxy, path, "").body, first);
     assert_eq!(state.count("registry GET"), sent, "{:?}", state.asked);
@@ -339,7 +339,7 @@ fn redirects_lead_to_listed_servers_or_by_tls_through_the_guard() {
         *fake.state.storage.lock().unwrap() = to.clone();
         assert_eq!(get(&foxy, &path, "").status, status, "{to}");
     }
-    // Around in a circle.
+    // The registry redirects to itself.
     let registry = format!(
         "http://127.0.0.1:{}/v2/library/a/blobs/{}",
         fake.registry.addr.port(),

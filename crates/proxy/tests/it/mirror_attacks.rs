@@ -66,7 +66,7 @@ fn no_document_leads_to_a_foreign_host_by_way_of_the_mirror() {
                 text.contains(&url) && !text.contains(&foxy.addr.to_string()),
                 "{text}"
             );
-            // Nor does the path lead there that the mirror would have for it.
+            // The path that the mirror would have for this URL does not lead there either.
             let asked = origin.asked();
             let rest = url.split_once("//").map_or("evil.test/x", |(_, rest)| rest);
             let rest = rest.replace(['[', ']'], "").replace(':', "~");
@@ -103,7 +103,7 @@ fn no_redirect_leads_to_a_foreign_host() {
     }
 }
 
-/// Servers of presets are public: a name of theirs that leads inward is not asked.
+/// Servers of presets are public: if the name of one leads to a private address, it is not asked.
 #[test]
 fn a_server_that_nobody_has_named_is_not_asked_at_a_private_address() {
     let origin = Origin::start(|asked| {
@@ -136,7 +136,7 @@ fn a_server_that_nobody_has_named_is_not_asked_at_a_private_address() {
     assert_eq!(origin.asked(), 0);
 }
 
-/// A public index that names the digest of a stored private file: bytes are never had by their digest.
+/// A public index names the digest of a stored private file. Nobody gets bytes by their digest.
 #[test]
 fn a_poisoned_index_brings_no_bytes_of_another_package() {
     const SECRET: &[u8] = b"the private package";

@@ -73,8 +73,8 @@ pub(crate) fn get(foxy: &Foxy, path: &str, fields: &str) -> Answer {
     ))
 }
 
-/// An index that names its own host by two names, as PyPI does; without any validator, as behind some
-/// gateways, and with what should keep it from being stored.
+/// An index that names its own host by two names, as PyPI does. It has no validator, as behind some
+/// gateways, but fields that ordinarily forbid storing.
 fn pypi() -> Origin {
     Origin::start(|asked| {
         let port = asked.client.stream.local_addr().unwrap().port();
@@ -269,7 +269,7 @@ fn only_listed_hosts_own_names_and_harmless_methods() {
     assert_eq!(foxy.get(&origin, "/packages/a.whl").text(), "wheel");
 }
 
-/// A packument with a validator that is compressed if the client of the upstream can take that.
+/// A packument with a validator; it is always sent compressed.
 fn npm(failing: &Arc<AtomicU16>) -> Origin {
     let failing = Arc::clone(failing);
     Origin::start(move |asked: &mut Asked| {

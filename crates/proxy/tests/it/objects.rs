@@ -150,7 +150,7 @@ fn bazel_stores_content_by_its_digest_and_actions_by_a_right_of_their_own() {
     let empty = format!("/cas/{}", sha(b""));
     assert_eq!(put(&foxy, &empty, CI, b""), 201);
     assert_eq!(get(&foxy, &empty), (200, Vec::new()));
-    // Another body than the path says is stored nowhere, and what is there stays.
+    // A body that does not match its path's digest is not stored, and the stored object stays.
     for (path, body) in [
         (&cas, &b"another"[..]),
         (&format!("/cas/{}", sha(b"x")), b"y"),
@@ -161,14 +161,14 @@ fn bazel_stores_content_by_its_digest_and_actions_by_a_right_of_their_own() {
     }
     assert_eq!(get(&foxy, &cas), (200, blob));
     assert_eq!(get(&foxy, &format!("/cas/{}", sha(b"x"))).0, 404);
-    // Results of actions are for others.
+    // CI may not write results of actions; others may.
     assert_eq!(put(&foxy, &ac, CI, b"result"), 403);
     assert_eq!(ask(&foxy, "DELETE", &ac, CI, b"").status, 403);
     assert_eq!(get(&foxy, &ac).0, 404);
     assert_eq!(put(&foxy, &ac, MAIN, b"result"), 201);
     assert_eq!(put(&foxy, &ac, MAIN, b"newer result"), 204);
     assert_eq!(get(&foxy, &ac), (200, b"newer result".to_vec()));
-    // Below a prefix too, and a prefix is another cache.
+    // The same holds below a prefix, and a prefix is a cache of its own.
     assert_eq!(put(&foxy, &format!("/team{ac}"), CI, b"r"), 403);
     assert_eq!(get(&foxy, &format!("/team{ac}")).0, 404);
     foxy.counts(Event::FillsStored, 5);
@@ -198,7 +198,7 @@ fn gradle_waits_for_100_and_logs_in_by_password() {
     let answer = client.answer();
     assert_eq!((answer.status, answer.body == body), (200, true));
     assert_eq!(answer.field("Content-Length"), Some("2097152"));
-    // What is refused is not sent.
+    // The refusal comes in place of the 100, so the client does not send the body.
     for (length, login, status) in [
         (SIZE_MAX + 1, &*login, 413),
         (10, "", 401),
@@ -358,7 +358,7 @@ fn what_breaks_off_or_is_too_long_stores_nothing() {
         client.send(format!(
             "PUT /a HTTP/1.1\r\nHost: b\r\n{CI}Transfer-Encoding: chunked\r\n\r\n"
         ));
-        // Foxy may have enough before the end.
+        // Foxy may refuse the body before its end, and the write may fail.
         let _ = std::io::Write::write_all(
             &mut client.stream,
             &[

@@ -95,7 +95,7 @@ fn bad_origins_cost_no_request_and_are_left_out_until_they_recover() {
         origins.retries()
     );
     assert_eq!(good.asked(), 40);
-    // Asked under the one name.
+    // All origins are asked under the one host name.
     let seen = Server::start(|asked| {
         let host = asked.field("Host").unwrap().to_owned();
         asked.reply("200 OK", "", host);

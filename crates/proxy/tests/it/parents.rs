@@ -36,7 +36,7 @@ fn child(rules: Vec<Rule>, group: ParentGroup) -> Config {
     let gate = Gatekeeper::new(RuleSet::new(rules), jiff::tz::TimeZone::UTC);
     Config {
         gatekeeper: Some(Arc::new(gate.with_parents(vec![group]))),
-        // Two of one process and one moment would draw the same name in Via.
+        // Two proxies that one process starts at one moment would draw the same name for Via.
         headers: HeaderConfig {
             instance: "child".to_owned(),
             ..HeaderConfig::default()

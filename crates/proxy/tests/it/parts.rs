@@ -8,8 +8,8 @@ use foxy_proxy::{Config, Role, Token};
 
 const BODY: &str = "0123456789ABCDEFGHIJ";
 
-/// Serves ranges of [`BODY`] under the current ETag and remembers what it gave. It gives no more
-/// than the client wants, which X-Part says: Foxy itself asks for more.
+/// Serves ranges of [`BODY`] under the current ETag and remembers what it gave. It sends only the
+/// client's own range, which X-Part repeats: Foxy asks for a wider one in Range.
 fn ranged(etag: Arc<Mutex<String>>) -> (Origin, Arc<Mutex<Vec<String>>>) {
     let log = Arc::new(Mutex::new(Vec::new()));
     let seen = log.clone();
@@ -104,11 +104,11 @@ fn versions_are_never_mixed() {
     let (origin, log) = ranged(etag.clone());
     range(&foxy, &origin, "0-7");
     *etag.lock().unwrap() = "\"v2\"".into();
-    // Of another version: the first part is gone, not combined.
+    // A part of another version arrives: the first part is dropped, and the two are not combined.
     range(&foxy, &origin, "8-9");
     range(&foxy, &origin, "6-7");
     assert_eq!(log.lock().unwrap().len(), 3);
-    // A beginning of another version: If-Range fails, the whole comes.
+    // The stored beginning is of an old version: If-Range fails, and the whole arrives.
     range(&foxy, &origin, "0-3");
     *etag.lock().unwrap() = "\"v3\"".into();
     let whole = foxy.get(&origin, "/x");
@@ -272,7 +272,7 @@ fn a_purge_covers_the_old_bytes_of_a_part_that_grows() {
     let mut holds = foxy.connect();
     holds.send(format!("GET http://{to}/held HTTP/1.1\r\nHost: x\r\n\r\n"));
     until(|| origin.asked() == 2);
-    // It has looked up what is stored, and waits until it may ask.
+    // This request has looked up what is stored, and waits until it may ask the origin.
     let mut grows = foxy.connect();
     grows.send(format!(
         "GET http://{to}/x HTTP/1.1\r\nHost: x\r\nRange: bytes=10-14\r\nX-Part: bytes=10-14\r\n\r\n"

@@ -81,7 +81,7 @@ fn a_trusted_proxy_names_the_client() {
             "2001:db8::7",
         ),
         (&four, 200, "192.0.2.9"),
-        // The proxy speaks for itself.
+        // The header names no client: the address of the proxy itself counts.
         (b"PROXY UNKNOWN\r\n", 200, "127.0.0.1"),
         (&v2(0x20, 0, &[]), 200, "127.0.0.1"),
         // Access lists mean the named client.

@@ -46,7 +46,7 @@ fn purge(foxy: &Foxy, origin: &Origin, fields: &str) {
     assert_eq!(answer.status, 200, "{}", answer.head);
 }
 
-/// The purges of many that cover all pages here.
+/// Purges of many objects; each of them covers all pages here.
 const PURGES: [&str; 4] = [
     "Surrogate-Key: page\r\n",
     "X-Purge-Method: prefix\r\n",
@@ -105,7 +105,7 @@ fn a_304_that_was_asked_for_before_a_purge_keeps_nothing() {
             assert_eq!(before.answer().text(), "page");
             until(|| foxy.proxy.fills() == 0);
             let asked = origin.asked();
-            // A hit has been fetched since the purge.
+            // If the answer is a hit, it was fetched after the purge.
             let hit = foxy.get(&origin, "/a").cache().contains("hit");
             assert!(!hit || asked > 2, "{fields}{softly}: {asked}");
         }

@@ -49,7 +49,7 @@ fn a_kept_connection_has_the_settings_of_now() {
     };
     assert_eq!(ask(), 200);
     foxy.renew(closed_to_all(), false, &[(addr, forward())]);
-    // Stored, and withdrawn all the same.
+    // The answer is stored, but the client is not allowed any more.
     assert_eq!(ask(), 403);
     foxy.renew(Config::default(), false, &[(addr, forward())]);
     assert_eq!(ask(), 200);

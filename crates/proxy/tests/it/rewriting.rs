@@ -129,14 +129,14 @@ fn variants_are_selected_by_the_changed_request() {
     assert_eq!(kind("a", "y").text(), "a");
     assert_eq!(kind("b", "z").text(), "b");
     assert_eq!(origin.asked(), 2, "X-Device of the client selects nothing");
-    // All clients are one to the origin.
+    // All clients look the same to the origin.
     let fixed = start(&origin, requests(&["set X-Device: same"]));
     for device in ["p", "q"] {
         let got = get_with(&fixed, "/f", &format!("X-Device: {device}\r\n"));
         assert_eq!(got.text(), "same");
     }
     assert_eq!(origin.asked(), 3);
-    // Each client's path is its own.
+    // The field's value comes from the query of each request.
     let varying = start(&origin, requests(&["set X-Device: {query}"]));
     assert_eq!(get(&varying, "/v?1").text(), "1");
     assert_eq!(get(&varying, "/v?2").text(), "2");
@@ -159,8 +159,8 @@ fn secretive() -> Origin {
     })
 }
 
-/// The answer to a request with this line and these fields: changed as the rules of the test say,
-/// with `cache` in what the cache says.
+/// The answer to a request with this line and these fields. Checks that the rules of the test have
+/// changed it, and that `cache` is in its Cache-Status.
 fn changed(foxy: &Foxy, line: &str, fields: &str, (status, cache): (u16, &str)) -> Answer {
     let mut client = foxy.connect();
     client.send(format!(
@@ -264,14 +264,14 @@ fn paths_are_rewritten_for_the_origin_and_kept_in_keys() {
         seen("uri-miss");
         seen("memory-hit");
     }
-    // What two URLs become at the origin does not make them one object.
+    // Two URLs that become the same one at the origin are still two objects.
     assert!(get(&foxy, "/a?b=c").cache().contains("uri-miss"));
     let purge = |path: &str| foxy.ask(&format!("PURGE {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
     assert_eq!(purge("/u/7?x=1").status, 200, "the client's URL is purged");
     assert_eq!(purge("/user/7?id=7&x=1").status, 404);
     assert!(get(&foxy, "/u/7?x=1").cache().contains("uri-miss"));
     assert!(get(&foxy, "/shop/a?b=c").cache().contains("memory-hit"));
-    // A change through the client's URL is seen under it.
+    // A POST to the client's URL invalidates what is stored under this URL.
     let post = foxy.ask("POST /shop/a?b=c HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n");
     assert_eq!(post.text(), "/a?b=c");
     assert!(get(&foxy, "/shop/a?b=c").cache().contains("uri-miss"));
@@ -305,7 +305,8 @@ fn rewriting_does_not_climb_out() {
     assert!(fine.starts_with("GET /files/a..b/...?x=../.. "), "{fine}");
 }
 
-/// A POST's answer may be stored for GET if it names the URL itself; that of the origin is another.
+/// A POST's answer may be stored for GET if its Content-Location is the client's URL. The URL at the
+/// origin is another one.
 #[test]
 fn a_content_location_at_the_origin_is_no_url_of_the_client() {
     let origin = Origin::start(|asked| {

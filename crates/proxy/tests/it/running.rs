@@ -16,7 +16,8 @@ struct Page {
 }
 
 impl Page {
-    /// `fields` of answers with a body, which end with the number of the answer; and those of a 304.
+    /// `fields` are for answers with a body; the number of the answer is added at their end. `checked` are
+    /// for a 304.
     fn start(fields: &'static str, checked: &'static str) -> Self {
         let (open, bodies) = (Arc::new(AtomicBool::new(false)), Arc::default());
         let (held, sent): (_, Arc<AtomicUsize>) = (Arc::clone(&open), Arc::clone(&bodies));

@@ -251,7 +251,7 @@ fn late_joiners_of_a_body_are_judged_as_of_now() {
             assert!(head.starts_with("HTTP/1.1 200"), "{head}");
             client
         };
-        // Each has its head before the body: the second one from the first one's fetch.
+        // Both get the head before the body is sent: the second client from the first one's fetch.
         let mut clients = [ask(""), ask(fields)];
         assert_eq!(checks.load(Ordering::SeqCst), asks, "{control} {fields:?}");
         gate.open();

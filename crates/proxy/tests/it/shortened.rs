@@ -37,7 +37,7 @@ const PATHS: [&str; 2] = ["/shorter", "/no-cache"];
 fn shortened(stored: &Stored, origin: &Origin) {
     for path in PATHS {
         assert_eq!(stored.foxy.get(origin, path).status, 200);
-        // On disk in its long form, which must not come back.
+        // The object is on disk with its long life, which must not come back.
         stored.settle(0);
         let reload = stored
             .foxy
@@ -86,7 +86,7 @@ fn after_a_restart() {
     }
     let foxy = Foxy::with_engine(Role::Forward, Config::default(), 1, engine, clock);
     check(&foxy, &origin);
-    // And they were not merely lost: what is there was validated, not fetched anew.
+    // And the objects were not merely lost: they were validated, not fetched anew.
     let why = foxy.logged();
     assert!(
         why.iter().any(|line| line.starts_with("revalidated")),

@@ -60,8 +60,8 @@ fn the_body_of_a_refused_request_is_no_request() {
     assert!(!rest.contains("HTTP/1.1"), "a second answer: {rest}");
 }
 
-/// Clients whose requests an origin holds back until `ends` is dropped: first of all, since the proxy
-/// waits for requests when it ends.
+/// Clients whose requests an origin holds back until `ends` is dropped. `ends` is the first field, and so
+/// dropped first, since the proxy waits for requests when it ends.
 struct Held {
     ends: Sender<()>,
     clients: Vec<Client>,
@@ -108,8 +108,8 @@ impl Held {
         (0..100).find_map(unchanged).unwrap()
     }
 
-    /// Connections one after the other, so that all that enter have the memory that their requests
-    /// need, until one waits. The clock stands still: nobody enters because the time is over.
+    /// Opens connections until one has to wait; one after the other, so that each that enters has the memory
+    /// that its request needs. The clock stands still: none enters because its time to wait is over.
     fn fill(&mut self) {
         while {
             self.ask();
@@ -159,7 +159,7 @@ fn an_idle_connection_makes_room_for_a_new_one() {
     let mut idle = foxy.connect();
     idle.send(get(&origin, "/a"));
     assert_eq!(idle.answer().status, 200);
-    // Too short for one that is closed for want of memory.
+    // A connection that is idle for so short a time is not closed for want of memory.
     sleep(Duration::from_millis(50));
     let mut new = foxy.connect();
     new.send(get(&origin, "/a"));

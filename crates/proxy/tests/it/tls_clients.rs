@@ -185,7 +185,7 @@ fn a_changed_certificate_is_used_and_a_bad_one_is_not() {
     let tls = certificates(&authority, &["shop.test"], None);
     let foxy = listening(site(&origin), &tls, Config::default());
     let trust = client(&authority);
-    // Without earlier sessions: a continued one shows the certificate of its first connection.
+    // No session is resumed here: a resumed one shows the certificate of its first connection.
     let shown = || {
         let stream = connect(&foxy, &client(&authority), "shop.test").unwrap();
         stream.conn.peer_certificates().unwrap()[0].to_vec()
@@ -194,7 +194,7 @@ fn a_changed_certificate_is_used_and_a_bad_one_is_not() {
     let first = shown();
     let now = 1_700_000_000;
     assert!(tls.renew(now).changed.is_empty());
-    // The key of another certificate: half of an exchange.
+    // The new certificate is there with the old key: the exchange is half done.
     let next = authority.certificate(&["shop.test"], |_| {});
     std::fs::write(authority.folder.path().join("site0.crt"), &next.certificate).unwrap();
     let renewed = tls.renew(now);
@@ -254,7 +254,7 @@ fn a_cut_answer_ends_without_announcement() {
         cut.is_err(),
         "an announced end would be a whole answer: {cut:?}"
     );
-    // An answer that is whole ends with it.
+    // A whole answer ends with an announced end.
     let mut stream = connect(&foxy, &client(&authority), "shop.test").unwrap();
     write!(
         stream,

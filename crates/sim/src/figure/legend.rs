@@ -1,4 +1,4 @@
-//! The names of the series: a row, or more, above the chart, where they hide nothing.
+//! The names of the series, in one or more rows above the chart, where they cover no data.
 
 use plotters::{
     coord::Shift,

@@ -1,4 +1,4 @@
-//! Letters of pictures, each where the font puts it.
+//! Letters of pictures, each at the position that the font gives it.
 //!
 //! The drawing library puts every letter at the left edge of its outline and at a whole pixel, so
 //! that a `1` sticks to the letter before it. Here the outline keeps its side bearing and its

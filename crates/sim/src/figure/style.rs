@@ -28,7 +28,7 @@ const PALETTE: [RGBColor; 8] = [
     RGBColor(60, 60, 60),
 ];
 
-/// A colour for each series; what is there to compare with has the same grey.
+/// A colour for each series; all reference series have the same grey.
 pub(super) fn colours(series: &[Series]) -> Vec<RGBColor> {
     let mut palette = PALETTE.iter().cycle();
     let mut colours = Vec::with_capacity(series.len());
@@ -48,7 +48,7 @@ pub(super) fn shade(value: f64) -> RGBColor {
 }
 
 const FAMILY: &str = "Roboto";
-/// Fonts for a reader without it: letters about as wide.
+/// Fonts, about as wide, for a reader's machine that lacks the built-in font.
 const FALLBACK: &str = "Roboto, Helvetica, Arial, 'Liberation Sans', sans-serif";
 
 /// The same SVG with more than one family of letters to choose from.

@@ -20,8 +20,8 @@ pub trait Area {
     /// [`LayoutError::Full`], [`LayoutError::Fs`].
     fn write(&mut self, at: u64, len: u64) -> Result<(), LayoutError>;
 
-    /// Reads ranges that were put in order before. One after the other, unless the space can
-    /// give them to the drive together.
+    /// Reads ranges that the caller has sorted: one after the other, unless the space can give them
+    /// to the drive together.
     ///
     /// # Errors
     /// [`LayoutError::Fs`].

@@ -4,7 +4,7 @@
 //! bytes and holds the objects that need k blocks. Write = the first free slot of the class's
 //! file; delete = the slot is marked free; read = the slot is read. An object of more than
 //! THRESHOLD blocks (256 = 128 KB) has a file of its own. An object is always contiguous.
-//! Whether the class files grow or are there beforehand is not told: both are possible here.
+//! The paper does not say whether the class files grow or exist beforehand: both are possible here.
 
 use std::{
     cmp::Reverse,
@@ -154,8 +154,8 @@ fn class_of(size: u64, threshold: u64) -> Option<u64> {
     (blocks <= threshold).then_some(blocks)
 }
 
-/// By class, the most slots that are in use at one time: the first free slot is always taken, so
-/// that a file has no more.
+/// By class, the most slots that are in use at one time. A file never needs more, because a write
+/// always takes the first free slot.
 fn slots_needed(ops: &[DiskOp], threshold: u64) -> BTreeMap<u64, u64> {
     let mut objects = HashMap::new();
     let mut used: HashMap<u64, u64> = HashMap::new();

@@ -1,8 +1,8 @@
 //! The calls by which a layout writes into a file that many objects share.
 //!
 //! Source: the journal version labels the arrow from the file-space simulator to the disk "file
-//! access calls: mmap/write, lseek, read" (its figure on the evaluation method). Which layout used
-//! which call is not told; decision 130 has the reading taken here. Reads are always read().
+//! access calls: mmap/write, lseek, read" (its figure on the evaluation method). It does not say
+//! which layout used which call; decision 130 has the reading taken here. Reads are always read().
 
 use std::{fmt, str::FromStr};
 

@@ -3,7 +3,7 @@
 //! Rule (USITS'99 section 3): a URL-read is queued; when N reads are queued (N = 10), or when a
 //! timeout below a second has expired, all are issued sorted by file position, so that n reads
 //! cost n + 1 head movements. The queue is [`foxy_policy::ReadQueue`]; reads are not merged.
-//! An object whose read waits is read before it is deleted (the papers do not say).
+//! A delete of an object whose read still waits issues that read first (the papers do not say).
 
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ impl LazyReads {
     pub fn new(config: LazyConfig) -> Self {
         let most = config.batch as usize;
         let config = ReadOrderConfig {
-            // An object in several pieces is one read: the number is watched here.
+            // An object in several pieces counts as one read, so `LazyReads` counts to N, not the queue.
             batch: usize::MAX,
             timeout: Duration::from_nanos(config.timeout.as_nanos()),
             order: ReadOrder::Ascending,

@@ -1,9 +1,8 @@
 //! Two LRU levels with one table for both: the quick form of LRU over LRU.
 //!
-//! The rule is that of [`super::Levels`]; a test holds the two equal, request by request. An
-//! object that is in memory, on disk, or in both is one node with a link for each level, so that
-//! a request looks its object up once, and what leaves at the tail of one list is found without
-//! any look-up.
+//! The rule is that of [`super::Levels`]; a test checks that both are equal, request by request. An
+//! object in memory, on disk, or in both is one node with a link for each level. So a request needs
+//! one look-up, and evicting the tail of a list needs none.
 
 use hashbrown::HashTable;
 
@@ -129,8 +128,8 @@ impl LruPair {
         }
     }
 
-    /// Stores an object of at least a byte in place of any older version. What leaves for it goes to `gone`, oldest
-    /// first. True if it was stored.
+    /// Stores an object of at least a byte in place of any older version. Objects evicted for it go to
+    /// `gone`, oldest first. True if it was stored.
     pub(super) fn store(
         &mut self,
         level: Level,
@@ -159,7 +158,7 @@ impl LruPair {
         there(self.unlink(level, at))
     }
 
-    /// Lets the oldest object go. `keep` keeps its node though it is in no level.
+    /// Evicts the oldest object of a level. The node `keep` is not freed, even if it is in no level now.
     pub(super) fn evict(&mut self, level: Level, keep: Option<u32>) -> Option<(u64, Stamp)> {
         let at = self.lists[level as usize].oldest;
         let object = self.nodes.get(at as usize)?.object;

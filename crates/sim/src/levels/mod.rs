@@ -1,4 +1,4 @@
-//! The cache levels of the papers: memory, then disk; out comes what the disk has to do.
+//! The cache levels of the papers: memory, then disk. Their output is the disk's operations.
 //!
 //! Rules (Foxy papers, section 3 of both): a request that memory answers never reaches the disk
 //! level. One that the disk answers is a URL-read and enters memory too. A miss is fetched,
@@ -110,7 +110,7 @@ impl Stamp {
         }
     }
 
-    /// Another version shows by its number or by its size; an unknown size shows nothing.
+    /// True if the request is for this version: same number, and same size unless the size is unknown.
     const fn is(self, request: &Request) -> bool {
         self.version == request.version && (request.size == 0 || self.size == request.size)
     }

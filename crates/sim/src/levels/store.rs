@@ -50,7 +50,7 @@ impl Store {
         }
     }
 
-    /// Lets the object go whose turn it is on disk.
+    /// Evicts the next object from disk.
     pub(super) fn evict(&mut self) -> Option<(u64, Stamp)> {
         match self {
             Self::Any(any) => any.disk.evict().map(|gone| (gone.key, gone.value)),
@@ -116,7 +116,7 @@ impl Any {
         if let Some(old) = inserted.replaced {
             ops.push(op(DiskOpKind::Delete, request.object, old));
         }
-        // A rule that lets objects compete may throw out the newcomer itself: then it was never
+        // A rule that lets objects compete may evict the new object at once. Then the object was never
         // on disk.
         let stays = inserted.stored && !self.evicted.iter().any(|e| e.key == request.object);
         for gone in self.evicted.drain(..).filter(|e| e.key != request.object) {

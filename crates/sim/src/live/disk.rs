@@ -27,7 +27,7 @@ pub(super) struct Disk {
     pub(super) device: (u64, u64),
 }
 
-/// Starts it. Dropping the sender ends it, after what was sent is done.
+/// Starts the thread. Dropping the sender ends the thread after all sent operations are done.
 ///
 /// # Errors
 /// The layout cannot be made.
@@ -44,7 +44,7 @@ pub(super) fn spawn(
         .spawn(move || {
             // A layout stays on the thread that made it.
             let layout = config.build(&[])?;
-            // Nobody waits any more only if the caller is gone.
+            // Sending fails only if the caller is gone.
             let _gone = ready.send(());
             serve(layout, &take)
         })
@@ -66,7 +66,7 @@ fn serve(mut layout: Box<dyn Layout>, take: &Receiver<Work>) -> Result<Disk, Run
         if let Some(done) = done {
             done(result.is_ok());
         }
-        // Clients go on; the end tells what was the matter first.
+        // Clients go on after an error; the first error is reported at the end.
         ended = ended.and(course.count(result));
     }
     layout.finish().map_err(RunError::Layout)?;

@@ -2,8 +2,8 @@
 //! clients.
 //!
 //! The levels decide at once; one thread does the layout's reads and writes in the order of the
-//! decisions, as the one disk process of the published Foxy does. A layout keeps no contents: what
-//! it reads and writes is as long as the object, and where the object would be.
+//! decisions, as the one disk process of the published Foxy does. A layout keeps no contents: it
+//! reads and writes as many bytes as the object has, at the place where the object would be.
 
 mod disk;
 
@@ -24,7 +24,7 @@ use crate::{
 
 use disk::{Disk, Work};
 
-/// Told once when a read is done: whether the bytes are there.
+/// Called once when a read is done; the argument says whether the read succeeded.
 pub type Done = Box<dyn FnOnce(bool) + Send>;
 
 /// Position of an object.
@@ -34,7 +34,7 @@ pub enum Found {
     Memory,
     /// On disk: `done` will be told.
     Disk,
-    /// Nowhere: `done` was not used. What comes of fetching it is already counted and written.
+    /// Nowhere: `done` was not used. The miss is already counted and its disk operations are queued.
     Nowhere,
 }
 
@@ -47,7 +47,7 @@ pub struct Worked {
     pub layout: LayoutStats,
     /// Writes refused for want of space.
     pub refused: u64,
-    /// Reads and deletes of what was refused before.
+    /// Reads and deletes of objects whose write was refused.
     pub missing: u64,
     /// Reads and writes of the device that the files are on, whoever asked for them.
     pub device: (u64, u64),
@@ -75,8 +75,8 @@ impl Live {
     /// An empty cache on real files.
     ///
     /// # Errors
-    /// The configuration has no folder, or a layout that answers reads later than they are done
-    /// (lazy reads); the folder cannot be used.
+    /// The configuration has no folder, or a layout that delays reads (lazy reads); the folder cannot
+    /// be used.
     pub fn start(config: &RunConfig) -> Result<Self, RunError> {
         let bad = |text: &str| Err(RunError::Config(text.to_owned()));
         if config.backend.dir.is_none() {
@@ -123,7 +123,7 @@ impl Live {
         if inner.fetched.remove(&object) {
             return;
         }
-        // What is there already was fetched because its read failed.
+        // The levels already have an object that was fetched because its read failed.
         match inner.request(object, size, server) {
             Outcome::RamHit | Outcome::DiskHit => inner.ops.clear(),
             Outcome::Miss | Outcome::Modified | Outcome::Bypass => inner.hand_over(None),
@@ -176,7 +176,7 @@ impl Inner {
         };
         for op in self.ops.drain(..) {
             let done = done.take_if(|_| op.kind == DiskOpKind::Read);
-            // A thread that ended drops `done`, which is an answer too.
+            // If the thread has ended, `done` is dropped; its owner notices that.
             let _ended = work.send(Work { op, done });
         }
     }

@@ -10,7 +10,8 @@ use crate::report::{Align, Table};
 pub enum Comparison {
     /// A rule or arithmetic: must be equal.
     Exact,
-    /// The generator or model was made to meet it: says nothing about the systems.
+    /// The generator or model was made to meet the figure, so that the figure proves nothing about the
+    /// systems.
     Input,
     /// Within a band: the drive is modelled and the stream synthetic.
     Band,
@@ -45,12 +46,12 @@ pub struct Claim {
     pub published: f64,
     /// Ours.
     pub ours: f64,
-    /// Value of the comparison.
+    /// Kind of comparison that the figure allows.
     pub comparison: Comparison,
     /// The least and the greatest that were published, where it is a range.
     #[serde(default)]
     pub range: Option<(f64, f64)>,
-    /// The note that tells why it is missed; none for what is met.
+    /// Heading of the note that tells why the claim is missed; none for a claim that is met.
     #[serde(default)]
     pub reason: Option<String>,
 }

@@ -30,10 +30,10 @@ struct Kept {
     section: Section,
 }
 
-/// Does `parts` one after the other. `after` is called with all that is finished after each
-/// of them, so that finished parts survive an interruption. With a folder, finished
-/// parts are kept in its file `parts/ID.json` and not done again by the same build. Stopped
-/// early it returns the parts that are finished.
+/// Does `parts` one after the other. After each part, `after` is called with everything finished so
+/// far, so that finished parts survive an interruption. With a folder, finished parts are kept in
+/// its file `parts/ID.json` and not done again by the same build. If it is stopped early, it
+/// returns the finished parts.
 ///
 /// # Errors
 /// Those of the parts, of `after`, and of the folder.

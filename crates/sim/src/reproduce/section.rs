@@ -50,8 +50,8 @@ impl Section {
         });
     }
 
-    /// Names the note that tells why claims are missed: those of `source` whose name contains one of
-    /// `parts`. What is met, or has a reason already, is left alone.
+    /// Gives missed claims their reason, the heading of a note: all claims of `source` whose name
+    /// contains one of `parts`. Claims that are met or have a reason already are left alone.
     pub fn because(&mut self, source: &str, parts: &[&str], note: &str) {
         for claim in &mut self.claims {
             let named = parts.iter().any(|part| claim.what.contains(part));

@@ -14,9 +14,9 @@ use std::{
 use super::{LOOK_EVERY, RunConfig, RunError, go_on};
 use crate::levels::{DiskOp, LevelCounts, Levels};
 
-/// Operations that go over at once: as many as lie between two looks whether to stop.
+/// Operations in one batch: as many as lie between two checks whether to stop.
 const BATCH: usize = LOOK_EVERY;
-/// Batches that may wait; more would only be memory.
+/// Batches that may wait; more would only take memory.
 const AHEAD: usize = 4;
 
 /// Gives every operation of the workload to `each`, and then the counts of the levels.
@@ -34,7 +34,7 @@ pub(super) fn feed(
             go_on()?;
             batch.iter().try_for_each(&mut each)
         });
-        // After an error nobody takes any more, which ends the maker.
+        // Dropping the receiver ends the maker thread after an error.
         drop(take);
         let made = maker.join().unwrap_or_else(|panic| resume_unwind(panic));
         done.and(made)

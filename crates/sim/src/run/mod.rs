@@ -33,7 +33,7 @@ pub use workload::{Made, RequestStream, Workload};
 pub(crate) use running::Course;
 use running::Running;
 
-/// Operations between two looks whether to stop.
+/// Operations between two checks whether to stop.
 pub(crate) const LOOK_EVERY: usize = 1 << 12;
 
 /// Does one configuration.

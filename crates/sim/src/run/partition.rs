@@ -1,10 +1,10 @@
 //! A real partition, loop device or preallocated file, for systems that own their disk.
 //!
 //! Requests go to the device past the page cache, in whole blocks: a request that begins or ends
-//! within one is made longer, as a process has to on a raw device. Contents are a pattern: what was
-//! where, the systems themselves know. Time is what the device took; what the process computes or
-//! sleeps is told by it and takes no real time, so that writes that go on meanwhile are waited for
-//! longer than they would be.
+//! within a block is extended to whole blocks, as on a raw device. Contents are a pattern, because the
+//! systems themselves know which object is where. Device time is real. Computing and sleeping are
+//! only reported by the process and take no real time, so that it waits longer for writes that would
+//! otherwise have gone on meanwhile.
 
 use std::{fmt, path::Path, time::Duration};
 
@@ -15,13 +15,13 @@ use crate::model::{Device, DriveStats, Op, SimTime};
 
 /// Requests under way at once, at most.
 const DEPTH: u32 = 256;
-/// Pattern of written data; a device that holds only this is used without a question.
+/// Pattern of written data. A device that holds only this pattern or zeros may be overwritten.
 const PATTERN: u8 = 0x5a;
-/// Bytes at its beginning that are checked.
+/// Bytes at the beginning of the device that are checked.
 const LOOKED_AT: u64 = 1 << 20;
 /// Longest wait for the kernel before it is asked again.
 const TURN: Duration = Duration::from_secs(1);
-/// In the number of a request: somebody waits for it. The rest of the number is its bytes.
+/// Bit in the token of a request: somebody waits for the request. The other bits are its bytes.
 const ASKED: u64 = 1 << 63;
 
 /// A device of one process, for [`Raw::on`](crate::model::Raw::on).
@@ -56,7 +56,7 @@ impl Partition {
         let there = |error: &dyn fmt::Display| format!("{}: {error}", path.display());
         let old = path.metadata().is_ok_and(|m| m.is_file() && m.len() > 0);
         let options = OpenOptions {
-            // What has contents is not made longer before it is known to be ours.
+            // A file with contents is not made longer before its contents are checked.
             create_len: (!old).then_some(bytes),
             ..OpenOptions::default()
         };
@@ -125,7 +125,7 @@ impl Partition {
         });
     }
 
-    /// Takes in what is finished until `enough`, or until nothing can come any more.
+    /// Collects finished requests until `enough` is true, or until the device has failed.
     fn turn_until(&mut self, enough: impl Fn(&Self) -> bool) {
         let mut done = Vec::new();
         while !enough(self) && !self.failed {

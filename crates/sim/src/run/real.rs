@@ -61,7 +61,7 @@ impl RealFiles {
             folder,
         };
         made.flush();
-        // Not permitted to everybody: then the cache stays warm.
+        // Fails without the permission; then the cache stays warm.
         let _ = fs::write("/proc/sys/vm/drop_caches", "3");
         Ok(made)
     }

@@ -23,7 +23,8 @@ pub(crate) struct Course {
 }
 
 impl Course {
-    /// An operation's end: what a full disk refuses is counted, all else is an error.
+    /// Counts an operation's result: a write refused for want of space and an operation on a missing
+    /// object are counted, everything else is an error.
     pub(crate) fn count(&mut self, end: Result<(), LayoutError>) -> Result<(), RunError> {
         match end {
             Ok(()) => {}
@@ -80,7 +81,7 @@ impl<'a> Running<'a> {
             if sums.all().is_multiple_of(every) {
                 self.sample(sums.all());
                 if self.course.samples.len() == 2 * SAMPLES {
-                    // How long the workload is, nobody knows: every second one is enough.
+                    // The workload's length is unknown: drop every second sample, go on half as often.
                     every *= 2;
                     let kept = |sample: &Sample| sample.ops.is_multiple_of(every);
                     self.course.samples.retain(kept);
@@ -102,7 +103,7 @@ impl<'a> Running<'a> {
     ) -> Result<RunResult, RunError> {
         self.layout.finish().map_err(RunError::Layout)?;
         let mut result = RunResult::new(self, counts, sums);
-        // Afterwards: on real files it takes the clock's time and the device's.
+        // Measured after the run, because on real files the measurement takes real and device time.
         let bytes = sums.of(DiskOpKind::Read).1 + sums.of(DiskOpKind::Write).1;
         result.against(self.config.backend.sequential()?, bytes);
         Ok(result)

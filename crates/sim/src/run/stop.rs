@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::RunError;
 
-/// One for the process, because there is one terminal.
+/// One flag for the process, because there is one terminal.
 static STOP: AtomicBool = AtomicBool::new(false);
 
 /// Asks all work of this process to end soon.
@@ -13,7 +13,7 @@ pub fn stop() {
     STOP.store(true, Ordering::Relaxed);
 }
 
-/// True if somebody asked for that.
+/// True if somebody has asked this process to stop.
 #[must_use]
 pub fn stopped() -> bool {
     STOP.load(Ordering::Relaxed)

@@ -80,7 +80,7 @@ impl Job for RunConfig {
     }
 }
 
-/// Does all jobs; results come in their order. What several share is made once.
+/// Does all jobs; results are in the order of the jobs. An input that several jobs share is made once.
 ///
 /// # Errors
 /// The first that fails, or [`RunError::Stopped`]; the file of `resume` keeps what was finished.
@@ -149,7 +149,7 @@ impl<J: Job> Sweep<'_, J> {
             };
             if lock(&self.results)[number].is_none() {
                 let result = self.one(job).inspect_err(|_| {
-                    // The others end with what they are doing.
+                    // The other threads finish their current jobs and take no more.
                     self.next.store(self.jobs.len(), Ordering::Relaxed);
                 })?;
                 self.note(number, result)?;
@@ -195,8 +195,8 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Opens the file for more lines. One that a kill cut short is ended first, so that the next
-/// line is not lost with it.
+/// Opens the file for more lines. If a kill has cut the last line short, ends that line first, so
+/// that the next line is not lost with it.
 fn append(path: &Path) -> Result<File, RunError> {
     let open = || {
         let mut file = OpenOptions::new()

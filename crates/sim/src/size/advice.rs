@@ -1,11 +1,11 @@
 //! Some sentences for the operator.
 //!
-//! Rule: of the policies, Foxy if it is among them, else the one with the most hits over all sizes;
-//! for memory the best of the others, because Foxy's curve has its memory in it. Disk: the smallest size of
-//! which a doubling adds less than one point of hits. Memory: the smallest size that alone gives
-//! at least half of the disk's hits. The cheapest step is a setting that adds a point, else a
-//! doubling of the disk that does, for requests and for bytes apart. A curve that falls while the cache
-//! grows is explained. No promise beyond the log is made.
+//! Policy: Foxy if it is a candidate, else the one with the most hits over all sizes; for the advice
+//! on memory the best of the others, because Foxy's curve includes its memory. Disk: the smallest
+//! size from which on a doubling adds less than one point of hits. Memory: the smallest size that
+//! alone gives at least half of the disk's hits. Cheapest step: a setting that adds a point, else a
+//! doubling of the disk that does, separately for requests and for bytes. A curve that falls while
+//! the cache grows is explained. No promise beyond the log is made.
 
 use super::candidate::{FOXY, GATED};
 use super::{Curve, Point, SizeReport};
@@ -155,7 +155,7 @@ fn best(curves: &[Curve]) -> Option<&Curve> {
         return Some(foxy);
     }
     let sum = |c: &Curve| c.points.iter().map(|p| p.hit_ratio).sum::<f64>();
-    // Of equals the first: the order of the options is the operator's.
+    // Among equals the first wins, because the operator chose the order.
     curves
         .iter()
         .filter(|c| !c.points.is_empty())

@@ -64,14 +64,14 @@ impl Answered {
     }
 }
 
-/// How far the corrected hit ratio (see [`Sampler::corrected`]) may be from that of all objects:
-/// 95 % of samples are nearer.
+/// Error bound of the corrected hit ratio (see [`Sampler::corrected`]): about 95 % of samples are
+/// nearer than this to the ratio of all objects.
 ///
-/// The sample is divided into [`GROUPS`] smaller samples, each with its own miniature cache. How far
-/// their answers are from each other shows what the choice of objects does: the misses that are in
-/// the sample by chance, and the room that its objects by chance need. (A popular object that is
-/// in the sample or not changes the corrected ratio by its few misses only.) It counts as much as
-/// the sample is not everything.
+/// The sample is divided into [`GROUPS`] smaller samples, each with its own miniature cache. The
+/// spread of their answers shows the effect of the random choice of objects: on the misses in the
+/// sample, and on the room that the sampled objects need. (Whether a popular object is in the sample
+/// changes the corrected ratio only by the object's few misses.) The variance is multiplied by the
+/// share of objects that were not sampled.
 fn error(sampler: &Sampler, policy: PolicyKind, size: u64) -> f64 {
     let rate = sampler.rate();
     let expected = sampler.expected() / GROUPS as f64;
@@ -106,8 +106,8 @@ fn point(sampler: &Sampler, options: &SizeOptions, candidate: Candidate, size: u
         }
     };
     let hit_ratio = ratio_of(&answered);
-    // Which objects are in the sample matters to Foxy as to any cache of recent objects; its own
-    // segments cannot be divided that often.
+    // LRU's error stands for Foxy's: the choice of objects affects Foxy like any cache of recent
+    // objects, and Foxy's segments are too few to be divided into groups.
     let error = match candidate {
         Candidate::Policy(policy) => error(sampler, policy, size),
         Candidate::Foxy(_) => error(sampler, PolicyKind::Lru, size),
@@ -123,10 +123,10 @@ fn point(sampler: &Sampler, options: &SizeOptions, candidate: Candidate, size: u
     }
 }
 
-/// Of a busy disk: one of this many new objects is not stored.
+/// A busy disk does not store one of this many new objects.
 const REFUSED: u64 = 10;
 
-/// A policy alone that stands for one of `whole` bytes.
+/// A small cache under a policy alone, which stands for a cache of `whole` bytes.
 struct Miniature {
     cache: crate::levels::AnyCache<(u32, u32)>,
     evicted: Vec<Evicted<u64, (u32, u32)>>,

@@ -1,8 +1,8 @@
 //! Admission to the disk, as if the write budget were always spent.
 //!
-//! The rules are those of crate `policy`, with the memory that the production store gives them. There
-//! they decide at the end of a budget, here about everything: a store with a budget lies between
-//! this and one that lets everything in.
+//! The rules are those of crate `policy`, with the memory that the production store gives them. In
+//! the store they decide only when the budget is spent, here always. So the result of a store with a
+//! budget lies between the result here and that of a store that admits everything.
 
 use std::{fmt, str::FromStr};
 
@@ -66,7 +66,7 @@ pub(super) enum Rule {
 const NOW: MonoTime = MonoTime(0);
 
 impl Rule {
-    /// With `memory` bytes to remember uses in; `None`: as many as it wants.
+    /// With `memory` bytes to remember uses in; `None`: with as much as the rule needs.
     pub(super) fn new(gate: Gate, memory: Option<u64>) -> Self {
         match gate {
             Gate::Rule(rule) => Self::Filter(Filter::new(rule, memory)),
@@ -82,7 +82,7 @@ impl Rule {
         }
     }
 
-    /// An object was in the cache until now: what comes in its place is used again.
+    /// An object was in the cache until now, so that its new version counts as used before.
     pub(super) fn used(&mut self, object: u64) {
         match self {
             Self::Filter(rule) => rule.used(object),

@@ -1,8 +1,8 @@
 //! Requests of a log that no cache may answer, and why.
 //!
 //! Rule: GET and HEAD, a status that is stored, nothing that the log itself calls private or
-//! refused. A query does not matter, as it does not matter to Foxy: what an answer's header says
-//! about it, logs do not have.
+//! refused. A query in the URL does not matter, as it does not matter to Foxy. The headers of
+//! responses are not in logs and cannot be considered.
 
 use foxy_trace::{Flags, Method, Request};
 use serde::Serialize;

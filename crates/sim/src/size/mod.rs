@@ -4,8 +4,8 @@
 //! caches: the same, USENIX ATC 2017). A request is taken if the hash of its object is below a
 //! threshold; a cache of S bytes is then imitated by one of S * R bytes, R being the sampled
 //! share. The threshold falls while the log is read, so that the sample stays bounded and logs
-//! that fit are exact. SHARDS' correction is applied: where fewer or more requests than R of all
-//! were sampled, the difference is the most popular objects', hence hits.
+//! that fit are exact. SHARDS' correction is applied: if the sample has fewer or more requests than
+//! the share R of all, the difference belongs to the most popular objects and counts as hits.
 
 mod advice;
 mod candidate;
@@ -39,7 +39,7 @@ pub struct SizeOptions {
     pub policies: Vec<Candidate>,
     /// Cache sizes in bytes; empty: powers of two up to all that the log asks for.
     pub sizes: Vec<u64>,
-    /// Most requests that are kept as the sample.
+    /// Maximum number of requests in the sample.
     pub sample: usize,
     /// Threads; 0: one.
     pub threads: usize,
@@ -72,10 +72,9 @@ pub struct Point {
     pub hit_ratio: f64,
     /// Share of bytes that it answers.
     pub byte_hit_ratio: f64,
-    /// Bytes that it writes for each byte that is asked for: what it lets in, and what it writes
-    /// again.
+    /// Bytes that it writes for each byte that is asked for, new and rewritten objects together.
     pub written: f64,
-    /// The share of requests may be as low as this and as high as that (see [`SizeReport`]).
+    /// Lower and upper bound of the share of requests (see [`SizeReport`]).
     pub between: (f64, f64),
 }
 
@@ -127,7 +126,7 @@ pub struct SizeReport {
     pub load: Load,
     /// The smallest cache that the sample can answer for, in bytes.
     pub least: u64,
-    /// Sizes that were asked for and are below that: they are left out.
+    /// Requested sizes below `least`; they are left out.
     pub too_small: Vec<u64>,
     /// A curve for each policy.
     pub curves: Vec<Curve>,
@@ -137,7 +136,7 @@ pub struct SizeReport {
 
 /// Bytes of a record's own head, about.
 const HEAD: u64 = 96;
-/// Fewest mean objects that a miniature cache has room for; smaller ones say nothing.
+/// Least room of a miniature cache, in objects of mean size; the results of smaller ones mean nothing.
 const MINIATURE_LEAST: f64 = 50.0;
 
 impl SizeReport {

@@ -12,7 +12,8 @@ const UNIT: u64 = 16;
 const ENTRY: u64 = 24;
 /// Longest piece of a large object.
 pub(super) const FRAGMENT: u64 = 250 << 10;
-/// Of a segment's room, what clusters' ends leave unused (measured: 0.03 of small segments).
+/// Usable share of a segment; the ends of clusters leave the rest unused (measured: 0.03 of small
+/// segments).
 const ROOM: f64 = 0.97;
 /// Buffers of a store's writer, which come out of the engine's memory when it runs.
 const WRITER: u64 = 4 << 20;
@@ -27,7 +28,7 @@ pub(super) struct Plan {
     pub(super) ram: u64,
     /// URL and header lines of a response, bytes.
     pub(super) head: u64,
-    /// Bytes for what the gate remembers of uses; `None`: as many as it wants.
+    /// Bytes that the gate may use to remember uses; `None`: as many as it needs.
     pub(super) uses: Option<u64>,
 }
 

@@ -15,7 +15,7 @@ pub(crate) struct Sampled {
     hash: u32,
     /// Bytes that went to the client.
     sent: u32,
-    /// They are not the object: none for HEAD and for an answer of 304, or a part.
+    /// The bytes sent are not the whole object: no bytes (HEAD, or status 304), or a part.
     partly: bool,
 }
 
@@ -87,7 +87,7 @@ impl Minutes {
         self.last = self.last.max(minute);
         let at = usize::try_from(minute - self.from).unwrap_or(0);
         if at > 2 * DISORDER {
-            // A gap: nothing before it changes any more.
+            // A gap in the log: the minutes before it do not change any more.
             self.open.clear();
             self.from = minute;
             return self.add_at(0, bytes);
@@ -108,7 +108,7 @@ impl Minutes {
     }
 }
 
-/// Another stream of hashes than any that a trace uses for its ids.
+/// Seed of the sampling hashes; differs from the seeds that traces use for their ids.
 const SEED: u64 = 0x51ed_5a3e;
 /// 2^32.
 const ALL: u64 = 1 << 32;
@@ -164,9 +164,9 @@ impl Sampler {
         }
     }
 
-    /// To be called when the log is at its end: an answer that is not the whole object is a request
-    /// for it as it was last sent whole. Of one that never was, a part stands for itself; without
-    /// any byte nothing is known, and it is left out.
+    /// To be called at the end of the log. An answer that is not the whole object becomes a request for
+    /// the object as it was last sent whole. If the object was never sent whole before, the part counts
+    /// as the object; an answer without any byte is left out.
     pub(super) fn settle(&mut self) {
         let before = self.sample.len();
         let mut known: HashMap<u64, (u32, u32)> = HashMap::new();
@@ -191,8 +191,8 @@ impl Sampler {
         self.threshold as f64 / ALL as f64
     }
 
-    /// Limits on the size of an object that are worth trying: those of 1, 4 and 16 MiB above which the
-    /// objects have a tenth of the bytes that were asked for.
+    /// Limits on the size of an object that are worth trying: those of 1, 4 and 16 MiB for which larger
+    /// objects make up more than a tenth of the requested bytes.
     pub(crate) fn limits(&self) -> Vec<u64> {
         const TRIED: [u64; 3] = [1 << 20, 4 << 20, 16 << 20];
         let all: u64 = self.sample.iter().map(Sampled::sent).sum();
@@ -232,8 +232,8 @@ impl Sampler {
         self.totals.requests as f64 * self.rate()
     }
 
-    /// The hit ratio that this many hits of the sample stand for: requests that were sampled too
-    /// few, or too many, are those of the most popular objects.
+    /// The hit ratio of all requests, estimated from this many hits of the sample. If the sample has too
+    /// few or too many requests, the difference belongs to the most popular objects and counts as hits.
     pub(crate) fn corrected(&self, hits: u64) -> f64 {
         let expected = self.expected();
         if expected <= 0.0 {

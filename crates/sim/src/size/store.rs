@@ -1,11 +1,11 @@
 //! Foxy in miniature: memory before a store of segments that are reused in sequence.
 //!
 //! Rules, those of the production store: an object takes its body, its head and 80 bytes, in
-//! units of 16; above one fragment it lies in pieces. What was replaced stays in its segment until
-//! that is reused. When the open segment is half full the oldest is emptied: records that were
-//! used since they were written, or are in memory, are written again, the most used and smallest
-//! first, within a fifth of what was newly written. Lengths of segments and the memory tier's
-//! share come from the engine itself; what is left out is time: nothing expires or waits.
+//! units of 16; above one fragment it lies in pieces. A replaced object stays in its segment until
+//! the segment is reused. When the open segment is half full, the oldest segment is emptied: records
+//! that were used since they were written, or are in memory, are written again, the most used and
+//! smallest first, within a fifth of the newly written bytes. The engine itself gives the lengths of
+//! segments and the memory tier's share. Time is left out: nothing expires or waits.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -61,7 +61,7 @@ pub(super) struct StoreCache {
 }
 
 impl StoreCache {
-    /// Empty; of what the gate lets in one of `refused` is not stored, 0: all are.
+    /// An empty cache. Of the objects that the gate admits, one in `refused` is not stored; 0: all are.
     pub(super) fn new(plan: Plan, gate: Gate, refused: u64) -> Self {
         Self {
             ram: (plan.ram > 0).then(|| S3Fifo::new(plan.ram)),
@@ -113,7 +113,7 @@ impl StoreCache {
         false
     }
 
-    /// Another version is not valid any more; true if there was one.
+    /// Forgets the version that is stored; true if there was one.
     fn replace(&mut self, object: u64) -> bool {
         let in_ram = self.ram.as_mut().and_then(|ram| ram.remove(&object));
         self.index.remove(&object).is_some() || in_ram.is_some()

@@ -56,8 +56,8 @@ fn config(spec: SystemSpec) -> SystemConfig {
     }
 }
 
-/// A hit is of the latest version only; another version is noticed only where there was one (what
-/// is read is what was written); times add up; the same again gives the same.
+/// Only the latest version is a hit; a request is `Modified` only if another version was requested
+/// before; times add up; a second run gives the same result.
 #[test]
 fn every_system_keeps_the_promises_of_a_cache() {
     for spec in SystemSpec::ALL {

@@ -1,4 +1,4 @@
-//! The contents of keys: what is taken away of them, and the trace that keeps it away.
+//! The contents of keys: how they are removed, and the log entries that keep them removed.
 
 mod stores;
 
@@ -20,8 +20,8 @@ use crate::spot::Spot;
 use crate::stats::{EngineCounters, add};
 use crate::ticket::SyncTicket;
 
-/// All keys with what they hold: in memory, on its way to a disk, and on a disk. Whatever is taken
-/// away goes from each of the three, and its stores log that.
+/// All keys with what they hold: in memory, on the way to a disk, and on a disk. A removal takes the
+/// contents from all three, and the stores log it.
 #[derive(Debug)]
 pub(crate) struct Catalogue {
     tables: Tables,
@@ -72,7 +72,8 @@ impl Catalogue {
         key_too: bool,
     ) {
         let mut removals = Vec::new();
-        // Its cluster may be on the disk already; a waiting one was never written.
+        // The object's cluster may be on the disk already; an object that still waits was never
+        // written.
         if let Some(pending) = shard.pending.get(&hash)
             && let Stage::Assembled(place) = pending.stage
             && pending.store == store.id
@@ -122,7 +123,8 @@ impl Catalogue {
         }
     }
 
-    /// Takes away what a key holds in memory and its entries, `found` of which are logged.
+    /// Takes away what a key holds in memory, and its index entries. The entries in `found` are
+    /// logged already.
     fn take_away(&self, shard: &mut Shard, hash: KeyHash, found: &Candidates) -> bool {
         let mut existed = shard.ram.remove(&hash).is_some();
         if let Some(pending) = shard.pending.remove(&hash) {

@@ -10,7 +10,7 @@ use crate::membership::Standing;
 use crate::shared::StoreShared;
 
 impl Catalogue {
-    /// Takes a store into the list, and from then on nothing is missed that concerns it.
+    /// Takes a store into the list; from then on the store misses no removal.
     pub(crate) fn take_in(
         &self,
         store: &Arc<StoreShared>,
@@ -19,7 +19,8 @@ impl Catalogue {
     ) {
         self.fleet.registry().add(store, grows.map(|old| old.id));
         if let Standing::Back(_) | Standing::Grows = standing {
-            // Whoever still works with the former list has noted what it removes.
+            // Threads that still work with the former list have noted in the away table what they
+            // remove.
             rule!(
                 "return: whoever works with the former list of stores is waited for",
                 self.tables.shards().barrier(),
@@ -49,7 +50,7 @@ impl Catalogue {
         }
     }
 
-    /// Takes a store out: from the list, what waits for it, from the index.
+    /// Takes a store out: from the list and the index, with the objects that wait for it.
     pub(crate) fn detach(&self, store: &StoreShared) {
         self.fleet.registry().remove(store.id);
         self.forget(store);

@@ -10,8 +10,8 @@
 //! | half of the segments that hold anything in quarantine, if it is read-only | offline |
 //! | a read takes longer than anybody waits, or a write much longer | slow: left alone until what is late has arrived and a pause has passed, which doubles each time |
 //!
-//! Each change is told once in the log, with place, error and what to do. A store never gets
-//! better while it is open, but for being slow.
+//! Each change is told once in the log, with place, error and what to do. While a store is open its
+//! condition never improves, except for slowness.
 
 mod failure;
 mod slow;
@@ -147,7 +147,7 @@ impl Condition {
         }
     }
 
-    /// A read of this segment failed. So many segments hold something.
+    /// A read of this segment failed. `used` counts the segments that hold something.
     pub(crate) fn read_failed(
         &self,
         disk: &str,
@@ -216,7 +216,8 @@ impl Condition {
         let (count, all) = (self.quarantined() as usize, self.segments.len());
         let text = || format!("{failure}; {count} segments are in quarantine");
         let is_read_only = count > all / 4 || self.health() == Health::ReadOnly;
-        // Of what it holds: one that holds little runs out of segments to read before that.
+        // Half of the segments in use, not of all: a store that holds little would not reach half of
+        // all.
         if is_read_only && count > 0 && count * 2 >= used() {
             self.degrade(disk, Health::Offline, &text());
         } else if is_read_only {
@@ -244,7 +245,7 @@ impl Condition {
             failure.doing == "flush",
             false
         );
-        // Room may come back, and nothing is broken: that is tried for ever.
+        // A full file system may get room again, and nothing is broken: writing is tried for ever.
         let full = matches!(
             failure.error.kind(),
             std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded
@@ -264,7 +265,7 @@ impl Condition {
         count
     }
 
-    /// Health only gets worse while a store is open. Whether it did.
+    /// Worsens the health, which never improves while a store is open. Returns whether it changed.
     fn worsen(&self, to: Health, why: &str) -> bool {
         let worse = self.health.fetch_max(to as u8, Ordering::Relaxed) < to as u8;
         if worse {
@@ -273,7 +274,7 @@ impl Condition {
         worse
     }
 
-    /// Makes it so bad by what the disk did. Whether that is worse than it was.
+    /// Worsens the health because of what the disk did, and logs it. Returns whether it changed.
     fn degrade(&self, disk: &str, to: Health, why: &str) -> bool {
         if !self.worsen(to, why) {
             return false;

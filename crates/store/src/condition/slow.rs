@@ -17,7 +17,7 @@ const FORGIVEN: Duration = Duration::from_secs(300);
 #[derive(Debug, Default)]
 pub(super) struct Slowness {
     strikes: u32,
-    /// It was told.
+    /// The slowness was logged.
     told: bool,
 }
 
@@ -34,7 +34,7 @@ impl Condition {
         self.strike(disk, &format!("a read at byte {at} takes too long"), now);
     }
 
-    /// Such a read has ended after all.
+    /// A read that nobody waited for any longer has ended after all.
     pub(crate) fn arrived(&self, now: MonoTime) {
         self.late.fetch_sub(1, Ordering::Relaxed);
         let slow = self.slow.lock();

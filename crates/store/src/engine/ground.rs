@@ -1,5 +1,5 @@
-//! The parts of an engine, at its start: those that stand on no other part, and those that stores
-//! and their writers are made of.
+//! The parts of a new engine: those that depend on no other part, and those that stores and their
+//! writers are made of.
 
 use std::sync::Arc;
 
@@ -20,7 +20,8 @@ use crate::purge::Purges;
 use crate::puts::Puts;
 use crate::stats::EngineCounters;
 
-/// The beginning of a new engine. A part takes what it needs of it, and nothing else.
+/// The parts that depend on no other part. Every other part takes from these what it needs, and
+/// nothing else.
 #[derive(Clone, Debug)]
 pub(crate) struct Ground {
     pub(crate) tables: Tables,

@@ -7,7 +7,7 @@ use foxy_base::{KeyHash, KeySeed};
 /// Hashes keys, with a seed that never changes once it was used.
 #[derive(Debug)]
 pub(crate) struct Keys {
-    /// Of an engine whose stores say no other.
+    /// The seed used if no store names another.
     own: KeySeed,
     /// Fixed by the first store, or by the first key that is hashed.
     seed: OnceLock<KeySeed>,
@@ -26,7 +26,7 @@ impl Keys {
         self.agree_on(self.own)
     }
 
-    /// Proposes a seed; returns the one that holds.
+    /// Proposes a seed; returns the one in force.
     pub(crate) fn agree_on(&self, said: KeySeed) -> KeySeed {
         *self.seed.get_or_init(|| said)
     }
@@ -36,7 +36,8 @@ impl Keys {
         self.seed().hash(key)
     }
 
-    /// True if the hash is the key's. Always without a seed: tests make up hashes that agree.
+    /// True if the hash is the key's. Without a seed it is always true: tests make up hashes that
+    /// collide.
     pub(crate) fn is_hash_of(&self, hash: KeyHash, key: &[u8]) -> bool {
         self.seed() == KeySeed::default() || self.hash(key) == hash
     }

@@ -14,8 +14,8 @@
 //! | [`Puts`] | storing, whole and in fragments; an admitter lets objects in |
 //! | [`Mover`] | records that a drain sends to other stores |
 //!
-//! They are made of the parts of a [`Ground`], and none of them has the engine. A store is opened with
-//! [`Foundation`], and the parts of its writer take from these what they need.
+//! These parts are built from a [`Ground`], and none of them refers to the engine. A store is opened
+//! with a [`Foundation`], from which the parts of its writer take what they need.
 
 mod figures;
 mod ground;
@@ -56,7 +56,7 @@ use crate::{
     OpenError, Peek, Put, Scrub, StoreOptions, Writer,
 };
 
-/// Where the index has its memory from.
+/// The memory functions that the index uses.
 pub const INDEX_PAGES: foxy_index::Pages = foxy_index::Pages {
     map: foxy_disk::map_zeroed,
     unmap: foxy_disk::unmap_zeroed,
@@ -170,9 +170,9 @@ impl Engine {
         self.foundation.puts.put(new)
     }
 
-    /// As [`Engine::put`], past the RAM tier: the object waits for its cluster in memory and takes no
-    /// place there afterwards. What does not go to a disk is not stored at all. The caller keeps it
-    /// out when it is read, too: [`Reads::finish_read_if`].
+    /// As [`Engine::put`], but the RAM tier does not keep the object: it stays in memory only until
+    /// its cluster is written. An object that does not go to a disk is not stored at all. The caller
+    /// keeps the object out of the RAM tier on reads, too, with [`Reads::finish_read_if`].
     pub fn put_past_memory(&self, new: NewObject) -> Put {
         self.foundation.puts.put_past_memory(new)
     }
@@ -187,8 +187,8 @@ impl Engine {
         self.foundation.puts.put_large(new)
     }
 
-    /// Stores the head of a large object of which no byte is there yet, in place of what its key
-    /// held: lookups give it from now on. `length` is that of the whole body.
+    /// Stores the head of a large object whose body is still missing entirely, in place of what its
+    /// key held. Lookups return the head from now on. `length` is the length of the whole body.
     pub fn put_sparse(&self, new: &NewLarge, length: u64) -> Put {
         debug_assert!(
             self.ground().keys.is_hash_of(new.hash, &new.key),
@@ -197,9 +197,9 @@ impl Engine {
         self.foundation.puts.put_sparse(new, length)
     }
 
-    /// Begins to put bytes of a large object whose head is stored, from byte `start` on. When the
-    /// object is superseded meanwhile it goes on: who has the head reads them to the end, and
-    /// nobody else finds them.
+    /// Begins to store bytes of a large object whose head is stored, from byte `start` on. Storing
+    /// goes on if the object is superseded meanwhile: readers that have the head read these bytes to
+    /// the end, and nobody else finds them.
     pub fn put_fragments(&self, head: &Arc<Object>, start: u64) -> FragmentPut {
         self.foundation.puts.put_fragments(head, start)
     }
@@ -230,10 +230,11 @@ impl Engine {
         self.foundation.puts.refresh(old, meta, vary, tags, fields)
     }
 
-    /// Removes the live entry of a key: from RAM, from what waits and from disk. When it returns
-    /// a kill does not bring it back, and soon a power cut does not either. Call it at header time
-    /// for a response that replaces, before and regardless of storing that. True if there was one.
-    /// Never blocks on a disk.
+    /// Removes the live entry of a key: from RAM, from the objects that wait and from disk. Once this
+    /// has returned, a kill of the process does not bring the entry back, and soon a power cut does
+    /// not either. Call it at header time of a response that replaces the entry, before storing that
+    /// response and whether or not it is stored. Returns whether there was an entry. Never blocks on
+    /// a disk.
     pub fn supersede(&self, hash: KeyHash, _key: &[u8]) -> bool {
         self.foundation.catalogue.supersede(hash)
     }
@@ -294,8 +295,8 @@ impl Engine {
         self.lookups.fragment(head, n, false)
     }
 
-    /// As [`fragment_lookup`](Self::fragment_lookup), but of a slow disk too: for who cannot have
-    /// these bytes from elsewhere, and would rather wait.
+    /// As [`fragment_lookup`](Self::fragment_lookup), but reads from a slow disk too: for callers
+    /// that cannot get these bytes from elsewhere and would rather wait.
     pub fn fragment_lookup_patient(&self, head: &Object, n: u32) -> Lookup {
         self.lookups.fragment(head, n, true)
     }
@@ -355,9 +356,9 @@ impl Engine {
         self.foundation.memory.withhold(bytes);
     }
 
-    /// True if waiting objects take half of their room, so that objects may soon be refused. A fill that
-    /// pauses until this is false finds room. Records of a segment that is about to be reused have the room
-    /// between this and the limit.
+    /// True if waiting objects take half of their room, so that objects may soon be refused. A fill
+    /// that pauses until this is false finds room. The room between this threshold and the limit is
+    /// for records of a segment that is about to be reused.
     #[must_use]
     pub fn is_congested(&self) -> bool {
         self.foundation.memory.budget().is_congested()

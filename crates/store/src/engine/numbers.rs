@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use foxy_base::hash64;
 use foxy_format::StoreUuid;
 
-/// Numbers of this run, and versions of objects, which differ from those of all runs.
+/// Numbers that are unique in this run, and versions of objects, which are unique over all runs.
 #[derive(Debug)]
 pub(crate) struct Numbers {
     seed: u64,
@@ -40,7 +40,7 @@ impl Numbers {
         )
     }
 
-    /// Versions must differ from those of all earlier runs of this store: its generations never
+    /// Makes versions differ from those of all earlier runs of this store, whose generations never
     /// repeat.
     pub(crate) fn mix_versions(&self, store: StoreUuid, generation: u64) {
         let mut mixed = store.0.to_vec();

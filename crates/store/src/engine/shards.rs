@@ -8,7 +8,7 @@ use parking_lot::RwLock;
 
 use crate::shard::Shard;
 
-/// All shards of an engine. Their number is a power of two. A clone leads to these very shards.
+/// All shards of an engine. Their number is a power of two. Clones share the same shards.
 #[derive(Clone, Debug)]
 pub(crate) struct Shards(Arc<[RwLock<Shard>]>);
 
@@ -33,7 +33,7 @@ impl Shards {
         self.0.iter()
     }
 
-    /// When it returns, everybody who held the lock of a shard has let it go.
+    /// When this returns, every thread that held the lock of a shard before has released it.
     pub(crate) fn barrier(&self) {
         for shard in &*self.0 {
             drop(shard.write());

@@ -11,7 +11,7 @@ use crate::Object;
 use crate::shard::Shard;
 use crate::spot::Spot;
 
-/// The shards and the index of an engine. A clone leads to these very tables.
+/// The shards and the index of an engine. Clones share the same tables.
 #[derive(Clone, Debug)]
 pub(crate) struct Tables {
     shards: Shards,

@@ -1,4 +1,5 @@
-//! Duties of stores, as people set them: drained, in service again, tried again.
+//! Duties of stores, as operators set them: draining, serving again, trying quarantined segments
+//! again.
 
 use std::future::{Future, poll_fn};
 use std::sync::{Arc, Weak};
@@ -15,10 +16,10 @@ pub enum DutyError {
     /// There is no such store.
     #[error("there is no such store")]
     Unknown,
-    /// There is no other that takes what it holds.
+    /// There is no other store that takes its objects.
     #[error("no other store takes objects, so nothing could move; add one first")]
     Alone,
-    /// It is not in a state for that.
+    /// It is being taken out.
     #[error("the store is being taken out already")]
     Leaving,
 }
@@ -59,7 +60,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Ends when the store is not open any more: whoever has its disk should let it go then.
+    /// Ends when the store is not open any more: whoever holds its disk should let go of it then.
     pub fn departure(&self, id: StoreId) -> impl Future<Output = ()> + use<> {
         let store = self.store(id).map(|store| Arc::downgrade(&store));
         poll_fn(move |context| {

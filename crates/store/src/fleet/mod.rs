@@ -122,7 +122,7 @@ impl Fleet {
         circle.map(|circle| *circle.now())
     }
 
-    /// The open stores are the company from now on, and shall say so.
+    /// The open stores are the company from now on, and have to record it on their disks.
     pub(crate) fn renew(&self) {
         let stores = self.stores();
         let mut circle = self.circle.lock();

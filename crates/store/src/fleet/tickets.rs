@@ -1,4 +1,4 @@
-//! Tickets: what stores have still to write, for those who wait until it is durable.
+//! Tickets for callers that wait until what the stores have still to write is durable.
 
 use std::sync::Arc;
 

@@ -10,14 +10,15 @@ use crate::registry::Stores;
 use crate::shared::StoreShared;
 use crate::{EngineConfig, ReadPlan, StoreId};
 
-/// Reads under way have their buffers within this, on any machine that keeps up with its disks.
+/// The buffers of reads under way take at most this much, on any machine that keeps up with its
+/// disks.
 const READS_MAX: u64 = 8 << 20;
 
 /// The memory budget of the engine, which may change while it runs, and what is taken of it.
 #[derive(Debug)]
 pub(crate) struct MemoryBudget {
     bytes: AtomicU64,
-    /// Of them for objects that wait to be written.
+    /// The part of them for objects that wait to be written.
     pending_max: AtomicU64,
     /// Bytes of objects that wait to be written.
     pending: AtomicU64,
@@ -110,14 +111,14 @@ impl MemoryBudget {
         true
     }
 
-    /// The same where there may be no room.
+    /// Takes room for an object that waits for `store`, even if there is none.
     pub(crate) fn take(&self, store: &StoreShared, bytes: usize) {
         let bytes = bytes as u64;
         self.pending.fetch_add(bytes, Ordering::Relaxed);
         store.load.add_pending(bytes);
     }
 
-    /// Gives room back of objects that waited for `store`; `None`: for one that is gone.
+    /// Gives back the room of objects that waited for `store`; `None`: for a store that is gone.
     pub(crate) fn release(&self, store: Option<&StoreShared>, bytes: usize) {
         let bytes = bytes as u64;
         self.pending.fetch_sub(bytes, Ordering::Relaxed);

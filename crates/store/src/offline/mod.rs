@@ -213,7 +213,7 @@ pub struct Verification {
     pub fragments: u64,
     /// Objects that a purge covers: there, but never given to anybody.
     pub purged: u64,
-    /// Records that it would look for and not find whole: misses.
+    /// Live records that are not whole: lookups of them would miss.
     pub damaged: u64,
     /// Damaged records that nobody looks for any more.
     pub damaged_dead: u64,
@@ -241,8 +241,8 @@ impl Verification {
     }
 }
 
-/// Reads everything and checks every checksum; `progress` gets segments done and all. Nothing is
-/// written.
+/// Reads everything and checks every checksum; `progress` gets the number of segments done and of all
+/// segments. Nothing is written.
 ///
 /// # Errors
 /// There is no store, a start would refuse it, or the device fails at its beginning.

@@ -19,7 +19,7 @@ pub(crate) struct JournalInbox {
     pub(super) waiting: Vec<TicketPart>,
     /// A snapshot is wanted, without anybody waiting for it.
     pub(super) snapshot: bool,
-    /// Nobody writes any more; who waits is told this.
+    /// Set once the writer has ended: the outcome that waiting callers are told.
     closed: Option<Durable>,
 }
 
@@ -35,7 +35,7 @@ impl JournalInbox {
         self.notes.is_empty() && self.waiting.is_empty() && !self.snapshot
     }
 
-    /// Somebody wants to know when the notes so far are durable.
+    /// Adds a ticket part that ends when the notes so far are durable.
     pub(crate) fn ask(&mut self, part: TicketPart) {
         match self.closed {
             Some(outcome) => part.finish(outcome),
@@ -43,7 +43,7 @@ impl JournalInbox {
         }
     }
 
-    /// A snapshot tells everything that is published.
+    /// Asks for a snapshot, which contains everything that is published.
     pub(crate) const fn want_snapshot(&mut self) {
         self.snapshot = true;
     }
@@ -62,7 +62,7 @@ impl JournalInbox {
 
 /// Bytes of notes that surely fit into a snapshot of this store's journal.
 pub(super) fn room(store: &StoreShared) -> usize {
-    // Notes do not span blocks: a part of each is lost.
+    // Notes do not span blocks, so a part of each block stays unused.
     let blocks = half_blocks(store) as usize;
     blocks * JOURNAL_BLOCK_NOTES / 2
 }
@@ -81,7 +81,7 @@ pub(super) const fn block_at(store: &StoreShared, half: u32, block: u32) -> u64 
 #[derive(Debug)]
 pub(crate) struct Journal {
     half: u32,
-    /// Blocks used of it.
+    /// Blocks used of the half.
     used: u32,
     /// Sequence of the next block.
     next: u64,
@@ -93,7 +93,7 @@ pub(crate) struct Journal {
     broken: bool,
     /// Number of the latest write.
     writes: u64,
-    /// Where that went, and its bytes: they are read back before anybody relies on them.
+    /// Place and bytes of the latest write, which is read back before anybody relies on it.
     latest: (u64, AlignedBuf),
     stage: Stage,
 }
@@ -188,9 +188,9 @@ impl Journal {
         }
     }
 
-    /// Going on after damage: blocks may come to light again that could not be read, and what is
-    /// written from now on must count for newer than all of them. No journal of an earlier start
-    /// has sequences as high as this start's `generation` makes them.
+    /// Going on after damage: blocks that could not be read may become readable again, and blocks
+    /// written from now on must count as newer than all of them. No journal of an earlier start has
+    /// sequences as high as this start's `generation` makes them.
     pub(super) fn go_beyond(mut self, generation: u64) -> Self {
         let least = generation << 32;
         if rule!(
@@ -204,7 +204,8 @@ impl Journal {
         self
     }
 
-    /// Damage of one block of this half loses nothing.
+    /// Returns whether every block of this half is written twice: damage of one block then loses
+    /// nothing.
     pub(super) const fn is_doubled(&self) -> bool {
         self.doubled
     }
@@ -235,7 +236,8 @@ impl Journal {
         self.writes += 1;
         self.stage = Stage::Writing(self.writes, work.waiting);
         let blocks = pack(&work.notes);
-        // One block: of several a crash might keep a later one alone, which would be a hole.
+        // An append is one block: of several, a crash might keep only a later one, which would leave
+        // a hole.
         let copies = 1 + u32::from(self.doubled);
         let one = rule!(
             "journal: later blocks are written one at a time",
@@ -288,7 +290,8 @@ impl Journal {
                 notes,
             };
             self.next += 1;
-            // Packed so that it fits: a block that did not would be a hole, which is noticed.
+            // The notes are packed so that they fit. A block that did not fit would be a hole, which
+            // is noticed.
             bytes.extend_from_slice(&block.encode().unwrap_or_else(|_| vec![0; BLOCK as usize]));
         }
         if self.doubled {
@@ -354,7 +357,7 @@ impl Journal {
         end(parts, Durable::Failed);
     }
 
-    /// The store takes no writes: nobody is told that a purge is durable.
+    /// The store takes no writes: the waiting tickets fail.
     pub(crate) fn give_up(&mut self, store: &StoreShared) {
         let work = store.journal.lock().take();
         self.broken |= !work.is_empty();
@@ -373,7 +376,7 @@ impl Journal {
         self.broken
     }
 
-    /// Asks for the snapshot that mends it.
+    /// Asks for the snapshot that replaces the failed write.
     pub(crate) fn try_again(&self, store: &StoreShared) {
         store.journal.lock().snapshot = true;
     }
@@ -402,9 +405,9 @@ fn pack(notes: &[PurgeNote]) -> Vec<Vec<PurgeNote>> {
     blocks
 }
 
-/// All active purges. If they do not fit because another store has a larger journal: one hard and
-/// one soft purge of everything up to the newest of them, which a start with this journal alone
-/// needs.
+/// All active purges. If they do not fit, because another store has a larger journal: one hard and
+/// one soft purge of everything, each with the number of the newest of its kind. A start with this
+/// journal alone needs them.
 fn snapshot(state: &State, blocks_max: u32) -> Vec<Vec<PurgeNote>> {
     let notes: Vec<_> = state.active.values().map(|a| a.note.clone()).collect();
     let blocks = pack(&notes);

@@ -24,7 +24,7 @@ impl PurgeMark {
         Self(AtomicU64::new(sequence & !STALE))
     }
 
-    /// Purges up to this number are known not to remove it.
+    /// The object is known not to be removed by purges up to this number.
     pub(crate) fn checked(&self) -> u64 {
         self.0.load(Ordering::Acquire) & !STALE
     }
@@ -33,9 +33,10 @@ impl PurgeMark {
         self.0.load(Ordering::Relaxed) & STALE != 0
     }
 
-    /// Compared with all purges up to `sequence`.
+    /// The object was compared with all purges up to `sequence`, and none removes it.
     pub(crate) fn clean_up_to(&self, sequence: u64, stale: bool) {
-        // Stale is for good: who knows more than we do has not forgotten that.
+        // Staleness stays: another thread may have compared with newer purges, and its result is
+        // kept.
         let _ = self
             .0
             .fetch_update(Ordering::AcqRel, Ordering::Relaxed, |old| {

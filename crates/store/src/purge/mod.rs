@@ -1,11 +1,11 @@
 //! Purges of many objects at once, and soft ones: true at once, durable before they are
 //! acknowledged, never undone by a restart.
 //!
-//! A purge is a note with a number. Every object carries the number of the newest purge at the
-//! time its origin was asked, unchanged when it is written again; it is compared with the notes
-//! that are newer, once for each new note, when somebody asks for it or when it is written. What
-//! a note covers is gone from the moment the note is published, wherever it lies. A sweep in the
-//! background finds it all, counts it, and lets the note retire.
+//! A purge is a note with a number. Every object carries the number of the newest purge at the time
+//! its origin was asked, which stays when the object is written again. The object is compared with
+//! newer notes, once with each, when somebody asks for it or when it is written. The objects that a
+//! note covers are gone from the moment the note is published, wherever they lie. A sweep in the
+//! background finds them all, counts them, and lets the note retire.
 
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzzing;
@@ -57,7 +57,7 @@ pub enum PurgeError {
     /// Longer than this number of bytes.
     #[error("is too long: at most {0} bytes are allowed")]
     TooLong(usize),
-    /// No text where there must be one, or the other way round.
+    /// No text where there must be one, or a text where there must be none.
     #[error("says nothing")]
     Empty,
     /// An expression that does not compile within bounds.
@@ -107,7 +107,7 @@ pub struct PurgeStatus {
     pub soft: bool,
     /// When it was made.
     pub at: WallTime,
-    /// Objects that it removed or made stale, as far as they were found yet. One that several
+    /// Objects that it removed or made stale, as far as they were found yet. An object that several
     /// purges cover counts for the newest.
     pub objects: u64,
     /// Everything was looked through: `objects` is final.
@@ -123,7 +123,7 @@ impl Object {
         self.mark.is_stale()
     }
 
-    /// The newest purge that it was compared with: what is made of it is as old.
+    /// The newest purge that it was compared with. An object made from this one gets that number.
     #[must_use]
     pub fn purge_checked(&self) -> u64 {
         self.mark.checked()

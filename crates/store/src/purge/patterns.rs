@@ -1,5 +1,5 @@
-//! Active purges in the form in which objects are compared with them: by hash where that is
-//! possible, and every kind at most a bounded amount of work for an object.
+//! Active purges in the form in which objects are compared with them: by hash where possible, and
+//! with bounded work per object for every kind.
 
 use foxy_format::{PurgeKind, PurgeNote};
 use hashbrown::HashMap;
@@ -11,7 +11,7 @@ use crate::Object;
 /// Bytes that an expression may compile to.
 const COMPILED_MAX: usize = 128 << 10;
 
-/// The newest purges that cover something: their numbers, 0 without one.
+/// The numbers of the newest hard and soft purges that cover something; 0: none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Stamp {
     pub(super) hard: u64,

@@ -40,7 +40,7 @@ impl Purges {
 
     /// Purges what `purge` covers. When this returns, no lookup gives it any more (or gives it as
     /// stale), and nothing that was fetched before will be stored; once the ticket is done, that
-    /// survives a power cut. Never blocks on a disk. The number is that of the purge.
+    /// survives a power cut. Never blocks on a disk. Returns the purge's number and the ticket.
     ///
     /// # Errors
     /// The purge is not accepted; nothing was done.
@@ -68,9 +68,9 @@ impl Purges {
         Ok((note.sequence, ticket))
     }
 
-    /// A store writes no removals any more: what it holds may be out of date when it comes back.
-    /// The others note that, so that the next start does not believe it. (If it is the only one
-    /// there is nobody to note it.)
+    /// A store writes no removals any more, so its contents may be out of date when it comes back.
+    /// The other stores note that, so that the next start does not believe it. (If it is the only
+    /// store, nobody notes it.)
     pub(crate) fn leave_behind(&self, store: StoreId) {
         self.set.leave_behind();
         let able = |s: &&Arc<StoreShared>| s.id != store && s.takes_writes();
@@ -110,7 +110,8 @@ impl Purges {
         &self.set
     }
 
-    /// The verdict of all purges on an object: two loads if there are none that it was not compared with.
+    /// The verdict of all purges on an object: costs two loads if the object was compared with all of
+    /// them.
     pub(crate) fn verdict(&self, object: &Object) -> Verdict {
         self.set.verdict(object)
     }
@@ -150,7 +151,7 @@ impl Purges {
         }
     }
 
-    /// Journals shall be written anew, without the purges that are done with.
+    /// Asks for new snapshots in all journals, without the retired purges.
     pub(super) fn tell_journals(&self) {
         for store in self.fleet.stores().iter() {
             store.journal.lock().snapshot = true;

@@ -116,8 +116,8 @@ fn begin(store: &StoreShared, generation: u64) -> io::Result<Journal> {
 }
 
 impl Recalled {
-    /// Makes what the journal says true for everybody. To be called before the store is known to
-    /// lookups, when the end of its log is known. `generation` is the store's own, made durable.
+    /// Makes the journal's purges effective for all stores. Call it before lookups know the store,
+    /// and after the end of its log is known. `generation` is the store's own and durable.
     pub(crate) fn adopt(
         self,
         foundation: &Foundation,
@@ -150,7 +150,7 @@ impl Recalled {
                 floor
             );
         }
-        // It missed purges that the others are done with.
+        // The store missed purges that have retired in the other stores.
         let retired = foundation.purges.set().read().retired;
         if rule!(
             "journal: a store that missed purges gives nothing from before them",
@@ -177,7 +177,7 @@ impl Recalled {
             .purges
             .set()
             .adopt(self.notes, self.retired, &all);
-        // All journals should have the purges of each.
+        // Every journal should have the purges of all journals.
         let single = !self.journal.is_doubled();
         let tell_this = self.damaged
             || rule!(

@@ -26,11 +26,11 @@ const HISTORY_MAX: usize = 4096;
 /// The verdict of all purges on an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// None covers it.
+    /// No purge covers it.
     Clean,
-    /// A soft one does.
+    /// A soft purge covers it.
     Stale,
-    /// The hard one of this number does.
+    /// The hard purge of this number covers it.
     Gone(u64),
 }
 
@@ -47,7 +47,8 @@ pub(super) struct Progress {
 #[derive(Debug)]
 pub(super) struct Active {
     pub(super) note: PurgeNote,
-    /// Per store: what is written to segments after this one was compared with it before.
+    /// Per store, the last segment of the purge's time: objects in later segments were compared with
+    /// the purge before they were written.
     pub(super) ends: Vec<(StoreId, u64)>,
     /// A sweep went through everything.
     pub(super) swept: bool,
@@ -84,8 +85,8 @@ impl PurgeSet {
         self.state.read()
     }
 
-    /// Compares an object with the purges that are newer than what it was compared with before:
-    /// two loads if there are none.
+    /// Compares an object with the purges that are newer than its last comparison. If there are none,
+    /// this costs two loads.
     pub(crate) fn verdict(&self, object: &Object) -> Verdict {
         if object.mark.checked() >= self.latest() {
             return match object.mark.is_stale() {
@@ -150,15 +151,15 @@ impl PurgeSet {
         }
     }
 
-    /// Purges are numbered from here on at least.
+    /// New purges get numbers above `number`.
     pub(crate) fn raise(&self, number: u64) {
         let mut state = self.state.write();
         state.latest = state.latest.max(number);
         self.latest.store(state.latest, Ordering::Release);
     }
 
-    /// Marks a point that a store which does not note it has missed: at the next start nothing
-    /// counts that it holds from before.
+    /// Takes up a number that the other stores note. A store whose journal lacks the number has
+    /// missed something: at the next start, nothing that it holds from before counts.
     pub(super) fn leave_behind(&self) {
         let mut state = self.state.write();
         state.latest += 1;
@@ -237,8 +238,8 @@ impl PurgeSet {
         waiting.next().map(|a| a.note.sequence)
     }
 
-    /// A sweep has compared everything with all purges up to `number`. If it saw all there is,
-    /// hard ones are done with. True if any is.
+    /// A sweep has compared everything with all purges up to `number`. If the sweep saw everything
+    /// (`all`), hard purges retire. Returns whether any purge retired.
     pub(super) fn swept(&self, number: u64, all: bool) -> bool {
         let mut state = self.state.write();
         let State {
@@ -267,7 +268,7 @@ impl PurgeSet {
         self.retire(&mut state, &done)
     }
 
-    /// Purges older than everything stored are done with. True if any is.
+    /// Retires the swept purges that are older than everything stored. Returns whether there are any.
     pub(super) fn age(&self, stores: &[Arc<StoreShared>]) -> bool {
         let oldest = |id: StoreId| {
             let store = stores.iter().find(|s| s.id == id)?;
@@ -290,7 +291,8 @@ impl PurgeSet {
 
     fn retire(&self, state: &mut State, numbers: &[u64]) -> bool {
         for number in numbers {
-            // Before the purge is forgotten: what is being fetched since before it is not stored.
+            // Raised before the purge is forgotten, so that an object whose fetch began before the
+            // purge is not stored.
             self.barrier.fetch_max(*number, Ordering::AcqRel);
             state.take_out(*number);
             state.retired = state.retired.max(*number);
@@ -319,7 +321,8 @@ impl PurgeSet {
     }
 }
 
-/// Where each store's log is: what is written to later segments was compared before.
+/// Per store, the last segment that a purge of now may have to look at: objects in later segments are
+/// compared before they are written.
 fn ends(stores: &[Arc<StoreShared>]) -> Vec<(StoreId, u64)> {
     let end = |s: &Arc<StoreShared>| s.marks.log_end().sequence();
     // A cluster may be on its way to the segment after the one that the end of the log is in.

@@ -1,7 +1,7 @@
 //! The sweep: compares everything stored with the active purges, counts what they cover, and lets
 //! hard purges retire once what they removed cannot come back without them.
 //!
-//! Purges are true without it. It is driven by one thread of its own, step by step.
+//! Purges are effective without a sweep. One thread of its own drives the sweep, step by step.
 
 use std::collections::HashSet;
 use std::sync::Arc;

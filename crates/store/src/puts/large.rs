@@ -1,5 +1,5 @@
-//! Large objects whose length is not known before the end: stored as fragments while they stream
-//! in, visible once the head is put. Those of known length are `sparse`.
+//! Large objects whose length is not known before the end: stored as fragments while they stream in,
+//! visible once the head is put. Large objects of known length are handled in `sparse`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -20,7 +20,7 @@ pub struct NewLarge {
     pub key: Bytes,
     /// [`crate::Engine::key_hash`] of the key.
     pub hash: KeyHash,
-    /// Hash of what it is placed together with.
+    /// Hash of the group whose objects are placed together.
     pub group: u64,
     /// Facts; `version` is set by the engine.
     pub meta: ObjectMeta,
@@ -30,7 +30,7 @@ pub struct NewLarge {
     pub tags: Bytes,
     /// Header fields.
     pub fields: FieldBlock,
-    /// Length of the body, if known; one that turns out otherwise is not stored.
+    /// Length of the body, if known; a body of another length is not stored.
     pub length: Option<u64>,
 }
 
@@ -67,8 +67,8 @@ pub struct LargePut {
     ram: bool,
 }
 
-/// The fragments of an object that has no head yet. They are forgotten with the last one who holds
-/// this, unless the head was stored: until then they can be read.
+/// The fragments of an object that has no head yet. They can be read while anybody holds this. When
+/// the last holder drops it, they are forgotten, unless the head was stored.
 #[derive(Debug)]
 pub struct Stored {
     catalogue: Arc<Catalogue>,
@@ -92,7 +92,7 @@ impl Stored {
 }
 
 impl Drop for Stored {
-    /// Nothing can ask for these fragments any more: only the place they take is at stake.
+    /// Frees the room of the fragments, which nobody can ask for any more.
     fn drop(&mut self) {
         if self.keep.load(Ordering::Acquire) {
             return;
@@ -105,7 +105,7 @@ impl Drop for Stored {
 }
 
 impl LargePut {
-    /// Begins: version and length of fragments are settled, and the key is left as it is.
+    /// Begins: sets the version and the fragment length, and leaves the key as it is.
     pub(super) fn begin(puts: &Arc<Puts>, new: NewLarge, version: u64, fragment_size: u32) -> Self {
         let head = Arc::new(head_of(&new, version, fragment_size, u64::MAX));
         let stored = Stored {
@@ -202,7 +202,7 @@ impl LargePut {
         }
     }
 
-    /// Ends without storing anything; the key is left as it is. As dropping it.
+    /// Ends without storing anything and leaves the key as it is, like dropping this.
     pub fn abort(self) {}
 
     fn finish_whole(self) -> Put {

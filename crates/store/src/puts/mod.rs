@@ -1,4 +1,4 @@
-//! Storing: objects whole, in fragments, and heads of which the bytes follow.
+//! Storing: whole objects, objects in fragments, and heads whose bytes follow later.
 
 mod large;
 mod sparse;
@@ -114,7 +114,7 @@ impl Puts {
         large.finish()
     }
 
-    /// Stores a head or whole object, counting it; the gate was asked before if it is `paid`.
+    /// Stores a head or whole object and counts it. `paid`: the gate was asked before.
     fn store(&self, object: &Arc<Object>, paid: bool) -> Admission {
         self.store_in(object, true, paid)
     }
@@ -156,7 +156,7 @@ impl Puts {
         )
     }
 
-    /// Stores the head of a large object of `length` bytes of which none is there yet.
+    /// Stores the head of a large object of `length` bytes, none of which is stored yet.
     pub(crate) fn put_sparse(&self, new: &NewLarge, length: u64) -> Put {
         let version = self.numbers.next_version();
         let head = head_of(new, version, self.fragment_bytes(), length);
@@ -173,11 +173,11 @@ impl Puts {
         FragmentPut::begin(self, head, start)
     }
 
-    /// Puts fragment `n` of an object that is `length` bytes long as far as is known; into the RAM
-    /// tier too if `ram` and it is short enough.
+    /// Stores fragment `n` of an object; `length` is the object's length as far as is known. With
+    /// `ram`, the RAM tier takes the fragment too if the object is short enough or there is no store.
     ///
     /// # Errors
-    /// Why it is not stored for long enough to rely on it.
+    /// The reason why nobody can rely on the fragment being stored.
     fn put_piece(
         &self,
         head: &Arc<Object>,
@@ -209,7 +209,7 @@ impl Puts {
         let in_ram = ram && (length <= self.budget.large_in_ram() || no_store);
         match self.admitter.admit(&Arc::new(object), in_ram, true) {
             Admission::Refused(reason) => Err(reason),
-            // In RAM only it would soon have holes, unless RAM is all there is.
+            // An object in RAM alone would soon have holes; that is accepted only without a store.
             Admission::Memory(reason) if reason != DropReason::NoStore => Err(reason),
             _ => Ok(()),
         }

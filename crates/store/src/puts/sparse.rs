@@ -1,7 +1,7 @@
-//! Large objects of known length: the head is stored first, fragments follow in any order, and
-//! each can be read as soon as it is put. One that lacks fragments is a sparse object; presence of
-//! a fragment is a probe of the index, so completing one needs no bookkeeping and a restart keeps
-//! what is there.
+//! Large objects of known length: the head is stored first, fragments follow in any order, and each
+//! can be read as soon as it is put. An object that lacks fragments is a sparse object. A probe of
+//! the index tells whether a fragment is present, so completing an object needs no bookkeeping, and a
+//! restart keeps the fragments that are there.
 
 use std::sync::Arc;
 
@@ -61,7 +61,8 @@ impl FragmentPut {
         self.reliable.filter(|_| whole)
     }
 
-    /// Where the fragment ends that is being gathered: what is there of it is lost before.
+    /// Where the fragment that is being gathered ends: if the run stops before, the part gathered so
+    /// far is lost.
     #[must_use]
     pub fn fragment_end(&self) -> u64 {
         let end = (self.at + self.skip).next_multiple_of(self.size());

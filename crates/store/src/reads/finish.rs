@@ -1,4 +1,4 @@
-//! Reads that lookups ask for: what is made of their bytes, and of those that fail.
+//! Reads that lookups ask for: how their bytes become objects, and what follows when they fail.
 
 use std::io;
 use std::sync::Arc;
@@ -300,7 +300,7 @@ impl Reads {
     }
 
     /// Tells that the read itself failed: the entry is dropped, and a store that fails again and
-    /// again is not used any more. The request goes on as the answer says.
+    /// again is not used any more. The request goes on as the returned miss says.
     pub fn fail_read(&self, plan: &ReadPlan, error: &io::Error) -> ReadMiss {
         if plan.wide {
             self.neighbours.end(plan);
@@ -366,7 +366,7 @@ fn read(store: &StoreShared, plan: &ReadPlan) -> io::Result<AlignedBuf> {
     Ok(buf)
 }
 
-/// The record alone, if it would keep much more memory alive than it needs.
+/// Copies the record if its buffer would keep much more memory alive than the record needs.
 fn compact(record: &Bytes, len: usize, capacity: usize) -> (Bytes, usize) {
     let (copied, kept) = (good_size(len), aligned_size(capacity));
     if copied * 5 / 4 < kept {

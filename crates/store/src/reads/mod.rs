@@ -1,11 +1,11 @@
-//! In which order reads go to a store's disk: at once, or sorted on a rotating disk.
+//! The order in which reads go to a store's disk: as they come, or sorted on a rotating disk.
 //!
 //! Every thread has a queue of its own. It hands reads on as they come, and times some of them
 //! ([`ReadGauge`](foxy_policy::ReadGauge)); once a disk turns out to rotate, reads of all threads
-//! gather in one place while the head is at work. Whoever finds it idle takes them all, sorts them
-//! in the elevator's order, joins neighbours, and carries them out; those of other threads are
-//! handed over when they come back. Nobody ever waits while the disk is idle, so there is no
-//! timeout, and no thread for it.
+//! gather in one place while the head is at work. A thread that finds the disk idle takes all of
+//! them, sorts them in elevator order, joins neighbours, and carries them out. It hands the reads of
+//! other threads over when they have ended. No read ever waits while the disk is idle, so neither a
+//! timeout nor a thread of its own is needed.
 
 mod finish;
 mod queue;
@@ -34,7 +34,7 @@ pub enum ReadMode {
 
 /// Reads no further apart than this become one: less than a tenth of a turn of the platter.
 const GAP: u64 = 16 << 10;
-/// No joined read is longer.
+/// Longest joined read.
 const JOINED_MAX: u64 = 512 << 10;
 
 /// State that the read queues on one store share.
@@ -46,7 +46,7 @@ pub(crate) struct StoreReads {
 
 struct Waiting {
     reads: ReadQueue<Parked>,
-    /// Sorted reads that the device has.
+    /// Sorted reads under way at the device.
     flying: usize,
 }
 

@@ -19,7 +19,7 @@ use crate::stats::add;
 const SORTED: u64 = 1 << 63;
 /// How long `wait` sleeps between looks at what other threads have read.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
-/// A dropped queue waits this often so long for the reads it carries out.
+/// A dropped queue waits this many times this long for the reads that it carries out.
 const DRAIN: (u32, Duration) = (20, Duration::from_millis(100));
 
 pub(super) struct OrderedQueue {
@@ -30,7 +30,8 @@ pub(super) struct OrderedQueue {
     mailbox: Arc<Mailbox>,
     /// To be sorted at the next flush.
     staged: Vec<PendingRead<Parked>>,
-    /// Own reads that wait or that any thread carries out sorted.
+    /// Own reads that were given to be sorted and have not come back, whichever thread carries them
+    /// out.
     away: usize,
     /// Sorted reads that this thread carries out.
     carried: HashMap<u64, Carried>,
@@ -64,7 +65,7 @@ impl OrderedQueue {
         }
     }
 
-    /// Takes what waits if the disk is idle, and hands it over in order.
+    /// If the disk is idle, takes the reads that wait and submits them in order.
     fn carry_out(&mut self) -> io::Result<()> {
         let mut batch = take(&mut self.batch);
         let merged: Vec<MergedRead> = {
@@ -92,7 +93,7 @@ impl OrderedQueue {
         self.inner.flush_submissions()
     }
 
-    /// Stages one sorted read. One that serves a single part goes into that part's own buffer.
+    /// Stages one sorted read. A read that serves a single part goes into the buffer of that part.
     fn begin(&mut self, at: u64, len: usize, mut parts: Vec<PendingRead<Parked>>) {
         let token = self.next;
         self.next += 1;
@@ -105,7 +106,7 @@ impl OrderedQueue {
         self.carried.insert(token, Carried { at, parts });
     }
 
-    /// A sorted read has ended: everyone gets their part.
+    /// A sorted read has ended: delivers each part to the queue that asked for it.
     fn end(&mut self, completion: Completion, out: &mut Vec<Completion>) {
         let Some(mut read) = self.carried.remove(&(completion.token & !SORTED)) else {
             return;
@@ -173,7 +174,7 @@ impl OrderedQueue {
         }
     }
 
-    /// Hands over what was staged; false if the inner queue is to be asked.
+    /// Puts the staged reads among those that wait for the disk, and carries out what can be.
     fn flush_sorted(&mut self) -> io::Result<()> {
         if self.staged.is_empty() {
             return Ok(());
@@ -272,7 +273,7 @@ impl Queue for OrderedQueue {
     fn event_fd(&self) -> Option<BorrowedFd<'_>> {
         let fd = self.inner.event_fd()?;
         if self.mailbox.nudge.get().is_none() {
-            // Kept once; that there was none was just seen.
+            // Cannot fail: `nudge` was just seen to be unset.
             let _ = self.mailbox.nudge.set(self.inner.nudge()?);
         }
         Some(fd)
@@ -288,7 +289,7 @@ impl Queue for OrderedQueue {
 }
 
 impl Drop for OrderedQueue {
-    /// Other threads wait for what this one carries out for them.
+    /// Finishes the reads that this thread carries out for other threads, which wait for them.
     fn drop(&mut self) {
         let mut out = Vec::new();
         for _ in 0..DRAIN.0 {

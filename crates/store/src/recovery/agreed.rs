@@ -1,8 +1,8 @@
 //! Reads and writes that removals depend on, while a store is being opened.
 //!
-//! Absence decides there: a block that is not shown as written counts as never written. A device that
-//! brings bytes from another place once, without an error, would hide a removal so. Tables that carry
-//! no place of their own are therefore read until two reads agree.
+//! There, absence decides: a block that does not read as written counts as never written. So a device
+//! that once brings bytes from another place, without an error, would hide a removal. Tables that do
+//! not name their own place are therefore read until two reads agree.
 
 use std::io;
 
@@ -12,7 +12,7 @@ use foxy_disk::Disk;
 /// Attempts before a place counts as one that cannot be read.
 const ATTEMPTS: usize = 4;
 
-/// Fills `into` by `read`, as two reads of at most four have it.
+/// Fills `into` by `read`: reads at most four times, until two reads agree.
 ///
 /// # Errors
 /// No two reads agree; the last error, if there was one.
@@ -43,7 +43,7 @@ pub(crate) fn read_agreed(
 /// Writes blocks, durably, and reads them back.
 ///
 /// # Errors
-/// As the device says; or something else is there.
+/// The error of the device; or something else was read back.
 pub(crate) fn write_checked(disk: &dyn Disk, at: u64, bytes: &[u8]) -> io::Result<()> {
     disk.write_at(at, bytes)?;
     disk.flush()?;

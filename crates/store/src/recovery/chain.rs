@@ -1,11 +1,11 @@
 //! Judgement of searched segments by the chain of clusters: which clusters are missing, and whether
 //! a torn write or damage is the cause.
 //!
-//! Every cluster has a number in the store and names the number up to which the log was durable
-//! when it was written. A missing cluster up to the highest such mark was durable once: it is
-//! damaged, and nobody knows what it removed. Nothing counts therefore that lies before the next
-//! whole cluster. A missing cluster above the mark was being written: it is torn, and its removals
-//! are in the removal log. Pure: no I/O.
+//! Every cluster has a number in the store and names the number up to which the log was durable when
+//! it was written. A missing cluster up to the highest such mark was durable once: it is damaged, and
+//! nobody knows what it removed. Therefore nothing before the next whole cluster counts. A missing
+//! cluster above the mark was being written: it is torn, and its removals are in the removal log.
+//! Pure: no I/O.
 
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
@@ -28,7 +28,7 @@ pub(crate) struct Seen {
 #[derive(Debug)]
 pub(super) struct Life<'a> {
     pub(super) sequence: u64,
-    /// `None`: it was not searched, its summary tells.
+    /// `None`: the segment was not searched; its summary tells its contents.
     pub(super) seen: Option<&'a [Seen]>,
     /// The last cluster that its slot names as durable; 0: none.
     pub(super) named: u64,
@@ -155,7 +155,8 @@ impl Judge<'_> {
         }
         let here = LogPosition::new(life.sequence, next.at);
         let begins = before.end_in(life.sequence);
-        // With nothing known before it, an empty place alone tells that something is missing.
+        // If no number is known before this cluster, only an empty place before it tells that one is
+        // missing.
         let missing = match (before.number, begins < next.at) {
             (0, true) => link.number - 1..=link.number - 1,
             (0, false) => return,
@@ -219,8 +220,8 @@ impl Judge<'_> {
         self.judged.torn.extend(torn);
     }
 
-    /// Where the next cluster stands. Numbers are never given twice; if some of them are known from
-    /// elsewhere than the newest cluster, the chain begins anew.
+    /// Sets the link of the next cluster. Numbers are never given twice; if the highest known number
+    /// is not that of the newest cluster, the chain begins anew.
     fn end(mut self, lives: &[Life<'_>], before: &Before) -> Judged {
         let seen = lives.iter().flat_map(|life| life.clusters());
         let seen = seen.map(|(_, seen)| seen.link.number).max().unwrap_or(0);

@@ -49,9 +49,9 @@ pub(crate) struct Loader {
     stored: u64,
     /// Processors to be had.
     cores: usize,
-    /// The floor that the superblock shall have when all that was missed is void in the log.
+    /// The floor that the superblock gets once everything that the store missed is void in the log.
     restore: Option<LogPosition>,
-    /// Nothing before it counts any more, which the superblock does not say yet.
+    /// The floor that the superblock still has to name: nothing before it counts any more.
     owed: Option<LogPosition>,
 }
 
@@ -109,7 +109,7 @@ impl Loader {
         self.restore = self.restore.map(|restore| restore.max(floor));
     }
 
-    /// Everything is loaded, but for the superblock, which refuses to say so.
+    /// Everything is loaded, but the superblock does not name the new floor yet.
     pub(crate) const fn waits(&self) -> bool {
         self.owed.is_some()
     }
@@ -119,7 +119,7 @@ impl Loader {
         self.owed
     }
 
-    /// The floor that the superblock shall have when all that was missed is void in the log.
+    /// The floor that the superblock gets once everything that the store missed is void in the log.
     pub(crate) const fn restores(&self) -> Option<LogPosition> {
         self.restore
     }
@@ -200,7 +200,7 @@ impl Loader {
         wanted
     }
 
-    /// How many segments are the next turn's, or would be if all were as those.
+    /// How many segments the next turn takes in; also the estimate for the turns after it.
     fn turn(&self) -> usize {
         let mut entries = 0;
         let next = self.parts.iter().take(self.at_once).take_while(|part| {
@@ -277,7 +277,8 @@ impl Loader {
         ahead.min(expected)
     }
 
-    /// Too many removals to remember: what lies before `floor` cannot be told from what they removed.
+    /// If there are too many removals to remember, gives up what lies before `floor`: it cannot be
+    /// told from what was removed.
     fn lose_if_full(&mut self, floor: LogPosition) {
         let full = self
             .store
@@ -294,8 +295,9 @@ impl Loader {
         }
     }
 
-    /// Nothing counts any more of what was written before `floor`. It may have removed what older
-    /// segments hold; and of what is removed from now on, nobody knows that it was there.
+    /// Declares void everything that was written before `floor`. The part that is not loaded may have
+    /// removed records of older segments; and nobody would know of its records when their keys are
+    /// removed later.
     fn lose(&mut self, floor: LogPosition) {
         self.raise_floor(floor);
         rule!(

@@ -1,9 +1,9 @@
 //! Recovery, in the order that makes it right.
 //!
-//! Superblocks; then what the open segments hold, by their clusters; then lookups are answered;
-//! then sealed segments by their summaries, newest first, each key only if it is absent. What
-//! removals name is left out: removals in the log, and those made while loading. Clean and
-//! unclean starts take the same way. `docs/recovery.md` has the argument.
+//! Superblocks; then what the open segments hold, by their clusters; then lookups are answered; then
+//! sealed segments by their summaries, newest first, each key only if it is absent. Records named by
+//! removals (in the log, or made while loading) are left out. Clean and unclean starts take the same
+//! way. `docs/recovery.md` has the argument.
 
 mod agreed;
 mod chain;

@@ -17,7 +17,7 @@ pub(crate) struct Part {
     pub(crate) index: u32,
     pub(crate) sequence: u64,
     pub(crate) used_units: u32,
-    /// Its slot says that it is open.
+    /// Its slot marks it as open.
     pub(crate) open: bool,
     /// Its slot, unless its clusters had to tell.
     pub(super) header: Option<SlotHeader>,
@@ -42,7 +42,7 @@ impl Part {
             named: header.last_cluster,
         }
     }
-    /// `slot`: what the slot says, if it says that the segment is open.
+    /// `slot`: the slot, if it marks the segment as open.
     pub(crate) fn scanned(index: u32, scan: Scan, slot: Option<&SlotHeader>) -> Self {
         Self {
             index,
@@ -68,7 +68,7 @@ impl Part {
         let seen = self.clusters.iter().map(|seen| seen.link.number);
         seen.fold(self.named, u64::max)
     }
-    /// Marked open, and nothing in it.
+    /// Returns whether it is marked open and has nothing in it.
     pub(crate) const fn is_unused(&self) -> bool {
         self.open && self.used_units == 0
     }

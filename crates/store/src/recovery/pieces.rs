@@ -1,4 +1,4 @@
-//! Pieces that are read of segments before their turn to be loaded, and their entries.
+//! Pieces of segments that are read before the segments' turn to be loaded, and the entries in them.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::part::{Part, read_entries, scanned_entries};
 use super::take::{Told, beside};
 use crate::shared::StoreShared;
 
-/// A piece that is read of a segment.
+/// A piece of a segment that is read by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Piece {
     /// The slot of this life.
@@ -27,7 +27,7 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
-    /// False if it was asked for before.
+    /// Notes that a piece is asked for. False if it was asked for before.
     pub(super) fn ask(&mut self, piece: Piece, len: usize) -> bool {
         !self.read.contains_key(&piece) && self.asked.insert(piece, len).is_none()
     }
@@ -44,8 +44,8 @@ impl Pieces {
                 && !self.asked.contains_key(&Piece::Spill(part.sequence))
     }
 
-    /// Slot and spill of a segment that [has all](Pieces::has_all_of); `None` for what could not be
-    /// read, nothing for what there is not.
+    /// Slot and spill of a segment that [has all](Pieces::has_all_of); `None` for a piece that could
+    /// not be read, an empty buffer for a spill that does not exist.
     pub(super) fn take(&mut self, part: &Part) -> (Option<AlignedBuf>, Option<AlignedBuf>) {
         let slot = self.read.remove(&Piece::Slot(part.sequence));
         let spill = self.read.remove(&Piece::Spill(part.sequence));
@@ -70,7 +70,7 @@ pub(super) struct Raw {
 }
 
 impl Raw {
-    /// A segment of which nothing is to be read.
+    /// A segment that needs no reads.
     pub(super) fn of(part: Part) -> Self {
         Self {
             part,

@@ -107,7 +107,8 @@ fn search(store: &StoreShared, index: u32, wanted: u64, bytes: &[u8]) -> Scan {
                 at += u64::from(header.len_units) * UNIT;
                 scan.entries.append(&mut entries);
             }
-            // Also over clusters of former lives: one of this life may begin within their length.
+            // Clusters of former lives are searched through as well: a cluster of this life may begin
+            // within their length.
             _ => {
                 at += rule!(
                     "scan: clusters of former lives are searched through, not jumped over",

@@ -1,9 +1,9 @@
 //! The headers of all slots, many asked for at once: a store has hundreds or more of them, and a
 //! device that is asked for one at a time does nothing but wait.
 //!
-//! Slots that are short lie so close together that one long read brings the headers of many. What
-//! a long read does not bring is read by itself, so that a bad block costs the slot it is in and
-//! no other: what is found does not depend on how it was read.
+//! Slots that are short lie so close together that one long read brings the headers of many. A slot
+//! that a long read does not bring is read by itself, so that a bad block costs only the slot it is
+//! in: the result does not depend on how the slots were read.
 //!
 //! A segment that counts as never used, or as damaged, was read twice: a device that brings bytes from
 //! another place would hide a life. A whole slot of this store names its segment and cannot come from
@@ -22,9 +22,9 @@ use crate::stats::add;
 
 /// Reads under way at once.
 const DEPTH: usize = 32;
-/// A read that covers several slots is at most so long.
+/// Longest read that covers several slots.
 pub(crate) const SPAN_BYTES: u64 = 1 << 20;
-/// Between the headers of slots longer than this there is too much to read along.
+/// Slots longer than this get a read each: there is too much to read between their headers.
 const SHORT_SLOT: u64 = 64 << 10;
 /// After so long without an answer, reads are made one by one.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -58,7 +58,8 @@ pub(crate) fn read_slots(store: &StoreShared) -> Vec<Found> {
     found
 }
 
-/// The joint result of two reads of a slot; those that were not wanted again say damage.
+/// The joint result of two reads of a slot. A slot that was not wanted again has damage as its second
+/// result.
 fn agreed(first: Found, second: Found) -> Found {
     match (first, second) {
         (slot @ Found::Slot(_), _) | (_, slot @ Found::Slot(_)) => slot,
@@ -111,7 +112,7 @@ pub(crate) fn spans(geometry: &Geometry) -> Vec<Range<u32>> {
     spans
 }
 
-/// Fills in what reads of several slots, many at once, bring.
+/// Reads spans of slots, many at once, and fills in what they bring.
 fn read_spans(
     store: &StoreShared,
     mut spans: impl Iterator<Item = Range<u32>>,

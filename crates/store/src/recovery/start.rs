@@ -23,7 +23,7 @@ use crate::stats::add;
 use crate::writer::segment::{OpenSegment, summary};
 use crate::{OpenError, StoreOptions};
 
-/// A summarised segment with this part of it free (1/n) is gone on with.
+/// Writing goes on in a summarised segment if at least this part of it (1/n) is free.
 const WORTH_GOING_ON: u32 = 8;
 
 /// A store as found.
@@ -122,8 +122,8 @@ pub(crate) fn open(
     Ok(opened)
 }
 
-/// A generation of its own for this start; and both superblocks say that clusters have links now,
-/// before the first one is written.
+/// Gives this start a generation of its own. Both superblocks name the chain extension before the
+/// first cluster with a link is written.
 fn raise_generation(disk: &dyn Disk, superblock: &mut Superblock) -> io::Result<()> {
     if superblock.extensions & EXTENSION_CHAIN == 0 {
         superblock.extensions |= EXTENSION_CHAIN;
@@ -247,7 +247,7 @@ fn is_segment_after(sequence: u64, lost: u64) -> bool {
     )
 }
 
-/// Nothing counts that lies before it: what a lost segment (0: none) removed, or a damaged cluster,
+/// The place before which nothing counts: what a lost segment (0: none) or a damaged cluster removed
 /// is not known.
 fn floor_after(lost: u64, behind_damage: LogPosition) -> LogPosition {
     let lost = rule!(
@@ -278,8 +278,8 @@ fn judge_parts(parts: &[Part], floor: LogPosition) -> Judged {
     judge(&lives, floor, &given_up)
 }
 
-/// Nothing counts any more of what was written before `floor` (0: there is none): see
-/// [`super::stock`] and [`super::chain`]. On the disk as well, in both superblocks.
+/// Declares void what was written before `floor` (0: there is none), in memory and in both
+/// superblocks: see [`super::stock`] and [`super::chain`].
 fn forget(
     superblock: &mut Superblock,
     loader: &mut Loader,

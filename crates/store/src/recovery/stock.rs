@@ -1,9 +1,9 @@
 //! The contents of the segments of a store, as far as they are known at a start.
 //!
-//! A segment of which neither the summary nor the clusters can be read is *lost*, and with it more
-//! than its records: older segments may hold what it removed, and what is removed of its own
-//! records from now on leaves no trace, so that they could come back when it is readable again.
-//! Nothing counts therefore that was written up to its end.
+//! If neither the summary nor the clusters of a segment can be read, it is *lost*, and more than its
+//! records is lost with it. Older segments may hold what it removed. And removals of its own records
+//! leave no trace from now on, so that these could come back when the segment is readable again.
+//! Therefore nothing counts that was written up to the end of the segment.
 
 use foxy_base::rule;
 use foxy_format::{Geometry, SegmentState, SlotHeader};
@@ -43,7 +43,7 @@ impl<'a> Stock<'a> {
         }
     }
 
-    /// Takes in what a segment's slot says, or its clusters.
+    /// Takes in what a segment's slot tells or, if it tells nothing, what its clusters tell.
     pub(super) fn take(&mut self, found: Found, index: u32) {
         match found {
             Found::Nothing => {}
@@ -89,8 +89,8 @@ impl<'a> Stock<'a> {
         }
     }
 
-    /// Leaves out what was overwritten since: a life a whole round behind, whose slot is older than
-    /// its segment. Newest first.
+    /// Leaves out overwritten lives: those a whole round behind, whose slot is older than the
+    /// segment's contents. Sorts the rest, newest first.
     pub(super) fn settle(mut self) -> Self {
         let geometry = self.store.space.geometry();
         let known = self.parts.iter().map(|part| part.sequence);
@@ -124,8 +124,8 @@ impl<'a> Stock<'a> {
     }
 }
 
-/// The latest life that segment `index` can be in, in a store where `newest` is known: that one may
-/// be followed by one that is written to, and by those that are prepared.
+/// The latest life that segment `index` can be in, in a store where `newest` is known: the life
+/// `newest` may be followed by one that is being written, and by those being prepared.
 fn latest_life(geometry: &Geometry, index: u32, newest: u64) -> Option<u64> {
     let latest = rule!(
         "start: the latest life of an unreadable segment counts those prepared ahead",

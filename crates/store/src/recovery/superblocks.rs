@@ -26,7 +26,8 @@ pub(super) fn failed(disk: &str, doing: &'static str, source: io::Error) -> Open
     }
 }
 
-/// Generations take turns, so that the other superblock stays whole while one is written.
+/// Even and odd generations go to different superblocks, so that one stays whole while the other is
+/// written.
 pub(crate) fn write_superblock(disk: &dyn Disk, superblock: &Superblock) -> io::Result<()> {
     let at = Geometry::superblock_at((superblock.generation & 1) as usize);
     let bytes = superblock.encode();
@@ -38,7 +39,8 @@ pub(crate) fn write_superblock(disk: &dyn Disk, superblock: &Superblock) -> io::
     )
 }
 
-/// Writes both, so that neither says what was before. The second is tried though the first failed.
+/// Writes both superblocks, so that neither keeps the old contents. The second write is tried even if
+/// the first failed.
 pub(crate) fn write_both(disk: &dyn Disk, superblock: &mut Superblock) -> io::Result<()> {
     let mut write = || {
         superblock.generation += 1;

@@ -17,8 +17,8 @@ use crate::removals::Removal;
 use crate::shared::StoreShared;
 use crate::stats::add;
 
-/// So many entries ahead their places in the index are asked for: more than a core can have under
-/// way (10 to 24 lines, two for each), few enough to stay in its first cache.
+/// Index places are prefetched this many entries ahead: more than a core can have under way (10 to 24
+/// lines, two for each entry), few enough to stay in its first-level cache.
 const LOAD_AHEAD: usize = 32;
 
 /// An entry whose turn is next, and its segment.
@@ -31,7 +31,7 @@ pub(super) type Keys = HashMap<KeyHash, LogPosition>;
 #[derive(Debug)]
 pub(super) struct Told {
     pub(super) part: Part,
-    /// Its records and tombstones by the lane they are of.
+    /// Its records and tombstones, by lane.
     pub(super) entries: [Vec<Entry>; LANES],
     /// Places in this or older segments that it removed.
     pub(super) removes: Vec<LogPosition>,
@@ -78,7 +78,7 @@ impl Taker<'_> {
             let entries = told.entries[lane].iter().rev();
             entries.map(move |entry| (told, entry))
         });
-        // Whatever comes from here on has been asked for in the index.
+        // Every entry that this iterator gives has its index place prefetched.
         let mut due = due.inspect(|(_, entry)| self.index.warm(entry.hash));
         let mut taken = Taken::default();
         let mut batch: Vec<Due<'_>> = due.by_ref().take(LOAD_AHEAD).collect();
@@ -93,8 +93,8 @@ impl Taker<'_> {
         taken
     }
 
-    /// Takes in a batch, and before each of it asks for one that comes after it: so memory and
-    /// processor are both at work.
+    /// Takes in a batch. Before each entry it prefetches an entry of the next batch, so that memory
+    /// and processor work at the same time.
     fn take_batch(
         self,
         batch: &[Due<'_>],
@@ -102,8 +102,8 @@ impl Taker<'_> {
         taken: &mut Taken,
         mut ask_for_next: impl FnMut(),
     ) {
-        // Whoever removes a key writes that here before looking into the index, so that an entry
-        // is either found there or not taken in.
+        // Whoever removes a key adds it to this set before looking into the index. So an entry of the
+        // key is either found in the index or not taken in.
         let mut gone = self.store.loading.gone();
         for (told, entry) in batch {
             ask_for_next();
@@ -171,8 +171,8 @@ impl Taker<'_> {
         self.insert(told.part.index, entry)
     }
 
-    /// Returns whether the removal log removes this record by its key. Then the place takes over:
-    /// the record is void, and through it everything older of the key.
+    /// Returns whether the removal log removes this record by its key. Then the record's place
+    /// becomes void in the log, which also removes everything older of the key.
     fn removed(self, entry: &Entry, at: LogPosition, keys: &mut Keys) -> bool {
         let before = keys.get(&entry.hash);
         if rule!(
@@ -221,7 +221,8 @@ impl Taker<'_> {
     }
 }
 
-/// Both lanes, at the same time if `together` and a thread is to be had; it ends in here.
+/// Takes in both lanes, at the same time if `together` and if a thread can be started, which ends
+/// before this returns.
 pub(super) fn take_all(
     taker: Taker<'_>,
     keys: &mut [Keys; LANES],
@@ -241,8 +242,8 @@ pub(super) fn take_all(
     }
 }
 
-/// Does `here`, and `there` on a thread of its own that ends in here; the latter only if
-/// `together`, and if there is a thread to be had.
+/// Runs `here`, and `there` on a thread of its own, which ends before this returns. Runs `there` only
+/// if `together`, and if a thread can be started.
 pub(super) fn beside<A, B: Send>(
     together: bool,
     here: impl FnOnce() -> A,

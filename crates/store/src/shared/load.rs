@@ -8,7 +8,7 @@ use crate::pressure::{Pressure, WaitsFor};
 use crate::stats::StoreCounters;
 use crate::weight;
 
-/// Work that one store has, and what it is able to do.
+/// The work of one store, and its speed.
 #[derive(Debug)]
 pub(crate) struct Load {
     weight: u32,

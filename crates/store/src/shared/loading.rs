@@ -27,7 +27,7 @@ impl Loading {
         self.is_loading.load(Ordering::Acquire)
     }
 
-    /// As [`Self::is_on`], for figures: nothing is ordered by it.
+    /// As [`Self::is_on`], for figures only: a relaxed load, which orders nothing.
     pub(crate) fn seems_on(&self) -> bool {
         self.is_loading.load(Ordering::Relaxed)
     }

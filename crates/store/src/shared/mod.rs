@@ -84,8 +84,8 @@ impl StoreShared {
         self.condition.health()
     }
 
-    /// Returns whether a read of this place is worth trying; on a slow disk it is only for a
-    /// `patient` caller. Reads the clock only if it may matter.
+    /// Returns whether a read of this place is worth trying. On a slow disk, only a `patient` caller
+    /// should try. Reads the clock only if it may matter.
     pub(crate) fn is_readable(
         &self,
         spot: Spot,

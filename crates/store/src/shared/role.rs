@@ -1,4 +1,4 @@
-//! The role of a store among those of its engine: what it is there for, and how it comes and goes.
+//! The role of a store among the stores of its engine: its duty, and how it joins and leaves.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::task::Waker;
@@ -96,7 +96,7 @@ impl Role {
         self.retry.swap(false, Ordering::AcqRel)
     }
 
-    /// It is not among the open stores any more.
+    /// The store is not among the open stores any more: wakes those who wait for that.
     pub(crate) fn depart(&self) {
         let mut state = self.departure.lock();
         state.gone = true;

@@ -39,7 +39,7 @@ impl Space {
         }
     }
 
-    /// The engine hashes keys with this seed.
+    /// Sets the seed with which the engine hashes keys.
     pub(crate) const fn set_seed(&mut self, seed: KeySeed) {
         self.seed = seed;
     }

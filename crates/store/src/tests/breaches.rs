@@ -310,7 +310,7 @@ fn what_comes_back_counts_when_what_it_missed_is_durably_void() {
     }
 }
 
-/// A removal that comes just when the log says which of those before it are done with.
+/// A removal that comes just when the removal log drops the earlier entries that are covered.
 #[test]
 fn a_removal_in_the_inbox_counts() {
     let mut rig = Rig::new(32, 4 * MEMORY, 9);

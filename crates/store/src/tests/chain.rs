@@ -70,7 +70,8 @@ fn clusters_are_numbered_without_gaps_and_name_the_one_before() {
     assert_eq!(rig.kill().counts().damaged, 0);
 }
 
-/// Its contents are told again elsewhere, and a later cluster says so.
+/// A cluster could not be written: its contents are written elsewhere, and a later cluster names it
+/// as given up.
 #[test]
 fn a_cluster_that_could_not_be_written_is_no_damage() {
     let mut rig = settled(2);
@@ -104,8 +105,8 @@ fn a_cluster_that_could_not_be_written_is_no_damage() {
     }
 }
 
-/// One flushed cluster that is gone voids what lies before it, and nothing behind it; at the next
-/// start that is no news.
+/// A flushed cluster that is missing voids what lies before it, and nothing after it; the next start
+/// finds no new damage.
 #[test]
 fn a_damaged_cluster_voids_what_is_older_and_is_counted_once() {
     let mut rig = settled(3);
@@ -129,7 +130,8 @@ fn a_damaged_cluster_voids_what_is_older_and_is_counted_once() {
     assert_eq!(last.counts().damaged, 0);
 }
 
-/// At rest a removal costs one cluster more, which covers it; before that, the removal log has it.
+/// At rest, a removal costs one more cluster, which covers it; until then the removal is in the
+/// removal log.
 #[test]
 fn a_removal_counts_until_a_durable_cluster_covers_it() {
     let mut rig = settled(5);

@@ -220,7 +220,7 @@ fn a_store_whose_superblocks_cannot_be_read_is_not_taken_for_a_new_one() {
     let (mut alone, away, missing) = Several::filled().without_the_second();
     missing.iter().for_each(|key| alone.supersede(*key));
     alone.run(60);
-    // The one that knows cannot be asked at first, and could when it is opened.
+    // The store that knows cannot be read when the stores meet, but could be when it is opened.
     let disks = [alone.disks[0].kill(), away.kill()];
     let attempts = FaultRule::new(OpClass::Read, Fault::EIO).times(4);
     disks[0].set_faults(FaultPlan::none().and(attempts));

@@ -200,8 +200,8 @@ impl Killed {
     }
 }
 
-/// In the ordinary run so many flips of each kind; otherwise every bit that belongs to something, and
-/// so many of records.
+/// In the ordinary run, a limited number of flips of each kind; in the long run, every bit outside
+/// records, and a limited number in records.
 const SOME: u64 = 400;
 const RECORD_BITS: u64 = 10_000;
 

@@ -84,8 +84,8 @@ fn a_removal_that_is_not_covered_counts_beside_one_that_is() {
     }
 }
 
-/// A store that takes no writes cannot note removals either: it says that nothing counts which it
-/// holds, as soon as its disk takes that.
+/// A store that takes no writes cannot note removals either: it writes that its contents do not count
+/// as soon as its disk takes that write.
 #[test]
 fn a_store_that_takes_no_writes_says_so_on_its_disk() {
     let mut rig = with(&["k"], 4);
@@ -105,7 +105,7 @@ fn a_store_that_takes_no_writes_says_so_on_its_disk() {
     assert_eq!(rig.kill().text("k"), None);
 }
 
-/// So many purges at once that they fill several blocks.
+/// Purges of one moment that fill several blocks.
 #[test]
 fn purges_that_fill_several_blocks_are_all_there_after_a_power_cut() {
     let disk = foxy_disk::MemDisk::new(256 << 20, 512, 5);
@@ -136,8 +136,7 @@ fn purges_that_fill_several_blocks_are_all_there_after_a_power_cut() {
     assert_eq!(again.counts().damaged, 0);
 }
 
-/// A store comes that was not there while its objects were removed, and nobody says who was in which
-/// company.
+/// A store comes back that was missing while its objects were removed, and no company was recorded.
 #[test]
 fn a_store_that_is_added_after_removals_begins_empty() {
     let own = StoreOptions {
@@ -160,7 +159,7 @@ fn a_store_that_is_added_after_removals_begins_empty() {
     assert_eq!(rig.text("other").as_deref(), Some("old"));
 }
 
-/// The segments are taken again only when it is known what is in all of them.
+/// Segments are reused only when the contents of all of them are known.
 #[test]
 fn no_segment_is_reused_while_the_store_is_being_loaded() {
     let mut rig = Rig::new(8, MEMORY, 8);

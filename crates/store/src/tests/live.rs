@@ -76,7 +76,7 @@ fn a_store_comes_back_with_its_contents_but_for_what_was_removed_meanwhile() {
         assert!(live.remove(1));
         let left = live.on_disk();
         assert!(left.len() > 5 && left.len() < KEYS as usize - 5);
-        // Of those that are away: some are purged, some stored again, the others stay.
+        // Of the keys on the store that is away, some are purged, some stored again; the others stay.
         let away: Vec<_> = all().difference(&left).copied().collect();
         let (gone, newer) = (&away[..3], &away[3..5]);
         gone.iter().for_each(|key| live.supersede(*key));

@@ -63,8 +63,8 @@ fn a_lost_mark_does_not_bring_a_former_life_back() {
     assert!(lost > 6 && gone > 60, "{lost} {gone}");
 }
 
-/// A segment that is gone on with is marked open again: without that mark its old summary would tell
-/// what is in it, and what is removed from then on would not be in there.
+/// A segment in which writing goes on is marked open again. Without that mark its old summary would
+/// tell its contents, and would lack the removals made from then on.
 #[test]
 fn a_lost_mark_of_a_segment_that_is_gone_on_with_undoes_nothing() {
     let mut rig = Rig::new(6, MEMORY, 32);

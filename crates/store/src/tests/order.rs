@@ -92,7 +92,8 @@ fn summaries_and_reuse_wait_for_their_flushes() {
                 "entries were dropped before the mark was durable"
             );
         }
-        // One by one, flushes last: whoever does not wait for one gets ahead of it.
+        // Operations complete one by one, flushes last: a write that does not wait for its flush
+        // overtakes it.
         let mut held = rig.disk.held();
         held.sort_by_key(|op| op.class == OpClass::Flush);
         let Some(op) = held.first() else { continue };

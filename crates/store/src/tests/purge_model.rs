@@ -46,7 +46,7 @@ struct Model {
     stale: u64,
 }
 
-/// The rule, as slowly as it can be said.
+/// The rule of purging, in its simplest and slowest form.
 pub(super) fn covers(purge: &Purge, key: &str, tags: &[u64]) -> bool {
     let (partition, rest) = key.split_once(" GET ").unwrap();
     let url = rest.split('\n').next().unwrap();

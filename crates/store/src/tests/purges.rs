@@ -226,7 +226,7 @@ fn reinsertion_brings_nothing_back_that_was_purged() {
         assert!(rig.counts().reinserted - written < 60);
         rig.forget_memory();
         assert!(rig.get(key).is_none());
-        // Nothing as old is left, so the purge is not either.
+        // No object of the purge's time is left, so the purge has retired.
         rig.sweep();
         assert!(rig.engine.purges().sweep().is_none());
         assert_eq!(rig.engine.purges().active_purges(), 0);
@@ -375,7 +375,7 @@ fn a_store_that_missed_purges_that_are_done_with_gives_nothing_older() {
     let there = |rig: &Rig| (0..40).filter(|n| rig.get(&key(*n)).is_some()).count();
     one.forget_memory();
     assert_eq!(there(&one), 40);
-    // The second store is away; the first deals with a purge to its end.
+    // The second store is away while the first one sweeps and retires a purge.
     let mut alone = Rig::open(one.disk.kill(), MEMORY, 2, options());
     alone.settle();
     let kept = there(&alone);

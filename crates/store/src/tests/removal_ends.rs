@@ -1,4 +1,4 @@
-//! The removal log, when it may forget: what has reached the disk otherwise is not told again.
+//! When the removal log may forget: removals whose tombstones are on the disk are not told again.
 
 use foxy_disk::OpClass;
 use foxy_format::Removed;

@@ -1,4 +1,4 @@
-//! Several stores under one engine: one that dies, is slow, or is of another size.
+//! Several stores under one engine, of which one dies, is slow, or has another size.
 
 use std::time::Duration;
 

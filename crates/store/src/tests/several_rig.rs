@@ -113,7 +113,7 @@ impl Several {
     }
 
     pub(super) fn try_kill(&self, disks: Vec<MemDisk>) -> Result<Self, OpenError> {
-        // Those that a failed start formats have their names as well.
+        // Stores that a failed start formats get an identity of their own as well.
         let named = self.named.get();
         self.named.set(named + disks.len() as u32);
         let mut again = Self::start(disks, named)?;

@@ -114,8 +114,8 @@ impl Twin {
         }
     }
 
-    /// Drops a life; what of it is written again: the most used first, then the shortest, as far as
-    /// the budget goes, in order of place.
+    /// Drops a life. Returns its records that are written again, in order of place: the most used are
+    /// chosen first, then the shortest, as far as the budget goes.
     fn reuse(&mut self, victim: Option<u64>) -> Vec<(u64, u64)> {
         let victim = victim.and_then(|life| Some((life, self.lives.remove(&life)?)));
         let Some((life, objects)) = victim else {

@@ -82,7 +82,7 @@ fn a_version_that_is_replaced_can_be_read_to_its_end() {
     rig.supersede("s");
     put.append(&vec![2; unit as usize]);
     assert_eq!(put.readable(), Some(2 * unit));
-    // The new version is there, and only that; who has the old head reads the old bytes.
+    // Lookups find only the new version; a reader with the old head reads the old bytes.
     let newer = rig.engine.put_sparse(&new("s"), unit * 3).object;
     put.append(&vec![3; unit as usize]);
     assert_eq!(put.readable(), Some(3 * unit));

@@ -97,8 +97,8 @@ fn formatting_clears_the_slots() {
     assert_eq!(used.clone().count(), used.filter(open).count());
 }
 
-/// A journal without a whole half has lost purges, whatever it is full of; so has one of which a
-/// half cannot be read.
+/// A journal without a whole half has lost purges, whatever else is in it; so has a journal with a
+/// half that cannot be read.
 #[test]
 fn a_journal_that_is_gone_is_damage() {
     let purged = |rig: &mut Rig| {

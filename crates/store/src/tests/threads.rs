@@ -1,6 +1,7 @@
-//! Real threads: they look up, store, remove and purge while stores grow, drain, leave and come
-//! back. Each key has a window of versions that an answer may have; whoever replaces or removes
-//! moves its beginning after that is done, so a reader that looked before asking knows the oldest.
+//! Real threads: they look up, store, remove and purge while stores grow, drain, leave and come back.
+//! Each key has a window of versions that an answer may have. A thread that replaces or removes a
+//! version moves the beginning of the window afterwards, so a reader that reads the window before it
+//! asks knows the oldest version that may come.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -159,7 +160,8 @@ impl World {
         self.steps.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Until so much more was changed: whatever the operator does next meets something new.
+    /// Waits until this much more was changed, so that the operator's next action meets something
+    /// new.
     fn wait_for(&self, steps: u64) {
         let target = self.steps.load(Ordering::Relaxed) + steps;
         while self.steps.load(Ordering::Relaxed) < target && !self.stop.load(Ordering::Relaxed) {

@@ -1,4 +1,4 @@
-//! Clusters: chosen from the ready line, and on their way to the disk.
+//! Assembling clusters: from the ready line to the disk.
 
 use foxy_format::{ENTRY_BYTES, cluster_table_bytes, round_to_block};
 
@@ -58,8 +58,8 @@ impl Writer {
             return Err(WaitsFor::Segment);
         };
         let limit = cluster_max.min(room);
-        // Removals are taken before items are looked at: one that comes later goes to a later
-        // cluster, behind every record that it is about.
+        // Removals are taken before items are looked at: a removal that comes later goes to a later
+        // cluster, behind every record that it removes.
         let removals = self.gather.pop_removals(removals_max(limit), self.now);
         let log = &self.log;
         let room = |entries| log.room(entries).unwrap_or(0);
@@ -72,7 +72,7 @@ impl Writer {
     }
 
     /// Makes sure that the open segment has `need` bytes left for a cluster of `entries` entries,
-    /// going on to the next one if that is ready. False: not yet.
+    /// going on to the next segment if that is ready. False if it is not ready yet.
     fn ensure_segment(&mut self, need: u64, entries: usize) -> bool {
         if self.log.has_room(need, entries) {
             return true;
@@ -84,8 +84,8 @@ impl Writer {
         true
     }
 
-    /// Writes a cluster into the open segment; with nothing at all, one that only covers what was
-    /// written before it.
+    /// Writes a cluster into the open segment. Without removals and objects, the cluster only covers
+    /// what was written before it.
     fn write_cluster(&mut self, removals: Vec<Numbered>, chosen: &[Chosen]) {
         let mut buf = self.flight.buffer();
         let objects = &self.objects;
@@ -100,8 +100,8 @@ impl Writer {
         self.flight.begin(cluster);
     }
 
-    /// Covers removals where no other cluster does so soon: with one that is empty, once the log is
-    /// at rest, or when the removal log fills up.
+    /// Covers removals by an empty cluster if no other cluster will do so soon: once the log is at
+    /// rest, or when the removal log fills up.
     pub(super) fn cover_step(&mut self) {
         if !self.log.chain().is_open() || !self.trouble.may_write(self.now) {
             return;

@@ -2,7 +2,7 @@
 //! removals a durable cluster vouches for.
 //!
 //! A removal counts in the removal log until its tombstone is *covered*: a later cluster, itself
-//! durable, says that the log was durable up to the tombstone's. From then on damage of the
+//! durable, says that the log was durable up to the tombstone's cluster. From then on damage of the
 //! tombstone's cluster is noticed at a start, and no removal is undone by it in silence.
 
 use std::collections::VecDeque;
@@ -23,11 +23,11 @@ pub(super) struct Chain {
     given_up: Vec<GivenUp>,
     /// The log is durable up to this number.
     durable: u64,
-    /// The clusters that the flush that begins next makes durable, and that the one before it does:
-    /// number of the flush, number of the cluster.
+    /// What the next flush to begin, and the flush before it, make durable: the number of the flush,
+    /// and the number of the last cluster that it makes durable.
     flushes: [(u64, u64); 2],
-    /// Clusters with removals that are not covered: number, and the lowest number in the removal
-    /// log that it or a later one has.
+    /// Clusters with removals that are not covered: the number of the cluster, and the lowest number
+    /// in the removal log of the removals in it or in a later one.
     removals: VecDeque<(u64, u64)>,
     /// Clusters that name a higher mark than those before: number and mark.
     marks: VecDeque<(u64, u64)>,
@@ -73,13 +73,13 @@ impl Chain {
         })
     }
 
-    /// How many those are.
+    /// The number of these entries.
     pub(super) const fn entry_count(&self) -> usize {
         self.given_up.len()
     }
 
-    /// The next cluster was made with that link and has this checksum; the lowest number of its
-    /// removals in the removal log.
+    /// The next cluster was made with the link given for it and has this checksum. `removals`: the
+    /// lowest number of its removals in the removal log.
     pub(super) fn made(&mut self, sum: u32, removals: Option<u64>) {
         self.last += 1;
         self.sum = sum;
@@ -88,7 +88,8 @@ impl Chain {
             self.marks.push_back((self.last, self.durable));
         }
         let Some(first) = removals else { return };
-        // Each knows the lowest number from it on: those of a failed cluster come again later.
+        // Each cluster knows the lowest number in it and all later ones: removals of a failed cluster
+        // come again in a later one.
         for earlier in self.removals.iter_mut().rev() {
             if earlier.1 <= first {
                 break;
@@ -98,7 +99,7 @@ impl Chain {
         self.removals.push_back((self.last, first));
     }
 
-    /// A cluster is complete that was made with the first `given_up` entries of [`Chain::entries`].
+    /// A cluster is complete that names the clusters `told` as given up.
     pub(super) fn complete(&mut self, told: &[u64]) {
         self.given_up
             .retain(|given_up| !told.contains(&given_up.number));
@@ -159,7 +160,7 @@ impl Chain {
         self.removals.len() < before
     }
 
-    /// Summaries tell, durably, what is in all clusters.
+    /// Durable summaries tell what is in all clusters, so all removals are covered.
     pub(super) fn summarised(&mut self) {
         self.cover(self.last);
     }

@@ -1,4 +1,5 @@
-//! Clusters that have been written, or not: their records get into the index, or are given up.
+//! Clusters whose write has ended: their records get into the index or, after a failure, are given
+//! up.
 
 use foxy_base::rule;
 use foxy_disk::AlignedBuf;
@@ -35,8 +36,8 @@ impl Writer {
         }
     }
 
-    /// Tells the removal log what is covered by durable clusters. Removals of an earlier run are let
-    /// go when all of theirs are.
+    /// Tells the removal log which removals are covered by durable clusters. Lets go of the removals
+    /// of an earlier run when all of them are covered.
     pub(crate) fn settle_removals(&mut self) {
         let open = rule!(
             "removal log: an entry counts until its tombstone is covered",
@@ -58,8 +59,8 @@ impl Writer {
         }
     }
 
-    /// The records are dropped, the removals tried again; what may have reached the disk in spite
-    /// of the error must not come back either.
+    /// Drops the records and puts the removals back. Records that reached the disk in spite of the
+    /// error become void, so that they do not come back.
     fn cluster_failed(&mut self, cluster: Cluster, error: std::io::Error) {
         let first = self.store.space.geometry().segment_at(cluster.segment);
         let offset = (cluster.range.start - first) / foxy_format::UNIT;

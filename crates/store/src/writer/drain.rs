@@ -29,9 +29,9 @@ impl Writer {
         self.drain_for(at_most, false)
     }
 
-    /// As [`Writer::drain`]. With `heir`, another writer goes on with the store: removals that come from
-    /// here on, and those who wait for them, stay in the inbox for it. This one would take them along
-    /// into its end.
+    /// As [`Writer::drain`]. With `heir`, another writer goes on with the store: removals that come
+    /// from here on, and the requests that wait for them, stay in the inbox for that writer. This
+    /// writer would lose them when it ends.
     pub(super) fn drain_for(&mut self, at_most: Duration, heir: bool) -> bool {
         if !self.store.role.has_joined() {
             return false;

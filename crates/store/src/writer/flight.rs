@@ -16,8 +16,8 @@ use crate::stats::add;
 
 /// Clusters being written at once ...
 const IN_FLIGHT: usize = 2;
-/// ... and if more of them are full: a device with two of them has one or none to work on when this
-/// thread is late with the next, which on a machine with few processors it often is.
+/// ... and if more of them are full: with two, a device has one or none to work on when this thread
+/// is late with the next cluster, which is often so on a machine with few processors.
 const IN_FLIGHT_MAX: usize = 4;
 /// How long buffers beyond [`IN_FLIGHT`] outlive their last use: a new one is a huge page that the
 /// system clears first, which at each lull of a busy writer costs it a tenth of its time.
@@ -31,14 +31,14 @@ pub(super) struct Cluster {
     pub(super) number: u64,
     pub(super) sequence: u64,
     pub(super) segment: u32,
-    /// Where on the disk, and how much.
+    /// Its bytes on the disk.
     pub(super) range: Range<u64>,
     /// Bytes of it before the first record.
     pub(super) table: usize,
     pub(super) begun: MonoTime,
     pub(super) records: Vec<Written>,
     pub(super) removals: Vec<Numbered>,
-    /// Clusters that it says were given up.
+    /// Numbers of the clusters that this cluster names as given up.
     pub(super) given_up: Vec<u64>,
 }
 
@@ -96,7 +96,8 @@ impl Flight {
         self.clusters.iter().map(|cluster| cluster.number).min()
     }
 
-    /// Takes the bytes of a cluster out of the write rate, if it has them.
+    /// Takes the bytes of a cluster from the write rate's budget. False if the budget is too small
+    /// now.
     pub(super) fn may_spend(&mut self, bytes: u64, now: MonoTime) -> bool {
         self.pace
             .as_mut()

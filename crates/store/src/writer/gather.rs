@@ -120,7 +120,7 @@ impl Gather {
         }
     }
 
-    /// All buffers become ready, oldest first, until `bytes` are.
+    /// Moves buffers to the ready line, oldest first, until `bytes` bytes are ready.
     pub(super) fn fill_up(&mut self, bytes: u64, now: MonoTime) {
         while self.ready_bytes < bytes
             && let Some(buffer) = self.locality.flush_any()
@@ -164,8 +164,9 @@ impl Gather {
         taken
     }
 
-    /// Takes items that are still wanted from the ready line, up to `limit` bytes with the entries of `removals`
-    /// removals. `room` gives the bytes that the segment has for a cluster of a number of entries.
+    /// Takes items that are still wanted from the ready line, up to `limit` bytes including the
+    /// entries of `removals` removals. `room` gives the bytes that the segment has for a cluster with
+    /// a given number of entries.
     pub(super) fn choose(
         &mut self,
         removals: usize,

@@ -26,8 +26,8 @@ impl Intake {
         }
     }
 
-    /// Notes that another writer goes on with the store, or not. Then removals stay in the inbox for it,
-    /// and those who wait for them.
+    /// Notes whether another writer goes on with the store. If so, removals stay in the inbox for it,
+    /// with the requests that wait for them.
     pub(super) const fn set_heir(&mut self, has_heir: bool) {
         self.has_heir = has_heir;
     }

@@ -22,13 +22,13 @@ pub(crate) enum Purpose {
     SealSlot(u64),
     /// The mark that a segment begins the life of this sequence.
     OpenSlot(u64),
-    /// That mark, read back.
+    /// The mark of the life of this sequence, read back.
     MarkCheck(u64),
     /// The flush of this number.
     Flush(u64),
     /// The summary slot of the victim of this sequence.
     VictimSlot(u64),
-    /// A part of that victim.
+    /// A part of the victim of this sequence.
     VictimPart(u64),
     /// Blocks of the purge journal, for the write with this number.
     Journal(u64),

@@ -13,13 +13,13 @@ use crate::{Engine, OpenError};
 const LOOK: Duration = Duration::from_millis(1);
 
 impl Engine {
-    /// Takes stores that were opened into the company, if [`Engine::meet`] was called. At a start:
-    /// all of them together, when all are open and before anything is served or a writer takes a
-    /// turn; one that is added later alone. Until its writer's turns find that the others say so
-    /// as well, that one does nothing.
+    /// Takes stores that were opened into the company, if [`Engine::meet`] was called. At a start,
+    /// call it for all stores together, when all are open and before anything is served or a writer
+    /// takes a turn. A store that is added later joins alone: it does nothing until its writer's
+    /// turns find that the other stores have recorded it as well.
     ///
     /// # Errors
-    /// The device failed. What the stores hold is as good as before.
+    /// The device failed. The contents of the stores count as before.
     pub fn join(&self, writers: &mut [Writer]) -> Result<(), OpenError> {
         self.fleet().renew();
         for writer in writers {
@@ -34,11 +34,11 @@ impl Engine {
 }
 
 impl Writer {
-    /// Says which stores are open, when that has changed. `Some`: the store is not one of them
-    /// yet, and this turn is over.
+    /// Records which stores are open, when that has changed. `Some`: this store has not joined yet,
+    /// and this turn is over.
     pub(super) fn company_step(&mut self) -> Option<Turn> {
         if !self.store.takes_writes() {
-            // It says nothing any more, and gives up what waits for it.
+            // The store records nothing any more, and its turns give up what waits for it.
             return None;
         }
         if !self.trouble.pauses(self.now)

@@ -60,8 +60,8 @@ pub struct Grown {
 
 impl Writer {
     /// Takes the store out of the engine and ends. What waits is written first, for at most about
-    /// `at_most`. When it returns nothing leads to the store any more, and its disk is closed as
-    /// soon as those who read from it let it go ([`crate::Fleet::departure`]). True if everything was
+    /// `at_most`. When this returns, nothing leads to the store any more, and its disk is closed as
+    /// soon as the last reader lets go of it ([`crate::Fleet::departure`]). True if everything was
     /// written: then the store has its contents when it comes back to this engine.
     pub fn close(mut self, at_most: Duration) -> bool {
         let (seat, store) = (self.seat.clone(), Arc::clone(&self.store));
@@ -113,10 +113,10 @@ impl Writer {
         written
     }
 
-    /// Makes the store `bytes` long, contents kept. The file or device is made longer first, then
-    /// the slots of the new segments are zeroed, then the superblocks tell of them; a crash at any
-    /// point leaves the store as it was or grown. It is opened anew then: for as long as loading
-    /// takes, what is not loaded yet is a miss. Blocks for the writes and reads of that.
+    /// Makes the store `bytes` long, contents kept. The file or device is made longer first, then the
+    /// slots of the new segments are zeroed, then the superblocks tell of them; a crash at any point
+    /// leaves the store as it was or grown. Then the store is opened anew: while it is being loaded,
+    /// objects that are not loaded yet are misses. Blocks for these writes and reads.
     #[must_use]
     pub fn grow(mut self, bytes: u64, at_most: Duration) -> Grown {
         let next = self.reuse.next_sequence();
@@ -136,8 +136,8 @@ impl Writer {
         let duty = seat.begin_to_leave();
         let drained = self.drain(at_most);
         seat.note_removals();
-        // Records that were removed before that, and after the drain, must be void in the log as well:
-        // a process that loads it knows of nothing else.
+        // Drains once more: records that were removed after the first drain, but before removals were
+        // noted, must be void in the log, since loading knows of nothing else.
         let geometry = match drained && self.drain_for(at_most, true) {
             true => grown(&self.store, self.reuse.next_sequence()),
             false => Err(GrowError::Busy),
@@ -207,7 +207,7 @@ fn grown(store: &StoreShared, next_sequence: u64) -> Result<Geometry, GrowError>
     })
 }
 
-/// Makes the disk longer, with empty slots where they will be.
+/// Makes the disk longer and zeroes the slots of the new segments.
 fn make_room(store: &StoreShared, next_sequence: u64, bytes: u64) -> Result<(), GrowError> {
     let disk = Arc::clone(&store.disk);
     let fail = |doing| move |source| GrowError::Io { doing, source };
@@ -215,7 +215,8 @@ fn make_room(store: &StoreShared, next_sequence: u64, bytes: u64) -> Result<(), 
         disk.grow(bytes).map_err(fail("make it longer"))?;
     }
     let grown = grown(store, next_sequence)?;
-    // A device may hold anything there. The header tells whether a slot says something.
+    // A device may hold anything there. Zeroing the header is enough: it tells whether the slot is in
+    // use.
     let zeros = [0; BLOCK as usize];
     for index in store.space.geometry().segments..grown.segments {
         let at = grown.slot_at(index);

@@ -1,9 +1,9 @@
 //! Segments that are being prepared for their next life, in sequence, and how many of them.
 //!
-//! One is enough while the device answers sooner than the open segment fills. Where writing had
-//! to wait, more are prepared at a time: their marks share flushes, and one that is ready takes up
-//! what arrives while the next ones are read, marked and flushed. What they held is forgotten that
-//! much earlier, so the number falls again when it was not needed for a while.
+//! One is enough while the device answers sooner than the open segment fills. Where writing had to
+//! wait, more are prepared at a time: their marks share flushes, and a ready segment takes the
+//! clusters that arrive while the next ones are read, marked and flushed. But their old contents are
+//! forgotten that much earlier, so the number falls again when it was not needed for a while.
 
 use std::collections::VecDeque;
 
@@ -17,7 +17,8 @@ const PART: u32 = 32;
 const MOST: u32 = 8;
 /// Most bytes of segments ahead of the open one, if that is more than one segment.
 const MOST_BYTES: u32 = 64 << 20;
-/// Segments in a row for which one ahead less would have done, before there is one less.
+/// After this many segments in a row for which one segment less ahead would have done, there is one
+/// less.
 const CALM: u32 = 64;
 
 /// Segments that are prepared at a time, at most.
@@ -39,14 +40,15 @@ pub(super) struct Preparing {
     pub(super) stage: Stage,
 }
 
-/// How far one is.
+/// How far the preparation of a segment is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     /// The victim's slot is being read.
     Reading,
     /// Used records are being read and written again.
     Reinserting,
-    /// Waits until those before it are being marked, or, after a failure, until it is tried again.
+    /// Waits until the segments before it are being marked or, after a failure, until marking is
+    /// tried again.
     Unmarked,
     /// The slot is being marked with the new life.
     Marking,
@@ -91,7 +93,7 @@ impl Preparing {
         )
     }
 
-    /// Nothing goes on unless something happens.
+    /// Returns whether no work is under way: it is ready, or waits to be marked.
     const fn is_at_rest(&self) -> bool {
         matches!(self.stage, Stage::Ready | Stage::Unmarked)
     }
@@ -104,7 +106,7 @@ pub(super) struct Line {
     ahead: u32,
     most: u32,
     calm: u32,
-    /// Writing waits for the first of them.
+    /// Writing waits for the first segment in the line.
     urgent: bool,
 }
 
@@ -120,7 +122,7 @@ impl Line {
         }
     }
 
-    /// How many should be in preparation, with an open segment that is over half full or not.
+    /// How many segments should be in preparation. `half`: the open segment is over half full.
     pub(super) const fn wanted(&self, half: bool) -> usize {
         if half || self.urgent {
             self.ahead as usize
@@ -133,7 +135,7 @@ impl Line {
         self.all.len()
     }
 
-    /// The one that began last.
+    /// The segment that was added last.
     pub(super) fn newest(&self) -> Option<&Preparing> {
         self.all.back()
     }
@@ -174,12 +176,12 @@ impl Line {
         Some((first.index, first.sequence))
     }
 
-    /// Writing has had to wait for one, not long ago.
+    /// Returns whether writing had to wait for a segment not long ago.
     pub(super) const fn is_pressed(&self) -> bool {
         self.ahead > 1
     }
 
-    /// Writing waits for the first of them.
+    /// Writing waits for the first segment in the line.
     pub(super) const fn is_urgent(&self) -> bool {
         self.urgent
     }

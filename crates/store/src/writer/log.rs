@@ -93,8 +93,9 @@ impl Log {
         }
     }
 
-    /// Makes a cluster at the end of the open segment; with nothing at all, one that only covers what
-    /// was written before it. Objects that were superseded since they were chosen are left out.
+    /// Makes a cluster at the end of the open segment. Without removals and objects, the cluster only
+    /// covers what was written before it. Objects that were superseded since they were chosen are
+    /// left out.
     pub(super) fn append(
         &mut self,
         removals: Vec<Numbered>,

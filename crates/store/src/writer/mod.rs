@@ -348,7 +348,7 @@ impl Writer {
         }
     }
 
-    /// A store that cannot write keeps no promises about what waits.
+    /// Gives up all items that wait: a store that takes no writes cannot write them.
     fn give_up_items(&mut self) {
         self.gather.fill_up(u64::MAX, self.now);
         while let Some(item) = self.gather.pop(u64::MAX) {
@@ -365,8 +365,8 @@ impl Writer {
         }
     }
 
-    /// Says in both superblocks that nothing before `floor` counts. False: not yet, the device
-    /// refuses.
+    /// Writes to both superblocks that nothing before `floor` counts. False if that is not possible
+    /// yet.
     fn say_floor(&mut self, floor: LogPosition) -> bool {
         if self.trouble.pauses(self.now) {
             return false;

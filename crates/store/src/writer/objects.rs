@@ -24,7 +24,7 @@ use crate::spot::Spot;
 use crate::stats::{EngineCounters, add};
 use crate::{Object, StoreId};
 
-/// Records whose places in the index are asked for at once.
+/// Records whose index entries are prefetched together.
 const COMMIT_AHEAD: usize = 32;
 
 /// A record in a cluster under way.
@@ -103,7 +103,8 @@ impl Objects {
         let Some(pending) = pending else {
             return false;
         };
-        // Objects that a purge covers, soft or not, are not written behind it: so purges grow old.
+        // Objects that a purge covers, soft or hard, are not written after it, so that the purge can
+        // retire by age.
         if rule!(
             "write: what a purge covers is not written behind it",
             self.purges.verdict(&pending.object) == Verdict::Clean,
@@ -137,7 +138,7 @@ impl Objects {
         }
     }
 
-    /// From here on the index leads to the record, if its object is still the one.
+    /// From here on the index leads to the record, unless its object was superseded meanwhile.
     fn commit(&self, written: &Written, replaces: impl Fn() -> Option<(KeyHash, Address)>) {
         let mut shard = self.tables.shard(written.hash).write();
         let pending = shard.pending.get(&written.hash);
@@ -203,7 +204,7 @@ impl Objects {
 
 /// Reuse: records of a segment that is about to be overwritten.
 impl Objects {
-    /// How often a record was used since it was written, if it is still the one.
+    /// How often a record was used since it was written, if the index still leads to it.
     pub(super) fn uses(&self, spot: Spot, hash: KeyHash) -> Option<u8> {
         let found = self.tables.entry_at(hash, spot)?;
         // An object in RAM this long after it was written is in use, though not read from disk.
@@ -216,7 +217,7 @@ impl Objects {
         self.tables.shard(hash).read().ram.peek(&hash).cloned()
     }
 
-    /// The fragments of versions that are read.
+    /// The fragments of versions that somebody is reading.
     pub(super) fn held_fragments(&self) -> HashSet<KeyHash> {
         // No more than one object of the greatest length.
         let room = self.puts.object_bytes_max();
@@ -246,7 +247,7 @@ impl Objects {
         let ticket = self.numbers.next();
         let mut shard = self.tables.shard(entry.hash).write();
         let present = self.tables.leads_to(entry.hash, spot);
-        // Superseded meanwhile, or being replaced: then it must not be written after that.
+        // A record that was superseded or is being replaced must not be written after its successor.
         if rule!(
             "reinsert: what was superseded meanwhile is not written again",
             !present,

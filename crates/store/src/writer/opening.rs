@@ -91,7 +91,7 @@ impl Writer {
         let Some(loader) = &mut self.opening.loader else {
             return;
         };
-        // The disk reads while this thread is at work.
+        // Submitted now, so that the disk reads while this thread works.
         for (piece, at, len) in loader.wanted() {
             self.io.read(Purpose::Load(piece), at, len);
         }

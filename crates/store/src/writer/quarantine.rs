@@ -10,8 +10,8 @@ use crate::shared::StoreShared;
 const PART: usize = 1 << 20;
 
 impl Writer {
-    /// Notes new segments in quarantine, so that the next start knows of them; tries them again
-    /// if that is wanted. Rare, and then it waits for the disk.
+    /// Notes new segments in quarantine, so that the next start knows of them; tries quarantined
+    /// segments again if that was asked for. Both are rare, and wait for the disk.
     pub(super) fn quarantine_step(&mut self) {
         if self.store.role.take_retry() {
             retry_quarantine(&self.store);

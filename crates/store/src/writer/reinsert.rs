@@ -35,7 +35,7 @@ pub(super) struct Reinsertion {
     sequence: u64,
     /// Chosen records, in order of place, still to be read.
     chosen: Vec<Entry>,
-    /// Those of them that somebody is reading: see [`Reinserter::held`].
+    /// The chosen records that somebody is reading: see [`Reinserter::held`].
     held: Vec<Entry>,
     /// The part being read: chosen records in it, its first unit in the segment.
     reading: Option<(Vec<Entry>, u32)>,
@@ -55,7 +55,8 @@ impl Reinsertion {
         self.outstanding.is_empty() || objects.has_room_for_reinsertion()
     }
 
-    /// Gives up what nobody depends on, since writing waits for this segment; returns how much.
+    /// Gives up the chosen records that no reader needs, since writing waits for this segment.
+    /// Returns their number.
     fn hurry(&mut self) -> u64 {
         let before = self.chosen.len();
         self.chosen.retain(|entry| self.held.contains(entry));
@@ -75,7 +76,7 @@ pub(super) struct Reinserter {
 }
 
 impl Reinserter {
-    /// May write `percent` of the bytes again that are written new.
+    /// For every 100 new bytes written, `percent` bytes may be written again.
     pub(super) fn new(store: Arc<StoreShared>, percent: u32) -> Self {
         Self {
             budget: RewriteBudget::new(percent, bytes_max(&store)),
@@ -165,15 +166,15 @@ impl Reinserter {
             .collect()
     }
 
-    /// How often a record was used since it was written, if it is still the one.
+    /// How often a record was used since it was written, if the index still leads to it.
     fn uses(&self, index: u32, entry: &Entry, objects: &Objects) -> Option<u8> {
         let spot = self.store.space.spot(index, entry.offset_units)?;
         objects.uses(spot, entry.hash)
     }
 
-    /// Goes on; true when everything is written again. In a `hurry`, when writing waits for the
-    /// victim: when all that somebody is reading was read here. It is written later, and until then it
-    /// is served from memory.
+    /// Goes on; true when everything is written again. In a `hurry` (writing waits for the victim),
+    /// true as soon as all records that somebody is reading are in memory: they are served from there
+    /// until they are written, later.
     pub(super) fn step(
         &mut self,
         work: &mut Reinsertion,

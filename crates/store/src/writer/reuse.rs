@@ -1,10 +1,11 @@
 //! Reuse of segments, strictly in sequence.
 //!
-//! Order: read the victim and write again what was used since it was written; mark the slot with
-//! the new life; flush; read the mark back; drop the index entries; only then overwrite. Until the mark is durable the
-//! index still knows every record of the victim, so a supersession leaves its removal in the log;
-//! afterwards a restart rejects the old life. Several segments may be on their way at once: each
-//! keeps this order, they choose, are marked and dropped in sequence, and their marks share flushes.
+//! Order: read the victim and write again the records that were used since they were written; mark
+//! the slot with the new life; flush; read the mark back; drop the index entries; only then
+//! overwrite. Until the mark is durable, the index still knows every record of the victim, so a
+//! supersession leaves its removal in the log; afterwards a restart rejects the old life. Several
+//! segments may be in preparation at once. Each keeps this order. Records are chosen, slots marked
+//! and entries dropped in the sequence of the segments; the marks share flushes.
 
 use std::io;
 use std::sync::Arc;
@@ -47,7 +48,7 @@ pub(super) struct May {
     pub(super) mark: bool,
 }
 
-/// The progress of those before one in the line.
+/// The progress of the segments that stand before this one in the line.
 #[derive(Clone, Copy)]
 struct Before {
     marked: bool,
@@ -92,7 +93,7 @@ impl Reuse {
         self.line.is_dropping()
     }
 
-    /// Nothing goes on unless something happens.
+    /// Returns whether no preparation has work under way.
     pub(super) fn is_at_rest(&self) -> bool {
         self.line.is_at_rest()
     }
@@ -110,11 +111,12 @@ impl Reuse {
         &mut self.reinserter
     }
 
-    /// Hands what is written again to the gatherer.
+    /// Hands the records to be written again to the gatherer.
     pub(super) fn hand_over(&mut self, gather: &mut Gather, now: MonoTime) {
         for item in self.reinserter.take_items() {
-            // The buffers would group it anew, but the next segments are waited for: then it keeps
-            // the neighbours that it was first written with.
+            // The locality buffers would group the record anew. When writing waits for the next
+            // segments, the record skips them and keeps the neighbours that it was first written
+            // with.
             if self.line.is_pressed() {
                 gather.item_in_line(item, now);
             } else {
@@ -211,9 +213,9 @@ impl Reuse {
         Some(next)
     }
 
-    /// The segment whose turn it is; those in quarantine are passed over. They stay known until
-    /// the mark of the one after them is durable: until then a start would load them, and what is
-    /// superseded needs its removal.
+    /// The segment whose turn it is; segments in quarantine are passed over. A passed-over segment
+    /// stays known until the mark of the segment after it is durable: until then a start would load
+    /// it, so a supersession of its records still needs a removal in the log.
     fn next_in_line(&mut self, log: &Log) -> Option<Preparing> {
         let geometry = *self.store.space.geometry();
         let mut passed_over = Vec::new();
@@ -234,7 +236,7 @@ impl Reuse {
             }
             passed_over.push(index);
         }
-        // With most of them in quarantine nothing is written; so this is not met.
+        // Not reached: a store with most of its segments in quarantine takes no writes.
         None
     }
 
@@ -247,7 +249,7 @@ impl Reuse {
         }
     }
 
-    /// The victim's slot was read: what is in the victim, and which of it is still wanted?
+    /// The victim's slot was read: finds the records of the victim and chooses those to write again.
     pub(super) fn victim_slot_done(
         &mut self,
         sequence: u64,
@@ -332,8 +334,8 @@ impl Reuse {
         }
     }
 
-    /// Reads the mark back. A start that found the old slot would take the old life for present, and
-    /// what is removed of that life from now on leaves no trace.
+    /// Reads the mark back. If the old slot were still there, a start would take the old life for
+    /// present, although removals of its records leave no trace in the log from now on.
     fn check_mark(&self, next: &mut Preparing, io: &mut Io) {
         let len = self.mark_of(next.index, next.sequence).len();
         let at = self.store.space.geometry().slot_at(next.index);
@@ -393,8 +395,9 @@ impl Reuse {
         next.stage = Stage::Ready;
     }
 
-    /// Entries that the victim's tables did not name (damaged tables) would outlive it; reads of
-    /// them would find other records and fail their checks, but the entries would stay.
+    /// After damaged tables, drops the victim's index entries that its tables did not name. They
+    /// would outlive the victim, and reads through them would find other records and fail their
+    /// checks.
     fn sweep(&mut self, index: u32, objects: &Objects) {
         if !std::mem::take(&mut self.tables_damaged) {
             return;

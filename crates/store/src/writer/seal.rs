@@ -30,7 +30,7 @@ enum Stage {
     Flushing(u64),
     /// The slot is being written.
     Slot,
-    /// The slot is written (or given up: the clusters tell as well).
+    /// The slot is written, or given up: then the clusters tell what is in the segment.
     Done,
 }
 

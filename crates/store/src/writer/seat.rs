@@ -71,8 +71,8 @@ impl Seat {
         self.foundation.ground.fleet.lock_membership()
     }
 
-    /// Nothing new is sent to the store. Returns the duty that it had. When it returns nobody is about to
-    /// send something.
+    /// From now on nothing new is sent to the store; when this returns, no thread is about to send
+    /// anything. Returns the duty that the store had.
     pub(super) fn begin_to_leave(&self) -> Duty {
         let duty = self.store.role.duty();
         self.store.role.set_duty(Duty::Leaving);
@@ -87,12 +87,12 @@ impl Seat {
         self.barrier();
     }
 
-    /// The store has its contents when it comes back with this generation, down to `floor`.
+    /// If the store comes back with this generation, its contents from `floor` on count.
     pub(super) fn may_come_back(&self, generation: u64, floor: LogPosition) {
         self.away().left(self.store.space.uuid(), generation, floor);
     }
 
-    /// The store is not away, or comes back empty.
+    /// Ends noting removals: the store is not away, or will come back empty.
     pub(super) fn forget_removals(&self) {
         self.away().take(self.store.space.uuid());
     }

@@ -1,5 +1,5 @@
-//! The superblocks of a store that is open: what it says of itself on its disk. Rare, and each waits
-//! for the disk.
+//! The superblocks of an open store: what the store says of itself on its disk. They are written
+//! rarely, and each write waits for the disk.
 
 use std::io;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::Health;
 use crate::recovery::{write_both, write_superblock};
 use crate::shared::StoreShared;
 
-/// Between attempts to say on a disk that takes no writes that its contents do not count.
+/// Pause between attempts to write, on a disk that takes no writes, that its contents do not count.
 const DISOWN_EVERY: Duration = Duration::from_millis(200);
 
 /// The superblock as it was written last, and how it is written anew.
@@ -20,8 +20,7 @@ const DISOWN_EVERY: Duration = Duration::from_millis(200);
 pub(super) struct Superblocks {
     store: Arc<StoreShared>,
     superblock: Superblock,
-    /// The disk says, at this epoch, that nothing counts which the store holds; and when that is
-    /// tried next.
+    /// The epoch at which the disk last said that the store's contents do not count.
     disowned_at: Option<u64>,
     disown_due: MonoTime,
 }
@@ -53,19 +52,20 @@ impl Superblocks {
         write_both(&*self.store.disk, &mut self.superblock)
     }
 
-    /// Says in one of them what has changed.
+    /// Writes the changes to one of the superblocks.
     fn write_next(&mut self) -> io::Result<()> {
         self.superblock.generation += 1;
         write_superblock(&*self.store.disk, &self.superblock)
     }
 
-    /// Says in both that nothing before `floor` counts.
+    /// Writes to both that nothing before `floor` counts.
     pub(super) fn set_floor(&mut self, floor: LogPosition) -> io::Result<()> {
         self.superblock.floor = floor;
         self.write()
     }
 
-    /// Says in both that nothing before `floor` counts, or before the floor that they name if that is higher.
+    /// Writes to both that nothing before `floor` counts, or before their present floor if that is
+    /// higher.
     pub(super) fn raise_floor(&mut self, floor: LogPosition) -> io::Result<()> {
         self.set_floor(self.superblock.floor.max(floor))
     }
@@ -76,13 +76,13 @@ impl Superblocks {
         self.write_next()
     }
 
-    /// Says in both what the store's geometry is now.
+    /// Writes the store's new geometry to both.
     pub(super) fn grow(&mut self, geometry: Geometry) -> io::Result<()> {
         self.superblock.geometry = geometry;
         self.write()
     }
 
-    /// Says in both which stores are there, unless they say so.
+    /// Writes to both which stores are there, unless they say so already.
     pub(super) fn join(&mut self, company: Company) -> io::Result<()> {
         if self.superblock.company == company {
             return Ok(());
@@ -91,7 +91,7 @@ impl Superblocks {
             company,
             ..self.superblock.clone()
         };
-        // In both: if one is damaged later, the other does not say what was before.
+        // Written to both: if one is damaged later, the other does not name the former company.
         for _ in 0..rule!("company: both superblocks say who is there", 2, 1) {
             superblock.generation += 1;
             write_superblock(&*self.store.disk, &superblock)?;
@@ -100,10 +100,11 @@ impl Superblocks {
         Ok(())
     }
 
-    /// Says in both that nothing counts which is in the store now.
+    /// Writes to both that nothing in the store now counts.
     pub(super) fn disown(&mut self) -> io::Result<()> {
         let end = self.store.marks.log_end();
-        // So it is nobody's: where it is opened next, it does not put in question what others say.
+        // The store then belongs to no company: where it is opened next, it does not cast doubt on
+        // the other stores.
         self.superblock.company = Company::default();
         self.set_floor(end)
     }
@@ -115,7 +116,7 @@ impl Superblocks {
         !said && self.disown_due <= now && self.store.health() != Health::Offline
     }
 
-    /// Tries to say that.
+    /// Tries to write that the contents do not count, for a store that still owes it.
     pub(super) fn part(&mut self, epoch: u64, company: Option<Company>, now: MonoTime) {
         self.disown_due = now + DISOWN_EVERY;
         self.disowned_at = rule!(
@@ -126,8 +127,8 @@ impl Superblocks {
         .then_some(epoch);
     }
 
-    /// Says in both that nothing counts which the store holds, and who is there now: it belongs to
-    /// them, but knows nothing.
+    /// Writes to both that the store's contents do not count, and which stores are there now: the
+    /// store belongs to them, but knows nothing.
     fn give_up_contents(&mut self, company: Option<Company>) -> io::Result<()> {
         let end = self.store.marks.log_end();
         if let Some(company) = company.filter(|_| self.store.role.has_joined()) {

@@ -83,7 +83,8 @@ impl Tickets {
         });
     }
 
-    /// Returns whether a ticket waits for objects or removals of which only these have left the gatherer.
+    /// Returns whether a ticket waits for objects or removals that have not left the gatherer yet,
+    /// given that those up to `left` have.
     pub(super) fn wait_for_more_than(&self, left: Mark) -> bool {
         self.waiting
             .iter()
@@ -114,7 +115,7 @@ impl Tickets {
         self.waiting.retain(|w| w.part.is_some());
     }
 
-    /// A write failed: nobody who waits may be told that it is durable.
+    /// A write failed: no waiting ticket may end as durable.
     pub(super) fn fail(&mut self) {
         for ticket in &mut self.waiting {
             ticket.failed = rule!(

@@ -19,7 +19,8 @@ pub struct IdleTime {
 }
 
 impl IdleTime {
-    /// Counts one request; needs a time. One before the first counts with the first.
+    /// Counts one request, which needs a time. A request dated before the first one counts with the
+    /// first one.
     pub fn add(&mut self, request: &Request) {
         let first = *self.first_ms.get_or_insert(request.time_ms);
         let passed = request.time_ms.saturating_sub(first).max(0) / 1_000;
@@ -51,7 +52,7 @@ impl IdleTime {
         minutes
     }
 
-    /// Of these the least, the median and the most; 0 without a whole minute.
+    /// Least, median and most idle seconds of a whole minute; 0 without a whole minute.
     #[must_use]
     pub fn idle(&self, millis: f64) -> [f64; 3] {
         let minutes = self.minutes(millis);

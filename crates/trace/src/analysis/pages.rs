@@ -94,7 +94,7 @@ impl Pages {
     /// The figures; open visits are closed.
     #[must_use]
     pub fn report(mut self) -> PagesReport {
-        // In one order always: which visit of a page comes first decides its set.
+        // Always in the same order: the first visit to a page decides its set.
         let mut left: Vec<(u32, Visit)> = std::mem::take(&mut self.open).into_iter().collect();
         left.sort_unstable_by_key(|(client, _)| *client);
         left.into_iter().for_each(|(_, visit)| self.close(visit));
@@ -142,7 +142,8 @@ mod tests {
             }
             pages.report()
         };
-        // Maps have another order each time; ten that agree by chance are one in millions.
+        // Maps iterate in another order each time; the chance that ten runs agree is one in
+        // millions.
         let first = report();
         assert!((0..10).all(|_| report() == first));
     }

@@ -1,7 +1,7 @@
 //! Locality sets as the author of UCFS defines them: a page, and what the same user asks for from
 //! the same site within a few minutes after it. The set of a page is fixed at its first visit by
-//! anybody; how much of it later visitors ask for, whoever they are, says what grouping by it is
-//! worth. The published length of the window is lost, so any may be tried.
+//! anybody; the share of the set that later visitors ask for, whoever they are, tells what grouping
+//! by such sets is worth. The published length of the window is lost, so any length may be tried.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -39,7 +39,7 @@ pub struct SiteSetsReport {
     pub mean: f64,
     /// Visits to pages seen before.
     pub revisits: u64,
-    /// Mean share of its set that such a visit asks for.
+    /// Mean share of the page's set that such a visit asks for.
     pub again: f64,
 }
 

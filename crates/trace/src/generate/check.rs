@@ -1,4 +1,4 @@
-//! A generated stream beside the figures published of the trace it imitates.
+//! A generated stream beside the published figures of the trace that it imitates.
 
 use std::fmt;
 
@@ -101,7 +101,8 @@ pub fn isp(requests: impl Iterator<Item = Request>) -> Deltas {
             6_600.0,
             mean_up_to(&s.object_sizes, 64 << 10),
         ),
-        // Not of this log: of the stream that has the hits of the DEC proxies (decision 133).
+        // This figure is not of this log, but of the stream that has the hits of the DEC proxies
+        // (decision 133).
         delta("repeats within 100 objects", 0.25, s.stack.below(100)),
     ])
 }

@@ -33,7 +33,8 @@ pub struct SessionConfig {
     pub shared: f64,
     /// Probability that a later visit asks for an embedded object.
     pub again: f64,
-    /// Probability that a page is one of the lately visited, and how many those are.
+    /// Probability that a client draws one of the lately visited pages, and the number of these
+    /// pages.
     pub recency: f64,
     /// As above.
     pub recent: usize,
@@ -131,8 +132,8 @@ impl SessionConfig {
 
     /// A day of four proxies at the root of a hierarchy (NLANR, 22 December 1997): 1.77 million
     /// requests, of which an endless cache answers 36 %, in bytes 27 %, and grows to 13.7 GB (Fan,
-    /// Cao, Almeida and Broder, "Summary cache", table 1). Caches below them keep quick repeats and
-    /// what was visited lately, so that there are none (decision 134).
+    /// Cao, Almeida and Broder, "Summary cache", table 1). Caches below these proxies answer quick
+    /// repeats and repeats of what was visited lately, so that the stream has none (decision 134).
     #[must_use]
     pub const fn nlanr() -> Self {
         let popular = Sizes::Heavy {

@@ -48,8 +48,8 @@ const USUAL: [(&str, &[&str]); 8] = [
     ("type", &["type", "content_type", "sent_http_content_type"]),
 ];
 
-/// Members of a log's objects by what they are: `url=request_uri,size=body_bytes_sent`. Not named:
-/// as usual.
+/// Which member of a log's objects has which field of a request:
+/// `url=request_uri,size=body_bytes_sent`. Fields that are not named have their usual members.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldMap(Vec<(&'static str, String)>);
 

@@ -60,7 +60,7 @@ impl LineParser {
             Self::Apache => apache::url(line),
             Self::Netscape2 => netscape::url(line),
             Self::Tsv(columns) => columns.url(line),
-            // Not whole, or not as it was sent, in their lines.
+            // Lines of these formats do not have the URL whole, or not as it was sent.
             Self::DecText | Self::Webcachesim | Self::W3c(_) | Self::Json(_) => None,
         }
     }

@@ -63,7 +63,7 @@ impl Device {
             .map_err(|e| format!("{}: {e}", path.display()))
     }
 
-    /// No more room behind the disk, as behind a thin one: new blocks give ENOSPC.
+    /// Takes all room behind the disk, as behind a thinly provisioned one: new blocks give ENOSPC.
     pub(super) fn fill(&self) -> Result<(), String> {
         let path = self.folder.join("ballast");
         let mut file = std::fs::File::create(&path).map_err(|e| e.to_string())?;
@@ -72,14 +72,14 @@ impl Device {
         Ok(())
     }
 
-    /// All but the first `mib` MiB of what it holds is gone: reads there give EIO, and so do or
-    /// ENOSPC writes.
+    /// Takes away all but the first `mib` MiB of the disk's contents: reads there give EIO, and
+    /// writes EIO or ENOSPC.
     pub(super) fn break_behind(&self, mib: u64) -> Result<(), String> {
         self.resize(mib << 20)?;
         self.fill()
     }
 
-    /// It is gone: no room at all and detached, as a disk that was pulled out.
+    /// Takes the disk away: without any room and detached, as a disk that was pulled out.
     pub(super) fn pull(&self) -> Result<(), String> {
         self.resize(0)?;
         run(Command::new("losetup").args(["-c", &self.path]))?;

@@ -1,5 +1,5 @@
-//! Disks that are full, slow, failing or pulled out under a live load: no client may notice but by
-//! the time an answer takes, and whoever runs the proxy must see it.
+//! Disks that are full, slow, failing or pulled out under a live load: clients may notice nothing
+//! but slower answers, and whoever runs the proxy must see the trouble.
 
 mod device;
 

@@ -70,7 +70,7 @@ fn setting(command: &mut Command) -> Result<Option<String>, String> {
 fn run(command: &mut Command, folder: &Path) -> Result<(), String> {
     for (name, _) in std::env::vars() {
         let lower = name.to_ascii_lowercase();
-        // Its own authorities are no registry.
+        // `pip_cert` names certificate authorities, not a registry.
         let kept = lower == "pip_cert";
         let named = ["pip_", "npm_", "cargo"]
             .iter()
@@ -261,7 +261,7 @@ fn apt(folder: &Path, packages: Packages<'_>) -> Result<Files, String> {
         archive.suite
     );
     write(&folder.join("etc/sources.list"), &sources)?;
-    // Read first: none of the system's own settings are.
+    // apt reads this file first, and then none of the system's own settings.
     let settings = format!(
         "Dir \"{root}\";\nDir::Etc \"etc\";\nDir::Etc::parts \"parts\";\nDir::State \"state\";\n\
          Dir::State::status \"{root}/state/status\";\nDir::Cache \"cache\";\n\

@@ -20,7 +20,7 @@ use crate::report::Outcome;
 /// Folder, port and log of the Foxys with these mirrors.
 struct Mirrors<'a> {
     bench: &'a Bench,
-    /// Documents have addresses with the port in them, and are stored for these.
+    /// Documents contain addresses with this port, and are stored for these addresses.
     port: u16,
     log: PathBuf,
 }

@@ -25,7 +25,7 @@ pub(super) struct Cell {
     pub(super) problems: Vec<String>,
 }
 
-/// Busier than this, the load is what is measured.
+/// If the load's core is busier than this, the load is what is measured.
 const BUSY: f64 = 0.9;
 
 impl Cell {
@@ -82,7 +82,8 @@ impl Cell {
         self.notes.append(&mut self.problems);
     }
 
-    /// Errors are problems; a load that was too busy, or a part that was not, is a note.
+    /// Errors, wrong answers and a part without answers are problems; a load that was too busy is a
+    /// note.
     fn judge(&mut self, part: &str, report: &Value) {
         let get = |path: &[&str]| number(report, path).unwrap_or(0.0);
         let (errors, wrong) = (get(&["errors"]), get(&["wrong"]));

@@ -239,7 +239,7 @@ pub(super) fn markdown(results: &Results) -> String {
         results
             .cells
             .iter()
-            // There, what a peer does beyond its limits is a figure of its row.
+            // S7 goes beyond the limits of peers: errors there are figures of their rows.
             .filter(|c| c.scenario != "s7")
             .filter_map(|c| c.get(name))
             .fold(0.0, |sum, figure| sum + figure)

@@ -1,4 +1,4 @@
-//! nginx with static files, which is its fastest, and Foxy before it.
+//! nginx with static files, its fastest way to answer, and Foxy in front of it.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The operations of a way to store files, and the limit of those that have none of their own.
+//! The operations of a store of files, and a limit for stores that have none of their own.
 
 use foxy_policy::{CachePolicy, Lru};
 

@@ -27,7 +27,7 @@ impl Rocks {
         options.set_compression_type(rocksdb::DBCompressionType::None);
         options.set_write_buffer_size(usize::try_from(memory / 64)?);
         options.set_max_background_jobs(2);
-        // Levels in proportion to so small a device: with the usual ones what was deleted stays.
+        // Levels in proportion to this small device: with the usual sizes, deleted data would stay.
         options.set_target_file_size_base(memory / 64);
         options.set_max_bytes_for_level_base(memory / 16);
         options.set_level_compaction_dynamic_level_bytes(true);
@@ -42,7 +42,8 @@ impl Rocks {
         Ok(Self {
             db: DB::open(&options, format!("{folder}/rocksdb"))?,
             write,
-            // Compaction writes anew what is there before it deletes: with more it runs out of space.
+            // Compaction writes files anew before it deletes the old ones: if more were kept, it
+            // would run out of space.
             kept: Kept::within(if blobs { disk / 3 } else { disk / 2 }),
         })
     }

@@ -9,7 +9,7 @@ use super::super::stats::Fault;
 use super::{Engine, Phase, RETRY_NS};
 
 impl Engine<'_> {
-    /// True if the connection stands now; if it was refused, the job (if any) fails.
+    /// True if the connection is established. If it was refused, its job (if any) fails.
     pub(super) fn connected(&mut self, at: usize) -> bool {
         let connection = &mut self.connections[at];
         let Some(stream) = &connection.stream else {
@@ -73,7 +73,8 @@ impl Engine<'_> {
         }
     }
 
-    /// Something to read although nothing was asked: the connection ends, or speaks out of turn.
+    /// An idle connection is readable: the server has closed it, or has sent bytes that nobody
+    /// asked for.
     pub(super) fn idle_readable(&mut self, at: usize) {
         let connection = &mut self.connections[at];
         let Some(stream) = &mut connection.stream else {
@@ -108,7 +109,7 @@ impl Engine<'_> {
         !self.config.patient && self.last_sweep - self.last_stood > self.limit()
     }
 
-    /// Every 5 ms at most: reconnects, and fails what takes too long.
+    /// Reconnects, and fails requests that take too long. Does so at most every 5 ms.
     pub(super) fn sweep(&mut self) {
         let now = self.now();
         if now - self.last_sweep < RETRY_NS {

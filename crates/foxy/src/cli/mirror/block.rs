@@ -78,8 +78,8 @@ impl Block<'_> {
         }
     }
 
-    /// Returns whether the whole file is as an earlier call wrote it, perhaps with another URL. Without comments
-    /// nothing tells that of another URL.
+    /// Returns whether the whole file is as an earlier call wrote it, perhaps with another URL. In a form
+    /// without comments, a file with another URL is not recognised.
     fn is_own(&self, old: &str) -> bool {
         let first = old.split_inclusive('\n').next().unwrap_or_default();
         let text = &old[first.len()..];
@@ -101,7 +101,7 @@ impl Block<'_> {
             ));
         };
         let (before, after) = (&old[..from], &old[to..]);
-        // The empty line between is the block's.
+        // The empty line before the block belongs to the block.
         let before = match before.strip_suffix("\n\n") {
             Some(rest) => format!("{rest}\n"),
             None => before.to_owned(),
@@ -118,7 +118,7 @@ impl Block<'_> {
         }
     }
 
-    /// The first line of a whole file, with a sum of the rest: a file that was changed since is the user's.
+    /// The first line of a whole file, with a sum of the rest. A file that was changed since is the user's.
     fn title(&self, text: &str) -> String {
         let [open, close] = self.comment();
         let (tool, sum) = (self.tool, hash64(0, text.as_bytes()));

@@ -37,9 +37,9 @@ impl StoreKeeper {
         }
     }
 
-    /// Opens the stores of a start on these disks, with these settings as far as they go. All are
-    /// open before the first says that they belong together: a start that fails costs no store its
-    /// contents.
+    /// Opens the stores of a start on these disks, with these settings as far as they go. All
+    /// stores are open before the first notes that they belong together, so that a failed start costs
+    /// no store its contents.
     fn open_given(
         &self,
         disks: Vec<Arc<dyn Disk>>,

@@ -1,4 +1,4 @@
-//! ccache with a build cache: what one machine has compiled another one does not.
+//! ccache with a build cache: a second machine does not compile what the first one has compiled.
 
 use std::path::Path;
 use std::process::Command;

@@ -125,7 +125,7 @@ impl Registry {
         }
     }
 
-    /// Foxy as the mirror of it, known by this name.
+    /// Starts a Foxy that is a mirror of this registry, under this name.
     fn foxy(&self, name: &str) -> Foxy {
         let [url, storage] = [&self.web, &self.storage].map(|web| web.url(""));
         Foxy::mirroring(&format!(
@@ -137,15 +137,15 @@ impl Registry {
     fn rounds(&self, foxy: &Foxy, pull: impl Fn(&str)) {
         for (round, fails) in [("cold", false), ("warm", false), ("limited", true)] {
             self.fails.store(fails, Ordering::SeqCst);
-            // Longer than tags are fresh.
+            // Waits until tags are no longer fresh.
             std::thread::sleep(Duration::from_millis(1100));
             pull(round);
             self.each_fetched_once(foxy, round);
         }
     }
 
-    /// Each blob was fetched once, and once more for each part that the store had no room to write: a disk
-    /// that is slower than the registry may make it forget.
+    /// Each blob was fetched once, and at most once more for each part that the store had no room to
+    /// write: if the disk is slower than the registry, Foxy may drop parts.
     fn each_fetched_once(&self, foxy: &Foxy, round: &str) {
         let (transfers, stats) = (self.transfers(), foxy.stats());
         let dropped = stats["engine"]["drop_pending"].as_u64().expect("a count");
@@ -171,7 +171,7 @@ impl Registry {
 
 /// A storage to which signed URLs lead.
 fn stored(image: &Image, request: &Request) -> Response {
-    // The signature is all that it takes; anything else would be a leak.
+    // The signature is all that the storage needs; a credential of the registry would be a leak.
     assert!(!request.fields.contains_key("authorization"));
     let name = request.path.strip_prefix("/storage/").unwrap_or_default();
     match image.blob(name) {
@@ -210,7 +210,7 @@ fn answer(image: &Image, request: &Request, storage: &str) -> Response {
     }
 }
 
-/// The files of an image that skopeo has written are the blobs.
+/// Checks that the files that skopeo has written are the blobs of the image.
 fn is_whole(image: &Image, folder: &Path) {
     for (name, bytes) in &image.blobs {
         let file = match *name == image.blobs[0].0 {
@@ -316,7 +316,7 @@ fn podman() {
     let (config, _) = &registry.image.blobs[1];
     let id = config.strip_prefix("sha256:").unwrap();
     registry.rounds(&foxy, |round| {
-        // With a storage of its own, nothing is known of the last pull.
+        // Each round has a storage of its own, so that podman knows nothing of the last pull.
         let storage = folder.join(round);
         let podman = |args: &[&str]| {
             let mut podman = in_place(&settings, "/etc/containers", "podman");
@@ -329,7 +329,7 @@ fn podman() {
                 .env_remove("https_proxy");
             run(&mut podman)
         };
-        // It compares all digests itself, those of the unpacked layers too.
+        // podman compares all digests itself, those of the unpacked layers too.
         let pulled = podman(&["pull", "--quiet", "docker.io/team/app:latest"]);
         assert_eq!(String::from_utf8_lossy(&pulled.stdout).trim(), id);
     });
@@ -388,7 +388,7 @@ fn containerd() {
     );
     let hosts = own.join("certs.d");
     registry.rounds(&foxy, |round| {
-        // In a namespace of its own, nothing is known of the last pull.
+        // Each round has a namespace of its own, so that containerd knows nothing of the last pull.
         run(
             ctr(&["--namespace", round, "content", "fetch", "--hosts-dir"])
                 .arg(&hosts)

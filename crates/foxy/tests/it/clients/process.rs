@@ -121,8 +121,8 @@ impl Foxy {
         panic!("foxy does not listen on {} after 10 s", self.proxy);
     }
 
-    /// True if its admin address answers. That alone shows that the ports are its own: another test that
-    /// looks for a free one listens on each that it finds, for a moment.
+    /// True if the admin address answers. Only an answer shows that the ports are Foxy's own: another test
+    /// that looks for a free port listens for a moment on each port that it finds.
     fn is_healthy(&self) -> bool {
         let ask = || -> std::io::Result<String> {
             let mut stream = TcpStream::connect(self.admin)?;
@@ -183,10 +183,10 @@ fn free_addresses() -> [SocketAddr; 2] {
     listeners.map(|listener| listener.local_addr().expect("its address"))
 }
 
-/// The tool at `path`, or `None` after saying how to get it. With `FOXY_CLIENTS=required` (as in
-/// the full check) a missing tool fails the test.
+/// The tool `name`, or `None` after saying how to get it. With `FOXY_CLIENTS=required` (as in the full
+/// check) a missing tool fails the test.
 pub(crate) fn tool(name: &str, package: &str) -> Option<Command> {
-    // Programs that know no option for it.
+    // These programs have a command, not an option, that shows the version.
     let version = match name {
         "go" | "openssl" => "version",
         _ => "--version",

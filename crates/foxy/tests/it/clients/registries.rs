@@ -74,7 +74,7 @@ impl Registries {
         .concat()
     }
 
-    /// Mirrors of a public registry, whose packages of this name are this one's alone.
+    /// Settings of mirrors of a public registry and of this one; only this one has the packages `foxy*`.
     fn private_mirrors(&self, public: &Web) -> String {
         let section = |preset: &str, path: &str| {
             let [open, own] = [public.url(path), self.web.url(path)];
@@ -105,7 +105,7 @@ fn three_times(install: impl Fn(&Foxy, &Path) -> Vec<u8>, expected: impl Fn(&Pac
     installs(&registries, &foxy, install, expected);
 }
 
-/// The same through the mirror of a public registry, whose packages of this name come from a private one.
+/// As `three_times`, through the mirror of a public registry; the package comes from a private one.
 fn from_private(
     install: impl Fn(&Foxy, &Path) -> Vec<u8>,
     expected: impl Fn(&Packages) -> Vec<u8>,

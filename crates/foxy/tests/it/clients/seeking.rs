@@ -11,7 +11,7 @@ use crate::clients::webm;
 
 /// Seconds of the video, and where the page looks, in this order.
 const SECONDS: usize = 60;
-/// Heads, the page, and what had arrived of fetches that nobody wanted any more.
+/// Bytes allowed beyond the video: heads, the page, and what had arrived of abandoned fetches.
 const SLACK: u64 = 2 << 20;
 const LOOKS: [usize; 8] = [40, 10, 55, 25, 41, 3, 58, 10];
 

@@ -72,7 +72,7 @@ fn disks_come_and_go_under_load_and_no_request_fails() {
     assert!(held.contains("drain"), "{held}");
     store(&foxy, &["drain", "store", "--wait"]).unwrap();
     store(&foxy, &["remove", "store"]).unwrap();
-    // Closed: it can be looked into as a store that nobody uses.
+    // The store is closed, so that it can be inspected like one that nobody uses.
     let inspected = Command::new(env!("CARGO_BIN_EXE_foxy"))
         .args(["store", "inspect"])
         .arg(foxy.dir().join("store"))

@@ -43,7 +43,7 @@ pub(crate) fn video(seconds: usize, second_bytes: usize) -> Vec<u8> {
     ];
     let track = element(&[0xae], &track.concat());
     let tracks = element(&[0x16, 0x54, 0xae, 0x6b], &track);
-    // Numbers have a fixed length, so the index is as long whatever it says.
+    // Numbers have a fixed length, so the length of the index does not depend on its contents.
     let start = info.len() + tracks.len() + cues(&clusters, 0).len();
     let body = [info, tracks, cues(&clusters, start), clusters.concat()].concat();
     [head(), element(&[0x18, 0x53, 0x80, 0x67], &body)].concat()

@@ -19,7 +19,7 @@ pub(crate) fn origin(fields: &'static str, body: &'static str) -> (String, Recei
                 let lines = BufReader::new(stream.try_clone().unwrap()).lines();
                 let lines = lines.map_while(Result::ok);
                 let head: Vec<_> = lines.take_while(|line| !line.is_empty()).collect();
-                // The test may not want them.
+                // The test may have dropped the receiver.
                 let _ = sender.send(head.join("\n").to_lowercase());
                 let length = body.len();
                 let answer = format!(
@@ -53,7 +53,7 @@ impl Watched {
         let mut child = command.spawn().unwrap();
         let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
         let headline = said.find_map(|line| line.ok().filter(|line| line.starts_with("foxy ")));
-        // What it says later is read by nobody, but must find a reader.
+        // Reads and drops Foxy's later messages: nobody needs them, but the pipe needs a reader.
         std::thread::spawn(move || said.for_each(drop));
         let headline = headline.expect("it starts");
         let after = |text: &str| {

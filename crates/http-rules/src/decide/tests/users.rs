@@ -152,12 +152,12 @@ fn the_page_of_a_user_is_validated_by_its_entity_tag_alone() {
             let by_tag = Some((true, false));
             assert_eq!(validation(&tagged, USERS[0], next), by_tag, "{control}");
         }
-        // A page that was made for nobody.
+        // A page that a request without a user got.
         assert_eq!(validation(&dated, "", USERS[0]), Some((false, true)));
     }
 }
 
-/// A record of an older Foxy does not tell who got the page.
+/// A record of an older Foxy does not say whether a request with a user got the page.
 #[test]
 fn a_page_that_needs_validation_and_was_stored_before_may_be_of_a_user() {
     let config = Config::default();

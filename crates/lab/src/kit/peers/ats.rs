@@ -66,7 +66,8 @@ fn records(place: &Place<'_>) -> String {
         ("hostdb.host_file.interval", 0),
     ];
     if place.collapse {
-        // Requests that come while an object is fetched wait for its head and read it along.
+        // Requests that come while an object is being fetched wait for its head, and then read the
+        // object as it arrives.
         numbers.extend([
             ("cache.enable_read_while_writer", 1),
             ("http.background_fill_active_timeout", 0),

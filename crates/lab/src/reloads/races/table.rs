@@ -19,7 +19,7 @@ pub(super) struct Places {
 pub(super) enum Late {
     /// None.
     Refused,
-    /// One that is not that of before, and has this in its text.
+    /// Another answer than the one under the old rules, with this in its text.
     Has(&'static str),
 }
 
@@ -31,8 +31,8 @@ pub(super) struct Race {
     pub(super) before: fn(&Places) -> String,
     pub(super) after: fn(&Places) -> String,
     pub(super) late: Late,
-    /// It decides about stored answers too. The origin of a site and what it is sent do not
-    /// (docs/operating.md, "Reload").
+    /// True if the change decides about stored answers too. Changes of a site's origin, and of what
+    /// the origin is sent, do not (docs/operating.md, "Reload").
     pub(super) stored: bool,
     /// The request goes through the forward proxy.
     forward: bool,

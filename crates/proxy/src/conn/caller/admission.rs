@@ -38,7 +38,7 @@ pub(in crate::conn) enum Admission {
 }
 
 impl Caller {
-    /// The fate of a request, as far as nobody has to be waited for.
+    /// Judges a request and counts it, without waiting for a login check or for DNS.
     pub(in crate::conn) fn judged(
         &mut self,
         local: &Local,
@@ -46,7 +46,7 @@ impl Caller {
         secure: bool,
     ) -> Admission {
         self.client.pass = None;
-        // Others are refused without a question.
+        // A client that is not allowed is refused later, without being asked for a login.
         if !self.client.allowed {
             return Admission::Open;
         }
@@ -151,7 +151,8 @@ impl Caller {
             Judgement::None => None,
             Judgement::Rule(rule) => Some(rule),
         };
-        // Rules about addresses that come before the one that decides concern what is connected to.
+        // Rules about addresses may precede the rule that decides. They are judged again for each
+        // address before it is connected to.
         let depends = gate.names_addresses() && wanted.address.is_none();
         let reach = depends.then(reach);
         let asked = (&wanted, rule, spent);
@@ -242,7 +243,7 @@ fn for_address(reach: Reach) -> Admission {
     )
 }
 
-/// Opens or shuts the door by the rule that decides, and notes the judgement in the visit.
+/// Admits or refuses the request by the rule that decides, and notes the judgement in the visit.
 fn enter(
     gate: &Arc<Gatekeeper>,
     visiting: &mut Visiting,

@@ -60,7 +60,7 @@ impl Caller {
         };
         match target.form {
             TargetForm::Origin => {}
-            // A client that sends everything through Foxy, what is for Foxy itself included.
+            // The client sends all its requests through Foxy as a proxy, also those for Foxy itself.
             TargetForm::Absolute if mirrors.sites.iter().any(|s| s.mirror.has(target.path)) => {
                 base().ok_or(NoMirror::Path)?;
             }
@@ -82,7 +82,8 @@ impl Caller {
     }
 }
 
-/// The credential of a request. Several are one of its own: which of them a registry takes is not known.
+/// The credential of a request. Several `Authorization` fields are joined into one credential: which of
+/// them a registry takes is not known.
 fn all_of<'a>(head: &'a RequestHead<'_>) -> Option<Cow<'a, [u8]>> {
     let mut all = values(head, "Authorization");
     let one = all.next()?;

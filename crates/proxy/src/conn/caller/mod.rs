@@ -38,7 +38,7 @@ pub(super) struct Caller {
     sites: Option<Rc<Sites>>,
     /// The certificate that the client got.
     given: Option<Arc<Served>>,
-    /// The certificate whose names alone the client may ask for.
+    /// If set, the client may ask only for the names on this certificate.
     served: Option<Arc<Served>>,
     /// The rules for the present visit.
     visit: Option<Box<Visiting>>,

@@ -39,7 +39,8 @@ impl Caller {
         misplaced.or_else(|| self.unverified())
     }
 
-    /// Clients of some sites show a certificate, and this connection was not made for such a site.
+    /// Refuses a request to a site whose clients must show a certificate, if this connection was not
+    /// made for that site.
     #[inline]
     fn unverified(&self) -> Option<Refusal> {
         let Role::Site(site) = &*self.role else {
@@ -89,7 +90,8 @@ impl Caller {
         if let Some(refusal) = self.misdirected(link, parts) {
             return Err(refusal);
         }
-        // The certificate has the host, and belongs to a site with certificates of its own.
+        // The connection's certificate covers the host, but the site has certificates of its own, and
+        // this may be none of them.
         if let (Some(own), Some(served)) = (certificates, &self.served)
             && rule!(
                 "site: a connection is for the sites of its certificate",
@@ -106,8 +108,8 @@ impl Caller {
 
 const fn no_site<T: Transport>(no: NoSite) -> Refusal {
     let (status, reason) = match no {
-        // A host of another server, for a client that reuses a TLS connection (RFC 9110
-        // section 15.5.20).
+        // The client may have reused a TLS connection for a host of another server (RFC 9110 section
+        // 15.5.20).
         NoSite::Host if T::SECURE => (421, "no-site-for-host"),
         NoSite::Host => (404, "no-site-for-host"),
         NoSite::Path => (404, "no-site-for-path"),

@@ -88,7 +88,7 @@ impl<T: Transport> Download<'_, T> {
         }
         let is_head = method == Method::Head;
         if self.ask.is_document() && !is_head && head.status() == 200 {
-            // It would get past the rewriting.
+            // This document would reach the client without being rewritten.
             return Err(PassError::Origin(UpstreamError::BadResponse(
                 "document-past-the-cache",
             )));
@@ -103,7 +103,7 @@ impl<T: Transport> Download<'_, T> {
             None
         };
         let mode = self.mode(parts, framing);
-        // An answer before the end of the request: nobody will read the rest of that.
+        // If the answer comes before the end of the request, nobody will read the rest of the request.
         self.keep &= mode != Mode::UntilClose && self.upload.is_done();
         let fields = self.write_head(&head, mode, framing);
         up.buf.consume(parts.len());
@@ -184,7 +184,7 @@ impl<T: Transport> Download<'_, T> {
         write::status_line_with(out, head.status(), reason(head));
         let mut kept = FieldBlockBuilder::default();
         for (name, value) in head.forward_fields() {
-            // A length that is not ours to say (HEAD, 304) is passed on as it is.
+            // Without a body (HEAD, 304), the origin's length is passed on as it is.
             let length = eq_name(name, b"content-length");
             if !length || mode == Mode::Bare && !self.ask.is_document() {
                 write::field(out, name, value);
@@ -290,7 +290,7 @@ impl<T: Transport> Download<'_, T> {
     }
 }
 
-/// The rest of an answer is missing: its connection has to be cut, so that the client sees it.
+/// The rest of an answer is missing: the client's connection has to be cut, so that the client notices.
 fn cut(finish: Finish, error: UpstreamError) -> Answered {
     Answered {
         finish: Finish {

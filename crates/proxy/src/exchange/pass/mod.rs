@@ -137,7 +137,8 @@ impl<T: Transport> Exchange<'_, T> {
             Err(PassError::Client(status)) => Ok(Finish::gone(status)),
             Err(PassError::Origin(error)) => {
                 unanswered.failed(error, replay);
-                // Unless its body was read, the connection cannot continue.
+                // If the request has a body, it may not have been read to its end: the connection
+                // cannot continue.
                 self.keep &= bodiless;
                 Err(error)
             }
@@ -205,7 +206,8 @@ impl<T: Transport> Exchange<'_, T> {
                         Err(UploadError::Client | UploadError::Framing(_)) => {
                             return Err(PassError::Client(0));
                         }
-                        // Its answer, if there is one, says why; nothing can follow it.
+                        // The origin took no more of the body. Its answer, if one comes, is passed on;
+                        // then both connections end.
                         Err(UploadError::Origin) => refused = true,
                     }
                 }

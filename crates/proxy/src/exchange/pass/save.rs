@@ -1,5 +1,6 @@
-//! Answers that pass by and teach the cache: a POST's may be one to GET as well (RFC 9110 section
-//! 9.3.3), a HEAD's speaks of the object that GET stored (RFC 9111 section 4.3.5).
+//! Answers past the cache that change what is stored: the answer to a POST may be stored as one to GET
+//! (RFC 9110 section 9.3.3), and the answer to a HEAD may update the object that GET stored (RFC 9111
+//! section 4.3.5).
 
 use bytes::Bytes;
 use foxy_base::WallTime;
@@ -61,7 +62,8 @@ fn asked(ask: &Ask, sent: Sent, now: WallTime) -> Asked<'_> {
 }
 
 impl<'a> Saving<'a> {
-    /// Begins, if the answer may be stored. To be called after it has invalidated what is there.
+    /// Begins to store the answer, if that is allowed. Called after the answer has invalidated stored
+    /// objects.
     pub(super) fn start(
         local: &'a Local,
         ask: &Ask,

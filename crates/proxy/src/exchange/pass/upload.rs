@@ -99,7 +99,8 @@ pub(super) async fn send_body<T: Transport, U: Transport>(
     upload: &Upload,
 ) -> Result<(), UploadError> {
     if buf.is_empty() {
-        // A client that does not wait for ever begins by itself (RFC 9110 section 10.1.1).
+        // A client that waits for 100 may begin to send without it after a while (RFC 9110 section
+        // 10.1.1).
         let begins = io.readable(io.deadline(local.patience.progress));
         tokio::select! {
             () = upload.released() => {}

@@ -37,7 +37,7 @@ pub(crate) async fn ask(local: &Local, ask: &Ask, part: &Mirrored, request: &[u8
         image,
         request,
     };
-    // A fetch asks by GET, whatever the client did.
+    // A fetch asks by GET, whatever the client's method was.
     let head = request.starts_with(b"HEAD ");
     match (image.step, &image.image.wanted) {
         (Step::Proof, _) => registry.proof().await,
@@ -59,7 +59,7 @@ impl Registry<'_> {
     /// Asks whether the repository has the layer.
     async fn proof(&self) -> Answered {
         let (leased, parts) = self.run("HEAD", None).await?;
-        // A URL that is signed for GET alone.
+        // With these statuses, the URL may be signed for GET only, so GET is tried.
         if !matches!(parts.status(), 403 | 405 | 501) {
             return self.bare(
                 leased,
@@ -77,8 +77,8 @@ impl Registry<'_> {
         self.bare(leased, parts, status, false)
     }
 
-    /// The manifest of a tag. If one is known, its digest is asked for first: registries count
-    /// manifests that they send.
+    /// The manifest of a tag. If a manifest is known, HEAD asks for the tag's digest first: registries
+    /// count the manifests that they send.
     async fn tag(&self) -> Answered {
         let known = heads::fields(self.request)
             .find(|(name, _)| eq_name(name, b"if-none-match"))
@@ -104,7 +104,7 @@ impl Registry<'_> {
         }
     }
 
-    /// The head of an answer without body, in place of what has come.
+    /// Puts the head of an answer without body in place of the registry's head.
     fn bare(&self, mut leased: Leased, parts: ResponseParts, status: u16, keeps: bool) -> Answered {
         let head = parts.head(leased.up.buf.filled(), &leased.up.slots);
         let digest = first(&head, "Docker-Content-Digest").map(<[u8]>::to_vec);
@@ -266,7 +266,7 @@ impl Registry<'_> {
             return Ok(listed);
         }
         let (host, port) = server.host_and_port();
-        // Storage that nobody listed: by TLS, and at its port.
+        // Storage that nobody listed is asked only by TLS, and only at port 443.
         if !server.secure || port != 443 {
             self.local.count(Event::MirrorLeft);
             tracing::warn!(

@@ -1,8 +1,8 @@
 //! Container images: the part of a mirror that a request is for, and how its registry is asked.
 //!
-//! A layer is stored once for a registry, under its digest. A client gets it only after the registry
-//! has said that this repository has it, for this client's credential: that answer is an object of its
-//! own, the proof, under the name that the client used.
+//! A layer is stored once for a registry, under its digest. A client gets a layer only after the registry
+//! has confirmed, for this client's credential, that the repository has it. That answer is the proof: an
+//! object of its own, under the name that the client used.
 
 mod ask;
 mod heads;
@@ -15,8 +15,8 @@ pub(crate) use ask::ask;
 pub(super) use heads::fields;
 pub(crate) use tokens::Tokens;
 
-/// Seconds for which a proof holds; after that the registry is asked again, and while it fails the old
-/// one counts.
+/// Seconds for which a proof holds; after that the registry is asked again; while the registry fails, the
+/// old proof counts.
 const PROOF_SECONDS: u32 = 86_400;
 /// The same for a registry that fails.
 const PROOF_STALE: u32 = 365 * 86_400;
@@ -60,7 +60,7 @@ impl Login {
         &self.header
     }
 
-    /// The one that a client shows; `None` if it is another kind of credential.
+    /// The login that a client shows; `None` if it is another kind of credential.
     pub(crate) fn shown(authorization: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(authorization).ok()?;
         let (scheme, coded) = text.split_once(' ')?;
@@ -72,8 +72,8 @@ impl Login {
     }
 }
 
-/// A name by which objects of a credential are told from those of others. Nothing can be learnt from it,
-/// and it is another one after a start.
+/// A name that tells the objects of one credential from those of others. It reveals nothing about the
+/// credential, and it is another one after each start.
 pub(super) fn mark(authorization: &[u8], seed: u64) -> String {
     let mut hash = Sha256::new();
     hash.update(seed.to_le_bytes());
@@ -85,7 +85,7 @@ pub(super) fn mark(authorization: &[u8], seed: u64) -> String {
 /// The step that a request for an image is at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// Whether the client may have the layer is to be found out.
+    /// The registry must say whether the client may have the layer.
     Proof,
     /// It may have the answer.
     Answer,
@@ -151,7 +151,7 @@ impl ImagePart {
         self.image.wanted == Wanted::Base
     }
 
-    /// The end of the partition: layers are shared by all that may have them, everything else belongs
+    /// The suffix of the partition: layers are shared by all that may have them, everything else belongs
     /// to a credential.
     pub(crate) fn partition(&self) -> String {
         match (&self.image.wanted, self.step) {

@@ -51,7 +51,7 @@ fn of_several_addresses_a_denied_one_is_never_connected_to() {
     assert!(bad.accept().is_err(), "nobody came");
 }
 
-/// Connections to an address that some may reach do not serve those who may not.
+/// A pooled connection to an address serves only clients that may reach the address.
 #[test]
 fn pooled_connections_and_stored_answers_are_judged_by_their_address() {
     let bad = TcpListener::bind("127.0.0.2:0").unwrap();

@@ -102,7 +102,7 @@ fn a_new_release_file_ends_the_life_of_the_lists_before_it() {
         "the list is fresh, the release file is not"
     );
     archive.update(&new);
-    // No time has passed: by its age the old list would do.
+    // No time has passed: the old list is still fresh, but belongs to the old release file.
     gets_set(&foxy, &new);
     foxy.counts(Event::MirrorReplaced, 1);
     foxy.counts(Event::MirrorMismatch, 0);
@@ -163,7 +163,7 @@ fn without_the_archive_the_last_set_is_served() {
     archive.set(|state| state.fails = true);
     first.foxy.clock.set_wall(later);
     gets_set(&first.foxy, &old);
-    // Neither does a process that has read no release file yet take another set.
+    // A process that has read no release file yet does not take a list of another set either.
     let disk = Arc::clone(&first.disk);
     drop(first);
     let again = Stored::on(disk, started(), 2 << 20, 1);

@@ -16,8 +16,8 @@ fn release(version: usize, n: usize) -> Vec<u8> {
     file((version * 100 + n) as u8, 900 + n * 700)
 }
 
-/// A registry of many files with one fault in four answers. Counts its answers with files, and those with
-/// other bytes.
+/// A registry of many files; one answer in four has a fault. `counts` has its answers with files, and
+/// those with wrong bytes.
 fn faulty(version: &Arc<AtomicUsize>, counts: &Arc<[AtomicUsize; 2]>) -> Origin {
     let (now, counts) = (Arc::clone(version), Arc::clone(counts));
     Origin::start(move |asked| {

@@ -115,7 +115,7 @@ fn a_restart_keeps_digests_of_stored_artefacts() {
 
 const JSON: &str = "application/vnd.pypi.simple.v1+json";
 
-/// The index by a name of Foxy's that stays over a restart.
+/// Fetches the index under a host name of Foxy that stays the same over a restart.
 fn page(foxy: &Foxy, accept: &str) -> Answer {
     foxy.ask(&format!(
         "GET {INDEX} HTTP/1.1\r\nHost: cache.test:3128\r\nAccept: {accept}\r\n\r\n"

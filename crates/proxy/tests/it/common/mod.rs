@@ -208,7 +208,7 @@ impl Foxy {
         }
     }
 
-    /// New settings for all workers, on listeners that each worker opens or has.
+    /// Gives all workers new settings, on listeners that each worker has or opens now.
     pub fn renew(&mut self, config: Config, alike: bool, listeners: &[(SocketAddr, Serves)]) {
         self.proxy = self.proxy.renewed(config, alike);
         let new = listeners
@@ -316,7 +316,7 @@ impl Stored {
         Self::on(disk, config, memory, workers)
     }
 
-    /// On a disk that an earlier one may have left.
+    /// As `start_as`, on a disk that an earlier proxy may have left.
     pub fn on(disk: Arc<MemDisk>, config: Config, memory: u64, workers: usize) -> Self {
         Self::serving(Role::Forward, disk, config, memory, workers)
     }
@@ -352,7 +352,7 @@ impl Stored {
         }
     }
 
-    /// Until at most so many bytes wait to be written.
+    /// Waits until at most this many bytes are left to be written.
     pub fn settle(&self, bytes: u64) {
         while self.foxy.engine.stats().pending_bytes > bytes {
             std::thread::sleep(Duration::from_millis(1));

@@ -1,5 +1,5 @@
-//! TLS on both sides of Foxy, for tests that know nothing of it: what they connect to is a relay that
-//! speaks TLS to Foxy, and in front of their origins stands a TLS server.
+//! TLS on both sides of Foxy, for tests that know nothing of TLS: they connect to a relay that speaks TLS
+//! to Foxy, and a TLS server stands in front of their origins.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -100,7 +100,7 @@ fn end(plain: &TcpStream, whole: bool) {
     if whole {
         let _ = plain.shutdown(Shutdown::Write);
     } else {
-        // The reset follows when the reader has let go of it, too.
+        // The reset is sent when the reading side has dropped the connection, too.
         let _ = SockRef::from(plain).set_linger(Some(Duration::ZERO));
         let _ = plain.shutdown(Shutdown::Read);
     }

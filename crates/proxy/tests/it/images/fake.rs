@@ -22,7 +22,7 @@ pub(super) fn digest(bytes: &[u8]) -> String {
 #[derive(Default)]
 pub(super) struct State {
     pub(super) asked: Mutex<Vec<String>>,
-    /// Status of every answer of the registry; 0: as it should be.
+    /// Status of every answer of the registry; 0: no failure.
     pub(super) fails: AtomicU16,
     pub(super) layer: Mutex<Vec<u8>>,
     /// Bytes that the storage sends in place of the layer.
@@ -46,7 +46,7 @@ impl State {
         self.asked.lock().unwrap().push(line);
     }
 
-    /// Requests that begin so.
+    /// Number of requests that begin with `start`.
     pub(super) fn count(&self, start: &str) -> usize {
         let asked = self.asked.lock().unwrap();
         asked.iter().filter(|line| line.starts_with(start)).count()

@@ -196,7 +196,7 @@ impl Disk {
         let sent = begin + self.bus(count);
         let room = self.params.write_cache / SECTOR;
         if through {
-            // An older cached write of the same sectors must not come after it.
+            // An older cached write of the same sectors must not reach the platter after this write.
             while self.dirty_overlaps(first, count) {
                 self.destage(begin, stats);
             }

@@ -1,9 +1,9 @@
 //! A flash drive: latency, requests side by side, a shared path, and copying before erasing.
 //!
-//! Write amplification is kept per erase block without a table of pages: bytes that continue
-//! an erase block from its start invalidate it whole and cost themselves; bytes written
-//! anywhere else leave holes, and in a full drive each of them costs what a greedy cleaner
-//! copies at that spare area, `(1 + s) / 2s` times (the usual bound for uniform writes).
+//! Write amplification is kept per erase block without a table of pages. Bytes that fill an erase
+//! block in sequence from its start invalidate it whole, so that they cause no copies. Bytes written
+//! anywhere else leave holes: in a full drive with spare share `s`, each of them costs `(1 + s) / 2s`
+//! bytes, which is what a greedy cleaner writes (the usual bound for uniform writes).
 
 use super::{DriveStats, FlashParams, Op, Request};
 use crate::model::SimTime;

@@ -64,7 +64,7 @@ impl Drive {
         })
     }
 
-    /// A mechanical disk of one's own parameters.
+    /// A mechanical disk with the caller's parameters.
     #[must_use]
     pub fn disk(params: DiskParams) -> Self {
         let name = params.name;
@@ -75,7 +75,7 @@ impl Drive {
         }
     }
 
-    /// A flash drive of one's own parameters.
+    /// A flash drive with the caller's parameters.
     #[must_use]
     pub fn flash(params: FlashParams) -> Self {
         let name = params.name;
@@ -147,8 +147,8 @@ impl Drive {
     }
 
     /// Serves `request`, which reached the drive at `now`; returns when it is done as the
-    /// host sees it (a cached write is done once it is in the drive's buffer). What lies
-    /// beyond the end of the drive is cut off; nothing left is done at once.
+    /// host sees it (a cached write is done once it is in the drive's buffer). The part beyond the
+    /// end of the drive is cut off; a request with no bytes left is done at once.
     pub fn serve(&mut self, now: SimTime, request: Request) -> SimTime {
         let end = request.end().min(self.capacity());
         let request = Request {

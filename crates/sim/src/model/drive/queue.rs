@@ -18,9 +18,9 @@ struct Waiting {
 /// A drive with a queue before it.
 ///
 /// Background requests are put in by [`Queue::submit`] and leave in the order of the
-/// schedule, as fast as the drive serves them. [`Queue::wait`] puts one in and runs the
-/// queue until that one is done: it may overtake what waits, or wait behind it. The queue is
-/// run only as far as somebody looks, so a call costs nothing for the time between.
+/// schedule, as fast as the drive serves them. [`Queue::wait`] puts a request in and runs the
+/// queue until it is done; the request may overtake waiting requests, or wait behind them. The
+/// queue is advanced only when it is called, up to that moment: time in between costs nothing.
 #[derive(Clone, Debug)]
 pub struct Queue {
     drive: Drive,
@@ -218,7 +218,7 @@ impl Queue {
         }
         let head = (self.drive.head(), 0);
         let above = self.waiting.range(head..).next().map(|(key, _)| *key);
-        // Looked for by the schedules that turn round only: the model lives on this.
+        // Computed only for the schedules that need it, because this is the hot path of the model.
         let below = || self.waiting.range(..head).next_back().map(|(key, _)| *key);
         match self.schedule {
             Schedule::CLook | Schedule::Fcfs => above.or_else(lowest),

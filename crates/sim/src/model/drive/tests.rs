@@ -337,8 +337,8 @@ fn same_requests_same_times_and_the_end_of_the_drive_is_kept() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(40) })]
 
-    /// Nothing is served before it came or faster than its bytes take, nor later than what one
-    /// request may cost (with all of a full write cache before it).
+    /// No request is served before it arrived or faster than its bytes take, nor later than one request
+    /// may cost (including the destaging of a full write cache before it).
     #[test]
     fn times_stay_within_what_the_mechanism_allows(seed in any::<u64>(), which in 0..Drive::NAMES.len()) {
         let name = Drive::NAMES[which];

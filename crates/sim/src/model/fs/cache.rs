@@ -15,13 +15,13 @@ const CLEAN: u64 = u64::MAX;
 /// In place of a key: the slot is free.
 const FREE: u64 = u64::MAX;
 
-/// Half a cache line, because the model lives on these.
+/// Half a cache line, because the model spends most of its time on these slots.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     key: u64,
     /// When it became dirty, in nanoseconds.
     dirty: u64,
-    /// The cache's count of touches when it was last touched by itself.
+    /// The cache's count of touches when this block was last touched on its own, not in a run.
     moment: u64,
     newer: u32,
     older: u32,
@@ -71,7 +71,7 @@ impl Cache {
         }
     }
 
-    /// The block's slot: its own until a block is put in or leaves.
+    /// The block's slot; valid until a block enters or leaves.
     pub(super) fn find(&self, key: u64) -> Option<u32> {
         let is = |slot: &u32| self.slots[*slot as usize].key == key;
         self.map.find(hash(key), is).copied()
@@ -102,7 +102,7 @@ impl Cache {
         Some(slot)
     }
 
-    /// Touches the blocks `0..count` of a run in this order, if all of the run's are there;
+    /// Touches the blocks `0..count` of a run in this order, if all blocks of the run are there;
     /// otherwise does nothing and returns false.
     pub(super) fn touch_run(&mut self, owner: u32, count: u64) -> bool {
         let whole = self.runs.scan(owner, count, self.moment + 1);
@@ -233,8 +233,8 @@ impl Cache {
         true
     }
 
-    /// Dirty blocks in the part `from..to` (of `1.0`) of the memory: what a daemon meets that
-    /// sweeps it page by page.
+    /// Dirty blocks in the part `from..to` (of `1.0`) of the memory: those that a daemon finds there
+    /// when it sweeps memory page by page.
     pub(super) fn sweep(&self, from: f64, to: f64) -> Vec<u64> {
         if self.dirty == 0 {
             return Vec::new();

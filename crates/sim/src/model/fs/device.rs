@@ -29,8 +29,8 @@ impl Ufs {
         self.wait_until(end);
     }
 
-    /// As [`Self::wait_io`] for a write of the log, which counts when it is on the medium: what
-    /// only the drive's cache holds is lost with the power (decision 132).
+    /// As [`Self::wait_io`] for a write of the log. It is done only when it is on the medium, because
+    /// a power failure loses the contents of the drive's cache (decision 132).
     fn wait_log(&mut self, address: u32, bytes: u64) {
         self.counters.add(IoKind::Log, Op::Write, bytes);
         self.counters.waited += 1;
@@ -55,7 +55,7 @@ impl Ufs {
         (kind as u64) << 32 | address as u64
     }
 
-    /// Has the metadata block in memory, read if it was not; its slot there.
+    /// Makes sure that the metadata block is in memory (reads it if necessary); returns its slot there.
     pub(super) fn have_block(&mut self, kind: IoKind, address: u32) -> u32 {
         let key = Self::block_key(kind, address);
         if let Some(slot) = self.blocks.touched(key) {
@@ -68,10 +68,10 @@ impl Ufs {
 
     /// Room for one more metadata block.
     fn clear_block(&mut self) {
-        // Soft updates may have to write it twice.
+        // A loop, because soft updates may have to write a block twice.
         while let Some(victim) = self.blocks.dirty_victim() {
             self.push_block(victim);
-            // The block's memory is free when it is written: what waits is bounded by it.
+            // A block's memory is free only when its write is done, so memory bounds the queued writes.
             let end = self
                 .queue
                 .wait_owned(self.now, METADATA_OWNER, self.config.block_cache / 2);
@@ -109,13 +109,14 @@ impl Ufs {
             self.config.block,
             METADATA_OWNER,
         );
-        // Written with its newest changes undone: what they depend on was not on disk yet.
+        // The block was written without its newest changes, because blocks that these depend on were not
+        // on disk yet. So the block is still dirty.
         if self.rolled_back.remove(&key) {
             self.blocks.set_dirty(key, self.now);
         }
     }
 
-    /// Free maps of the groups that gave or got something.
+    /// Marks the free maps dirty of the groups in which something was allocated or freed.
     pub(super) fn dirty_maps(&mut self, touched: &mut Vec<u32>) {
         touched.dedup();
         for group in touched.drain(..) {
@@ -167,13 +168,13 @@ impl Ufs {
         }
         let block = self.log[(self.log_at / self.config.block) as usize];
         let address = block + (self.log_at % self.config.block / self.config.fragment) as u32;
-        // Log writes are whole fragments here; the next one begins behind.
+        // Log writes are whole fragments here; the next one begins behind this one.
         self.log_at += bytes.next_multiple_of(self.config.fragment);
         self.log_fill = 0;
         (address, bytes)
     }
 
-    /// Has the indirect blocks on the way to a block of a file.
+    /// Makes sure that the indirect blocks on the way to a block of a file are in memory.
     pub(super) fn have_way(&mut self, slot: u32, page: u64) {
         let inode = &self.inodes[slot as usize];
         let (first, second) = inode.way(page, self.config.block);

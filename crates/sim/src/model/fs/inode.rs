@@ -57,7 +57,8 @@ pub(super) struct Inode {
     pub(super) blocks: Vec<u32>,
     /// Fragments of the last block.
     pub(super) tail: u32,
-    /// Indirect blocks: the first, then the root of the double ones, then those.
+    /// Indirect blocks: the single indirect block, then the root of the double indirect ones, then the
+    /// blocks that the root points to.
     pub(super) indirect: Vec<u32>,
     pub(super) directory: Option<Box<Directory>>,
     /// Page after the last one read, and how many were read in a row.
@@ -99,8 +100,8 @@ impl Inode {
         matches!((at(page), at(page + 1)), (Some(a), Some(b)) if b == a + per_block)
     }
 
-    /// Allocates what `size` bytes need, or nothing. New indirect blocks and every group that
-    /// gave something are appended to `indirect` and `touched`.
+    /// Allocates everything that `size` bytes need, or nothing. New indirect blocks are appended to
+    /// `indirect`, the groups allocated from to `touched`.
     pub(super) fn grow(
         &mut self,
         size: u64,

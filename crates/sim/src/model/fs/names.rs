@@ -76,7 +76,7 @@ impl Ufs {
         found.ok_or(FsError::NotFound)
     }
 
-    /// Has the inode in memory; one that leaves goes back to its block.
+    /// Makes sure that the inode is in memory; an inode that is evicted is copied back to its block.
     pub(super) fn have_inode(&mut self, slot: u32) {
         if self.core.touch(u64::from(slot)) {
             return;
@@ -140,8 +140,8 @@ impl Ufs {
         }
     }
 
-    /// The inode without its blocks, written before the blocks are given to others. Where a kernel
-    /// thread frees them the process does not wait; the drive is busy all the same.
+    /// Writes the inode without its blocks, before the blocks are given to other files. If a kernel
+    /// thread frees the blocks, the process does not wait, but the drive is busy all the same.
     fn write_emptied(&mut self, slot: u32) {
         if self.config.metadata != Metadata::Sync || !self.config.frees_behind {
             return self.write_inode(slot);
@@ -173,7 +173,7 @@ impl Ufs {
         }
         let old = &mut self.inodes[slot as usize];
         let generation = old.generation.wrapping_add(1);
-        // A freed inode's lists are empty; their memory serves the next one.
+        // A freed inode's lists are empty; the new inode reuses their memory.
         let (blocks, indirect) = (
             std::mem::take(&mut old.blocks),
             std::mem::take(&mut old.indirect),

@@ -27,15 +27,15 @@ impl Ufs {
         self.read_cluster(slot, page, sequential);
     }
 
-    /// Brings the pages `from..to` of a directory into memory, one after another. True if all
-    /// were there: then the same once more changes nothing but the count of hits.
+    /// Brings the pages `from..to` of a directory into memory, one after another. True if all pages
+    /// were there: then a repeated call changes only the count of hits.
     pub(super) fn have_pages(&mut self, dir: u32, from: u64, to: u64) -> bool {
         let misses = self.counters.page_misses;
         if from == 0 && to > 1 && self.pages.touch_run(dir, to) {
             self.counters.page_hits += to;
             self.note_read(dir, 0);
             let inode = &mut self.inodes[dir as usize];
-            // As if each had been noted: all but the first follow the one before.
+            // The same state as if each page had been noted: all but the first follow the one before.
             inode.streak =
                 u32::try_from(to - 1).map_or(16, |n| inode.streak.saturating_add(n).min(16));
             inode.next_read = to;
@@ -116,7 +116,7 @@ impl Ufs {
         }
     }
 
-    /// The same for a page of a file; where it is in memory.
+    /// The same for a page of a file; returns its slot.
     fn keep_file_page(&mut self, slot: u32, page: u64) -> u32 {
         self.clear_page();
         self.pages.insert_new(Self::page_key(slot, page)).1

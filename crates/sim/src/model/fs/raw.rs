@@ -10,24 +10,24 @@ use crate::model::{Drive, DriveStats, Op, Queue, Request, Schedule, SimTime};
 
 /// A device that is not modelled: requests take the time that they take.
 pub trait Device: Debug + Send {
-    /// Does requests (first byte, length) together and waits for them; how long it took.
+    /// Does requests (first byte, length) together and waits for them; returns how long that took.
     fn wait(&mut self, op: Op, ranges: &[(u64, u64)]) -> SimTime;
     /// Begins a write and goes on.
     fn begin(&mut self, at: u64, len: u64);
-    /// Waits until at most `bytes` of begun writes are under way; how long that took.
+    /// Waits until at most `bytes` of begun writes are under way; returns how long that took.
     fn wait_below(&mut self, bytes: u64) -> SimTime;
-    /// Waits until everything is on the medium; how long that took.
+    /// Waits until everything is on the medium; returns how long that took.
     fn flush(&mut self) -> SimTime;
     /// End of the last request.
     fn head(&self) -> u64;
     /// Counts so far.
     fn stats(&self) -> &DriveStats;
-    /// It refused something: nothing is to be expected of it any more.
+    /// True if the device failed a request; nothing can be expected of it any more.
     fn has_failed(&self) -> bool;
 }
 
-/// A raw partition: every call is a device request, nothing is cached but by the drive. A clone
-/// is a partition of its own, except that of a real one, which is on the same device.
+/// A raw partition: every call is a device request; only the drive caches. The clone of a modelled
+/// partition is independent; the clone of a real one is on the same device.
 #[derive(Clone, Debug)]
 pub struct Raw {
     under: Under,
@@ -61,8 +61,8 @@ impl Raw {
         Self::over(Under::Model { queue, start }, bytes)
     }
 
-    /// `bytes` of a device. Time is what the device takes, and what the process says that it
-    /// computes or sleeps.
+    /// `bytes` of a device. Time passes by what the device takes, and by the spans that the process
+    /// reports as computing or sleeping.
     #[must_use]
     pub fn on(device: impl Device + 'static, bytes: u64) -> Self {
         Self::over(Under::Real(Arc::new(Mutex::new(device))), bytes)

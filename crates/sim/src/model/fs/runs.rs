@@ -1,6 +1,6 @@
-//! Pages that are touched from the first one on, in long runs: those of directories. A run is
-//! remembered as one entry, so that looking through a directory costs the same however long it
-//! is; when each page was last touched is worked out when somebody asks.
+//! Pages of directories, which are touched in long runs from the first page on. A run is one entry,
+//! so that a scan costs the same however long the directory is. When a page was last touched is
+//! computed on demand.
 
 use std::{
     cmp::Reverse,
@@ -12,10 +12,10 @@ use crate::model::hash::BuildIdHasher;
 /// The pages of one directory.
 #[derive(Clone, Debug, Default)]
 struct Run {
-    /// Pages in memory, and the page after the last one that ever was.
+    /// Pages in memory, and the page after the last one that was ever in memory.
     held: u64,
     end: u64,
-    /// Moment and length of the scans that still say something, oldest and longest first.
+    /// Moment and length of the scans that no later, longer scan covers; oldest and longest first.
     scans: Vec<(u64, u64)>,
 }
 
@@ -79,8 +79,8 @@ impl Runs {
         last.map_or(0, |(moment, _)| moment + page)
     }
 
-    /// The slot touched longest ago, if that was before `moment`; `slot` tells a slot's key and
-    /// when it was touched by itself.
+    /// The slot touched longest ago, if that was not after `moment`. The function `slot` gives a slot's
+    /// key and the moment at which it was last touched on its own.
     pub(super) fn oldest(
         &mut self,
         moment: u64,

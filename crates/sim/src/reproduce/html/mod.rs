@@ -21,7 +21,7 @@ const POINTS: usize = 2_000;
 pub(super) fn page(all: &Reproduction, folder: &Path) -> Result<String, RunError> {
     let mut text = head();
     text += &tiles(all);
-    // Its stars are for Markdown.
+    // The stars in this table are for Markdown.
     let verdicts = grid("All verdicts", &all.verdicts()).replace('*', "");
     let _ = write!(text, "<section class=\"verdicts\">{verdicts}</section>");
     text += "<nav>";
@@ -139,7 +139,7 @@ fn one(number: usize, section: &Section, folder: &Path) -> Result<String, RunErr
 /// Longest name of a value that is not cut on a phone, in bytes.
 const NAME_MAX: usize = 40;
 
-/// A table of ours alone.
+/// A table without published values.
 fn grid(heading: &str, table: &Table) -> String {
     let cell = |tag: &str, name: &str, text: &str, align: Align| {
         let class = if align == Align::Right {
@@ -147,7 +147,7 @@ fn grid(heading: &str, table: &Table) -> String {
         } else {
             ""
         };
-        // On a phone a row is a card, in which each value has its name; the beginning of a long one.
+        // On a phone a row is a card in which each value has its column's name. Long names are cut.
         let name = if tag == "td" {
             let short = name.split_once(" (").filter(|_| name.len() > NAME_MAX);
             let name = short.map_or(name, |(short, _)| short);

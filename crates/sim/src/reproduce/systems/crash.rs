@@ -1,8 +1,8 @@
 //! Contents after a crash: UCFS with and without its save, Hummingbird with and without its logs.
 //!
-//! Each system is killed at random points of the ISP stream; then it starts again. Counted:
-//! objects that it answers of those it would have answered, seconds until it serves and until it
-//! knows all, bytes written for it, and answers of a version that had been replaced.
+//! Each system is killed at random points of the ISP stream; then it starts again. Counted are: the
+//! objects that it still answers of those it answered before, seconds until it serves and until it
+//! knows all its objects, bytes written to survive a crash, and answers with a replaced version.
 
 mod layouts;
 
@@ -158,7 +158,7 @@ fn row(name: &str, sum: &Outcome) -> [String; 6] {
     ]
 }
 
-/// Objects of the stream's end, newest version, that a system answers.
+/// The newest version of each object in these requests.
 fn latest(requests: &[Request]) -> HashMap<u64, Request> {
     requests.iter().map(|r| (r.object, *r)).collect()
 }

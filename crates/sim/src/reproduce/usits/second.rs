@@ -109,8 +109,8 @@ fn efficiency(results: &[RunResult], out: &mut Section) {
 }
 
 /// Larger objects fill the same disk sooner, so that more of the operations are deletes, which
-/// cost these layouts next to nothing. What does not depend on that: reads and writes per second,
-/// and the time that is left when all bytes are taken at the sequential rate, for each read.
+/// cost these layouts next to nothing. Two figures do not depend on that: reads and writes per second;
+/// and, for each read, the time beyond that of moving all bytes at the sequential rate.
 fn like_for_like(rows: &[(LayoutSpec, f64)], results: &[RunResult], out: &mut Section) {
     // Of a million operations; of 300,000 by the shares of the cascade in 398,034 gets.
     const READS: f64 = 42_085.0;

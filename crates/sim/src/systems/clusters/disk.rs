@@ -85,7 +85,7 @@ impl<R: Clone> ClusterDisk<R> {
         self.reserved + u64::from(cluster) * self.cluster
     }
 
-    /// Reads `count` clusters from `first` by one request and waits; what is in the first.
+    /// Reads `count` clusters from `first` by one request and waits; returns the contents of the first.
     ///
     /// # Errors
     /// [`FsError::OutOfRange`].

@@ -73,7 +73,7 @@ impl FreeMap {
         true
     }
 
-    /// The free cluster nearest to `at`; the higher one of equals.
+    /// The free cluster nearest to `at`; of two equally near, the higher one.
     #[must_use]
     pub fn nearest(&self, at: u32) -> Option<u32> {
         if self.total == 0 {

@@ -46,7 +46,7 @@ pub struct HummingbirdCounts {
     pub expired: u64,
     /// Hints that failed.
     pub hints_failed: u64,
-    /// Clusters read whose name was another one's.
+    /// Clusters that were read only to find a file with another name.
     pub collisions: u64,
 }
 
@@ -74,8 +74,8 @@ impl Hummingbird {
         Ok(size)
     }
 
-    /// Stores a file without a place in memory: it is written at once into clusters of its own,
-    /// and what a later read brings is dropped by its [`Hummingbird::done_read_file`].
+    /// Stores a file without keeping it in memory: the file is written at once into clusters of its
+    /// own. A later read brings it into memory only until its [`Hummingbird::done_read_file`].
     ///
     /// # Errors
     /// [`HummingbirdError::NoCluster`] without this many free clusters in a row,
@@ -118,7 +118,7 @@ impl Hummingbird {
         Ok(size)
     }
 
-    /// Finds a file and lends its buffer; reads a cluster where memory has none with it. Every
+    /// Finds a file and lends its buffer. If no cluster in memory has the file, reads one. Every
     /// success must be followed by one [`Hummingbird::done_read_file`].
     ///
     /// # Errors
@@ -139,7 +139,8 @@ impl Hummingbird {
         while let Some(file) = next {
             next = self.files.next(file);
             if let Some(cluster) = self.memory_cluster(file) {
-                // Compared above, unless the read of another one of the same hash brought it.
+                // `known` has compared the name above, unless the file came just now with the read of another
+                // file of the same hash.
                 if let Some(stored) = self.name_of(file).filter(|s| s.name == name) {
                     self.lend(file, Some(cluster));
                     return Ok(contents(stored, false));
@@ -202,7 +203,7 @@ impl Hummingbird {
                 self.log_delete(hash(name))?;
             }
             self.forget(file);
-            // An older file of the name, which a write could not know, goes with it.
+            // Also removes older files of this name that are on disk only; a write does not know them.
             match self.on_disk(name) {
                 Some(older) => file = older,
                 None => return Ok(0),
@@ -249,8 +250,8 @@ impl Hummingbird {
         clusters.find(|c| self.clusters.get(**c).in_memory).copied()
     }
 
-    /// Name, size and version of a file: from its metadata, or as its newest cluster has it
-    /// (which only a cluster in memory shows for nothing).
+    /// Name, size and version of a file: from its metadata, or from its newest cluster (only a cluster
+    /// in memory can be looked at free of cost).
     pub(super) fn name_of(&self, file: FileNo) -> Option<Stored> {
         let entry = self.files.get(file);
         if let Some(loose) = &entry.loose {
@@ -281,7 +282,7 @@ impl Hummingbird {
         }
     }
 
-    /// Reads the cluster of a file; what the file is if its name is the wanted one.
+    /// Reads the cluster of a file; returns the file's record if its name is the wanted one.
     fn fetch(&mut self, file: FileNo, name: u64) -> Done<Option<Stored>> {
         let Some(&cluster) = self.files.get(file).clusters.last() else {
             return Ok(None);

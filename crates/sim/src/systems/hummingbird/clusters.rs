@@ -10,7 +10,7 @@ use crate::{model::SimTime, systems::FreeMap};
 pub(super) struct Cluster {
     /// In the order of the records on disk; [`NONE`] for what was deleted since.
     pub(super) files: Vec<FileNo>,
-    /// Those that came with another one's read and were not wanted since.
+    /// Which files came along with the read of another file and were not wanted since.
     fetched: Vec<bool>,
     pub(super) in_memory: bool,
     pub(super) used: SimTime,
@@ -32,7 +32,7 @@ pub(super) struct ClusterTable {
     pub(super) free: FreeMap,
     /// Those in memory, by last use.
     memory: BTreeSet<(u64, u32)>,
-    /// The last one written, and the next one of a log.
+    /// The cluster written last, and the next one under log placement.
     pub(super) last_written: u32,
     pub(super) next: u32,
 }
@@ -116,7 +116,7 @@ impl ClusterTable {
         }
     }
 
-    /// The cluster was read for one file: the others came along. How many those are.
+    /// The cluster was read for one file. Marks the others as brought along; returns their number.
     pub(super) fn mark_fetched(&mut self, cluster: u32, wanted: FileNo) -> u64 {
         let entry = &mut self.clusters[cluster as usize];
         let others = entry.files.iter().map(|f| *f != wanted && *f != NONE);
@@ -124,7 +124,7 @@ impl ClusterTable {
         entry.fetched.iter().filter(|f| **f).count() as u64
     }
 
-    /// A file is wanted: whether it came along and is wanted for the first time since.
+    /// A file is wanted. True if it came along with another file's read and was not wanted since.
     pub(super) fn take_fetched(&mut self, cluster: u32, file: FileNo) -> bool {
         let entry = &mut self.clusters[cluster as usize];
         let place = entry.files.iter().position(|f| *f == file);

@@ -34,7 +34,7 @@ pub struct HummingbirdConfig {
     pub placement: Placement,
     /// A file not used for this long is deleted; `None`: files have no lifetime of their own.
     pub file_life: Option<SimTime>,
-    /// A cluster none of whose files was used for this long is freed; `None`: never.
+    /// A cluster is freed if none of its files was used for this long; `None`: never.
     pub cluster_life: Option<SimTime>,
     /// Bytes of a file's name and head in its cluster.
     pub head_bytes: u64,
@@ -53,13 +53,13 @@ pub struct HummingbirdConfig {
 pub struct LogConfig {
     /// Bytes of the region before the clusters.
     pub reserved: u64,
-    /// File-to-cluster mappings are written so often; `None`: at shutdown only.
+    /// Interval at which file-to-cluster mappings are written; `None`: at shutdown only.
     pub mappings_every: Option<SimTime>,
     /// Clusters in the hot-cluster log; 0: no such log.
     pub hot: usize,
     /// The delete-intent log is flushed after this many deletes ...
     pub deletes: usize,
-    /// ... or so long after the last flush. `usize::MAX` deletes: no such log.
+    /// ... or this long after the last flush. With `usize::MAX` in `deletes` there is no such log.
     pub deletes_every: SimTime,
 }
 

@@ -1,5 +1,5 @@
 //! Daemons: packing, freeing memory, freeing disk space, and the log of hot clusters. They run in
-//! turn, in idle time, once in a fixed number of calls, or when a call needs what they give.
+//! turn: in idle time, once in a fixed number of calls, or when a call needs memory or space.
 
 use super::{Hummingbird, HummingbirdError, Placement};
 use crate::model::SimTime;
@@ -21,8 +21,8 @@ impl Hummingbird {
     }
 
     /// The client is idle until `until`. Rule of the draft: when all requests of one second of the
-    /// log were done in less than that, one daemon is called, the daemons in turn. A pause of many
-    /// seconds has one call for each, until all of them had their turn twice. The scan after a
+    /// log were done in less than a second, one daemon is called, the daemons in turn. In a longer pause
+    /// one daemon is called in each second, until all of them had their turn twice. The scan after a
     /// crash uses all idle time.
     ///
     /// # Errors
@@ -64,7 +64,7 @@ impl Hummingbird {
             _ => self.sync_logs(),
         };
         match done {
-            // A daemon that finds no cluster leaves it to the call that needs one.
+            // Not an error for a daemon: the call that needs a cluster will report it.
             Err(HummingbirdError::NoCluster | HummingbirdError::Busy) => Ok(()),
             done => done,
         }
@@ -120,7 +120,7 @@ impl Hummingbird {
         }
     }
 
-    /// Frees clusters none of whose files was used for `life`.
+    /// Frees clusters if none of their files was used for `life`.
     fn delete_cluster_policy(&mut self, life: SimTime) {
         let now = self.disk.now();
         for cluster in 0..self.clusters.count() {

@@ -1,8 +1,8 @@
 //! File metadata: an index by a 32-bit hash of the name, and the list of files that are not
 //! packed, least recently used first out.
 //!
-//! Rule: name, size and hints are kept only until the file is packed; then the name is on disk
-//! alone, and a look-up may read a cluster only to find another name with the same hash.
+//! Rule: name, size and hints are kept only until the file is packed. Then the name is on disk
+//! only, so that a look-up may read a cluster and find a different name with the same hash.
 
 use std::collections::HashMap;
 
@@ -166,7 +166,7 @@ impl FileTable {
         (self.oldest != NONE).then_some(self.oldest)
     }
 
-    /// The one used after it.
+    /// The next more recently used file that is not packed.
     pub(super) fn newer(&self, number: FileNo) -> Option<FileNo> {
         let newer = self.get(number).loose.as_ref()?.newer;
         (newer != NONE).then_some(newer)

@@ -76,8 +76,8 @@ impl Hummingbird {
         Ok(())
     }
 
-    /// Flushes what waits, writes the numbers of hot clusters, and the mappings when their time
-    /// has come.
+    /// Flushes waiting delete intents, writes the numbers of hot clusters, and writes the mappings if
+    /// they are due.
     pub(super) fn sync_logs(&mut self) -> Result<(), HummingbirdError> {
         let logs = self.config.logs;
         self.flush_deletes()?;

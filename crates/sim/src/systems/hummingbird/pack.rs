@@ -6,7 +6,7 @@ use super::{
 };
 use crate::systems::Stored;
 
-/// Files further up the list that packing looks at for one that still fits.
+/// Number of further files in the list among which packing looks for one that still fits.
 const LOOK: usize = 64;
 
 /// Contents of a cluster.
@@ -55,7 +55,7 @@ impl Hummingbird {
     /// [`HummingbirdError::NoCluster`]; [`HummingbirdError::Busy`] if all files have readers.
     pub(super) fn pack(&mut self) -> Result<(), HummingbirdError> {
         if self.scan_at.is_some() {
-            // Writing is off until it is known which clusters are free.
+            // Nothing may be written before the scan has found out which clusters are free.
             self.finish_scan()?;
         }
         let Some(cluster) = self.place() else {

@@ -2,7 +2,7 @@
 //!
 //! Rule (published version): after a start the hot clusters are read, then the mappings, then the
 //! delete intents are applied; from here on the library serves. The other clusters are read when
-//! it is idle, and nothing is written before all were: until then it is not known which are free.
+//! it is idle. Nothing is written before all are read, because only then is it known which are free.
 
 use super::{
     Hummingbird, HummingbirdConfig, HummingbirdError,
@@ -124,8 +124,8 @@ impl Hummingbird {
         self.disk.read_reserved(2 << 20, bytes.max(512))?;
         for mapping in &regions.mappings {
             for (cluster, sequence, place) in &mapping.places {
-                // The region cannot tell whether the cluster was written anew since: a read
-                // finds another name then.
+                // The mappings do not show whether the cluster was written again later. If it was, a read
+                // finds another name.
                 let known = self.clusters.get(*cluster);
                 if known.sequence > 0 && known.sequence != *sequence {
                     continue;
@@ -155,8 +155,8 @@ impl Hummingbird {
         entry.files[place] = file;
     }
 
-    /// Takes over what a cluster that was read holds. Of two versions of a name the one that was
-    /// written later counts.
+    /// Takes over the files of a cluster that was read. Of two versions of a name, the one written
+    /// later counts.
     fn learn(&mut self, cluster: u32) {
         let Some(written) = self.disk.peek(cluster).cloned() else {
             return;

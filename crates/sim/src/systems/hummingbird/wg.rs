@@ -3,7 +3,8 @@
 //! Rule: for each event read_file; a hit ends with done_read_file, a miss with write_file. A
 //! bounded table holds the last HTML page of each client; after the write of an object that is
 //! no page comes the hint to put it beside the client's page. The published text says that any
-//! request of a page sets the client's page, its pseudo-code that only a write does: a choice.
+//! request of a page sets the client's page, the pseudo-code says that only a write does; the
+//! configuration chooses.
 
 use foxy_policy::{CachePolicy, Lru};
 use foxy_trace::{Class, Request};
@@ -118,7 +119,7 @@ impl WgHummingbird {
         } else if self.config.hints
             && let Some(page) = self.pages.get(&request.client).copied()
         {
-            // May fail silently.
+            // The hint may fail; that is ignored.
             let _ = self.library.collocate_files(page, request.object);
         }
         Ok(outcome)

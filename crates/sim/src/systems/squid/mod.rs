@@ -235,7 +235,7 @@ impl<F: Files> Squid<F> {
         self.maintain()
     }
 
-    /// The file system is full: what was written of a file goes again.
+    /// The file system is full: deletes the part of the file that was written.
     fn give_up(&mut self, entry: Entry) -> Result<(), FsError> {
         let dir = self.dir(entry)?;
         match self.files.delete(dir, entry.number) {
@@ -247,7 +247,7 @@ impl<F: Files> Squid<F> {
         Ok(())
     }
 
-    /// Into a mapped file; false if it has a file of its own to get.
+    /// Stores an object in a mapped file; false if it must get a file of its own.
     fn store_small(&mut self, request: &Request) -> Result<bool, FsError> {
         let (object, size) = (request.object, request.size);
         if size >= mapped::LARGEST {

@@ -40,8 +40,8 @@ impl Default for Numbers {
 }
 
 impl Numbers {
-    /// The first free number from the one after the last on; past the last number of all the
-    /// search goes on at 0.
+    /// The first free number after the one given last; at the end of the numbers the search goes on
+    /// at 0.
     pub fn take(&mut self) -> u64 {
         if self.next >= self.most {
             self.next = 0;

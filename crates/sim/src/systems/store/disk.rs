@@ -102,7 +102,7 @@ struct State {
     image: Image,
     drive: Drive,
     len: u64,
-    /// Ends of operations under way, for who waits for the next one.
+    /// Ends of operations under way, so that a caller can wait for the next one.
     ends: Vec<SimTime>,
 }
 
@@ -229,7 +229,7 @@ impl Disk for ModelDisk {
         Ok(())
     }
 
-    /// Into the system's memory: no time passes. The next flush pays for it.
+    /// Writes into the operating system's memory: no time passes. The next flush pays for the write.
     fn write_cached(&self, at: u64, data: &[u8]) -> io::Result<()> {
         let mut state = self.state.lock();
         state.check(at, data.len() as u64)?;
@@ -310,7 +310,7 @@ impl Queue for ModelQueue {
     fn wait(&mut self, timeout: Duration) -> io::Result<bool> {
         self.flush_submissions()?;
         let limit = self.disk.clock.now() + SimTime::from_secs(timeout.as_secs_f64());
-        // Who waits lets time pass, also where nothing is under way.
+        // Waiting lets time pass even if no operation is under way.
         let Some(end) = self.flying.iter().map(|(end, _)| *end).min() else {
             self.disk.clock.reach(limit);
             return Ok(false);

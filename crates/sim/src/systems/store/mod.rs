@@ -1,10 +1,10 @@
 //! The production store as one more system: the engine that the proxy runs, driven by hand over a
 //! modelled drive in simulated time.
 //!
-//! It is given all of the memory at once: its tables and what waits to be written come out of
-//! the same budget, where the papers' systems have their tables on top. A miss that finds too much
-//! waiting to be written waits too (the proxy would drop it instead), so that every system
-//! stores every miss. Objects above one fragment are not stored here.
+//! The store gets all of the memory as one budget, which includes its tables and objects that wait to
+//! be written; the papers' systems have their tables on top. If too much waits to be written, a
+//! miss waits too (the proxy would not store the object instead), so that every system stores every
+//! miss. Objects above one fragment are not stored here.
 
 mod disk;
 #[cfg(test)]

@@ -28,7 +28,7 @@ fn objects_come_back_from_memory_and_from_disk() {
     }
     assert_eq!(ask(&mut store, 3_999, 0), Outcome::RamHit);
     let before = store.now();
-    // In another order than they were written, or the drive's read-ahead has them.
+    // In another order than they were written; else the drive's read-ahead would have them.
     let disk = (0..4_000)
         .filter(|n| ask(&mut store, n * 1_237 % 4_000, 0) == Outcome::DiskHit)
         .count();

@@ -25,7 +25,7 @@ pub(super) struct Held {
     pub(super) part: Part,
     pub(super) older: u32,
     pub(super) newer: u32,
-    /// Place in cold: bytes that had entered it before.
+    /// Position in cold: the bytes that had entered cold before this file.
     pub(super) place: u64,
 }
 
@@ -186,7 +186,7 @@ impl Buffers {
         all.map(|(_, _, slot)| *slot)
     }
 
-    /// Cold files that were asked for so often, in the older half, oldest first.
+    /// Cold files in the older half that were asked for `count` times, oldest first.
     pub(super) fn of_count(&self, count: u32) -> impl Iterator<Item = u32> + '_ {
         let end = self.half();
         let all = self.counts.range((count, 0, 0)..=(count, end, NONE));

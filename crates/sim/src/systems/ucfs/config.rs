@@ -14,8 +14,8 @@ pub struct UcfsConfig {
     pub hot: f64,
     /// Share of memory for new and prefetched files (lost). The cold buffer has the rest.
     pub medium: f64,
-    /// When medium is full its most recent file goes up to hot, beside its oldest that goes down
-    /// (as published; it sends new files to hot one at a time).
+    /// When medium is full, its most recent file goes up to hot, besides its oldest going down (as
+    /// published; this moves new files to hot one at a time).
     pub medium_up: bool,
     /// Clusters written by one request at most (lost).
     pub write_clusters: u32,
@@ -30,8 +30,9 @@ pub struct UcfsConfig {
     /// A cluster that was not used for this long after it was written is one of one-timers (lost:
     /// hours or days).
     pub one_timers: SimTime,
-    /// A cluster of which some files are still wanted elsewhere in memory keeps its place on
-    /// disk, and the others are dropped; otherwise it is broken up and regrouped.
+    /// True: if some files of a cluster are hot or medium when another one has to leave, the cluster
+    /// keeps its place on disk and the leaving file is dropped from memory. False: the disk copy is
+    /// voided and its files are grouped again.
     pub keep_partial: bool,
     /// The second rule of the paper: the disk keeps what was read (virtual clusters). Without
     /// it reading a cluster blanks it.

@@ -10,10 +10,10 @@
 //! one-timers are voided first, then the least used. Nothing survives a crash; a clean shutdown
 //! saves tables and memory (`superblock`).
 //!
-//! Readings where the paper is silent: a hit in cold moves to hot like any hit; of a disk hit the
-//! wanted file goes to hot, the others to medium; a virtual cluster some files of which are hot
-//! or medium is broken up when another one has to leave (the older rule); files with a valid
-//! copy on disk are not put into new clusters.
+//! Readings where the paper is silent: a hit in cold moves to hot like any hit; after a disk hit the
+//! wanted file goes to hot, the others to medium; if some files of a virtual cluster are hot or
+//! medium when another one has to leave, the cluster is broken up (the older rule); files with a
+//! valid copy on disk are not put into new clusters.
 
 mod buffers;
 mod config;
@@ -165,7 +165,7 @@ impl Ucfs {
             self.load(request.object, row.cluster)?;
         }
         let Some(row) = self.row(request.object).filter(|row| row.slot != NONE) else {
-            // A row that leads nowhere: the file is fetched anew.
+            // The row led nowhere: the cluster did not bring the file, so it is fetched again.
             self.tables.files.remove(&request.object);
             self.insert(request)?;
             return Ok(Outcome::Miss);
@@ -223,7 +223,7 @@ impl Ucfs {
         self.settle()
     }
 
-    /// The file is void, in memory and on disk; with it its cluster.
+    /// Removes a file from memory and from the tables, and voids its cluster.
     fn discard(&mut self, name: u64, row: Entry) {
         self.memory.remove(row.slot);
         if row.cluster != NONE {
@@ -243,7 +243,7 @@ impl Ucfs {
             }
         }
         for record in records {
-            // A file of which memory has a copy keeps that.
+            // If memory already has a copy of the file, that copy stays.
             let row = self.row(record.name);
             if row.is_none_or(|row| row.cluster != cluster || row.slot != NONE) {
                 continue;
@@ -275,7 +275,8 @@ fn held(record: &Record, fetched: bool) -> Held {
     }
 }
 
-/// The requests that read a cluster and those that continue it: neighbours by one.
+/// The requests (first, count) that read a cluster and the clusters that continue it; one request
+/// for each run of neighbours.
 fn runs(first: u32, array: &[u32]) -> Vec<(u32, u32)> {
     let mut runs = vec![(first, 1)];
     for next in array {

@@ -20,7 +20,7 @@ struct Group {
 }
 
 impl Ucfs {
-    /// Buffers within their shares; what cold has too much leaves.
+    /// Brings the buffers within their shares; the excess of cold leaves memory.
     pub(super) fn settle(&mut self) -> Result<(), FsError> {
         self.memory.settle();
         while self.memory.over() {
@@ -51,8 +51,8 @@ impl Ucfs {
         self.write(pool)
     }
 
-    /// A file with a valid copy on disk leaves with the rest of its cluster, without a write; or
-    /// its cluster is void, and the file is as one without a copy: false.
+    /// Lets a file with a valid copy on disk leave without a write, with the rest of its cluster where
+    /// that is cold too. False if there is no such copy, or if it had to be voided.
     fn leave_clean(&mut self, slot: u32) -> bool {
         let name = self.memory.get(slot).name;
         let Some(row) = self.row(name).filter(|row| row.cluster != NONE) else {
@@ -85,7 +85,7 @@ impl Ucfs {
         false
     }
 
-    /// The files that leave with one.
+    /// The group of files that leave together with `first`.
     fn group(&self, first: u32) -> Group {
         let mut group = Group::default();
         let head = self.memory.get(first);
@@ -151,7 +151,7 @@ impl Ucfs {
         records
     }
 
-    /// Writes groups near the head, as many by one request as there are free clusters in a row.
+    /// Writes groups near the head. One request writes as many groups as there are free clusters in a row.
     fn write(&mut self, pool: Vec<Vec<Record>>) -> Result<(), FsError> {
         let mut waiting = pool.into_iter().peekable();
         while let Some(group) = waiting.next() {
@@ -257,7 +257,7 @@ impl Ucfs {
         self.tables.free.total() >= need
     }
 
-    /// Files that find no place at all.
+    /// Forgets files for which there is no place at all.
     fn lose(&mut self, group: &[Record]) {
         for record in group {
             self.tables.files.remove(&record.name);

@@ -98,8 +98,8 @@ impl Tables {
         self.lfu.get(&cluster);
     }
 
-    /// The disk copy is void: the cluster is empty, and its files have no place on disk. Rows of
-    /// files that are not in memory either go; their number.
+    /// Voids the disk copy: the cluster becomes free, and its files have no place on disk. Removes the
+    /// rows of files that are not in memory either, and returns their number.
     pub(super) fn void(&mut self, cluster: u32) -> u64 {
         let entry = std::mem::take(&mut self.clusters[cluster as usize]);
         self.lfu.remove(&cluster);

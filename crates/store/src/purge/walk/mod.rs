@@ -74,7 +74,7 @@ pub struct Walk {
     faults: Vec<WalkFault>,
     /// Found objects are kept for a while, so they do not share the buffers of their reads.
     copies: bool,
-    /// Stores that had gone when it was last looked.
+    /// Number of stores that had left at the last look.
     departures: u64,
 }
 
@@ -109,7 +109,7 @@ pub(crate) struct Damages {
 }
 
 impl Walk {
-    /// A walk over everything that these have now, or what is on disk alone.
+    /// A walk over everything stored now; without `memory`, over the disks alone.
     pub(crate) fn new(tables: &Tables, fleet: &Arc<Fleet>, memory: bool) -> Self {
         let mut segments = Vec::new();
         for store in fleet.stores().iter() {
@@ -140,13 +140,13 @@ impl Walk {
         self.missed
     }
 
-    /// Checks fragments and records that nobody can find, too.
+    /// Makes the walk check fragments, and records that nobody can find, too.
     pub(crate) const fn thorough(mut self) -> Self {
         self.thorough = true;
         self
     }
 
-    /// Gives objects with memory of their own.
+    /// Makes the walk give objects in memory of their own.
     pub(crate) const fn copying(mut self) -> Self {
         self.copies = true;
         self
@@ -248,12 +248,13 @@ impl Walk {
     fn next_segment(&mut self) -> Option<Segment> {
         loop {
             let (store, index, sequence) = self.segments.pop_front()?;
-            // Nothing there is found until the next start, which may find it.
+            // Lookups find nothing in this segment now; after the next start they may.
             if store.condition.is_quarantined(index) {
                 self.missed = true;
                 continue;
             }
-            // Reused meanwhile: what was worth keeping was written again, and is met there.
+            // Reused meanwhile: records worth keeping were written again, and the walk meets them
+            // there.
             if store.space.life(index) == sequence {
                 return Some(Segment::new(store, index, sequence));
             }

@@ -62,7 +62,7 @@ impl Walk {
         let bytes = Bytes::from(bytes);
         while segment.at < segment.end {
             let rest = bytes.slice((segment.at - from) as usize..);
-            // A whole cluster must be here, unless the segment ends.
+            // Unless the segment ends here, the rest must be long enough for a whole cluster.
             let last = from + len == segment.end;
             if (rest.len() as u64) < longest && !last {
                 break;
@@ -91,7 +91,7 @@ impl Walk {
         let Some(spot) = store.space.spot(segment.index, entry.offset_units) else {
             return;
         };
-        // A fragment is told by its head.
+        // Fragments are not reported by themselves: their head stands for them.
         let live = self.is_live(entry, spot);
         if !self.thorough && (entry.kind == EntryKind::Fragment || !live) {
             return;
@@ -100,7 +100,7 @@ impl Walk {
         let Some(record) = cluster.get(start as usize..) else {
             return;
         };
-        // Reused during the read, if it is not whole.
+        // If the segment was reused during the read, the record does not parse.
         let place = store.space.place(spot);
         let parsed = place.and_then(|place| parse_record(record, &place).ok());
         let Some((head, layout)) = parsed.filter(|(head, _)| head.hash == entry.hash) else {
@@ -183,14 +183,15 @@ impl Segment {
         here.then_some(decoded)
     }
 
-    /// Bytes in gaps that were written once: a segment that is still open may end in some.
+    /// Bytes in gaps that should hold clusters: a gap at the end of a whole segment may never have
+    /// been written.
     pub(super) fn gap_bytes(&self) -> u64 {
         let whole = self.end == u64::from(self.store.space.geometry().segment_bytes);
         let gaps = self.gaps.iter().filter(|gap| !whole || gap.end < self.end);
         gaps.map(|gap| gap.end - gap.start).sum()
     }
 
-    /// Nothing begins here.
+    /// No cluster begins at this block.
     fn gap(&mut self) {
         match self.gaps.last_mut().filter(|gap| gap.end == self.at) {
             Some(gap) => gap.end += BLOCK,

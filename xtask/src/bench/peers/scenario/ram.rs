@@ -16,7 +16,7 @@ pub(super) fn run(run: &Run, kind: Kind) -> Result<Cell, String> {
     };
     if kind != Kind::Floor {
         let all = [objects, &["--workload", "scan", "--requests", "1000"]].concat();
-        // Twice: some admit to memory what is asked for again.
+        // Twice: some servers admit to memory only what is asked for again.
         for _ in 0..2 {
             run.load(&server, &all)?;
         }

@@ -108,8 +108,8 @@ fn take(cell: &mut Cell, part: &str, report: &Value) {
     }
     let all = number(report, &["share_of_hits"]).unwrap_or(0.0);
     cell.set(&format!("{part} hits from the start"), all);
-    // Asked too early, an object that is not loaded yet is a miss but not lost: the second half
-    // tells. The newest are asked for last, when all is loaded.
+    // An object that is asked for before it is loaded is a miss, but not lost: so the second half
+    // of the answers counts. The newest are asked for last, when all is loaded.
     let later = number(report, &["restart", "later_level"]).unwrap_or(0.0);
     let kept = if part == "newest" { all } else { later };
     cell.set(&format!("{part} retained"), kept);

@@ -36,7 +36,7 @@ pub(super) fn run(
         server,
     };
     filled.server.start()?;
-    // Filling is the measurement; without S3 it is only not kept.
+    // Filling the store is the measurement of S3; without S3, its row is not kept.
     let cell = misses(run, &mut filled)?;
     if scenarios.contains(&Scenario::S3) {
         keep(cell)?;

@@ -67,14 +67,16 @@ pub(super) fn on_a_slow_drive(run: &Run, kind: Kind) -> Result<Cell, String> {
     let mut cell = Cell::new("s7", kind);
     fill(run, &server)?;
     if kind.is_layout() {
-        // Contents that the layout does not keep are no page cache.
+        // The server's memory has the contents that the layout does not keep; they are no page
+        // cache, so the limit allows for them.
         let room = SLOW_LIMIT - (SLOW_MEMORY_MIB << 20);
         server.group.limit(Some(server.memory() + room))?;
     }
     drop(origin);
     let _slow = Origin::start_at(port, &run.host, &run.programs.lab, &SLOW_DELAY)?;
-    // What the page cache holds stays, as in a proxy that has run for a while: with the tables of
-    // its file system to be read first, one file per object carries anything from nothing to 300/s.
+    // The page cache keeps what it holds, as in a proxy that has run for a while. If the tables of
+    // the file system had to be read first, one file per object would carry anything from nothing
+    // to 300/s.
     sync();
     drive.slow_down()?;
     let climb = Climb {
@@ -106,7 +108,8 @@ fn fill(run: &Run, server: &Server) -> Result<(), String> {
 }
 
 impl Climb<'_> {
-    /// Ends at the second load in a row that is not carried.
+    /// Offers one load after the other; ends at the second one in a row that the server does not
+    /// carry.
     fn run(&self, run: &Run, server: &Server, cell: &mut Cell) -> Result<(), String> {
         let (mut behind, mut best, mut skip) = (0, 0.0f64, self.goes_on_from.unwrap_or(0));
         for (at, &offered) in self.offered.iter().enumerate() {
@@ -117,7 +120,7 @@ impl Climb<'_> {
             }
             if number(&report, &["answers"]).unwrap_or(0.0) < 1.0 {
                 let none = format!("no answers at {offered}/s in time");
-                // One that cannot carry even the smallest load has no result.
+                // A server that cannot carry even the smallest load has no result.
                 match at {
                     0 => cell.problems.push(none),
                     _ => cell.note(none),

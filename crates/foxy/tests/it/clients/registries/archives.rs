@@ -162,7 +162,7 @@ fn apt() {
     installs_by_apt("yes");
 }
 
-/// The lists then have one name for all their versions.
+/// Without names by hash, all versions of a list have one name.
 #[test]
 fn apt_without_names_by_hash() {
     installs_by_apt("no");
@@ -190,7 +190,7 @@ fn installs_by_apt(by_hash: &str) {
             foxy.url()
         );
         std::fs::write(folder.join("etc/sources.list"), sources).unwrap();
-        // Read first: none of the system's own settings are.
+        // apt reads this file first, and so none of the system's own settings.
         let settings = format!(
             "Dir \"{root}\";\nDir::Etc \"etc\";\nDir::Etc::parts \"parts\";\nDir::State \"state\";\n\
              Dir::State::status \"{root}/state/status\";\nDir::Cache \"cache\";\n\

@@ -1,5 +1,5 @@
-//! pip, uv, npm and cargo through mirrors with rules about versions: a young version is not chosen, one
-//! that a lock file or a pin names installs, and a blocked one does not.
+//! pip, uv, npm and cargo through mirrors with rules about versions. A young version is not chosen, but
+//! installs if a lock file or a pin names it; a blocked version never installs.
 
 use std::path::Path;
 use std::process::Command;
@@ -71,7 +71,7 @@ fn wheel_name(version: &str) -> String {
     format!("foxydemo-{version}-py3-none-any.whl")
 }
 
-/// The state of each version in a text, with its time.
+/// Joins the texts that `each` makes of every version and its time.
 fn list(each: impl Fn(&str, &str) -> String, between: &str) -> String {
     let all = versions();
     let each = all.iter().map(|(version, time)| each(version, time));
@@ -292,7 +292,7 @@ fn npm() {
         ]);
         npm
     };
-    // As one that was made without the mirror.
+    // Writes a lock file as npm makes it without the mirror.
     let locked = |folder: &Path| {
         let text = format!(
             "{{\"name\":\"x\",\"version\":\"1.0.0\",\"lockfileVersion\":3,\"requires\":true,\"packages\":{{\

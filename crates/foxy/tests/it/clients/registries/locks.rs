@@ -11,7 +11,7 @@ use crate::clients::process::{Foxy, fetched_tool, run};
 const PROJECT: &str =
     "{\"name\":\"x\",\"version\":\"1.0.0\",\"dependencies\":{\"foxydemo\":\"1.0.0\"}}";
 
-/// A client of the kind, with the program found first.
+/// A command for this program, with the program's own folder first in PATH.
 fn client(program: &Path, folder: &Path) -> Command {
     let mut client = alone(Command::new(program), folder);
     client.env("PATH", path(program));
@@ -25,7 +25,7 @@ fn path(program: &Path) -> std::ffi::OsString {
     std::env::join_paths([own].into_iter().chain(std::env::split_paths(&others))).unwrap()
 }
 
-/// The lock file through the mirror names it or not.
+/// Returns whether the lock file names the mirror.
 fn names(foxy: &Foxy, folder: &Path, lock: &str) -> bool {
     let text = std::fs::read_to_string(folder.join(lock)).unwrap();
     assert!(text.contains("foxydemo"), "{text}");

@@ -34,7 +34,7 @@ fn dirt_is_counted_once_and_found_by_age_and_place() {
     assert!(!cache.set_dirty(9, SimTime::ZERO));
 }
 
-/// Runs scanned as one are what the same blocks touched one by one are.
+/// Scanning a run has the same effect as touching its blocks one by one.
 #[test]
 fn a_scanned_run_is_its_blocks_touched_in_order() {
     let mut rng = foxy_base::Rng::new(3);

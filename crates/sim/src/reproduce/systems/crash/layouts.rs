@@ -92,7 +92,7 @@ pub(super) fn all(conditions: &Conditions, out: &mut Section) -> Result<(), RunE
     Ok(())
 }
 
-/// A checkpoint: which write of an object it knows.
+/// A checkpoint: for each object, which of its writes the checkpoint knows.
 type Known = HashMap<u64, u32>;
 
 /// Sums for each way, in the order of the table.

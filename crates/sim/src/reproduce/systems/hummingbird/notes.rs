@@ -67,7 +67,7 @@ pub(super) fn notes(rows: &Rows<'_>, out: &mut Section) {
     reasons(out);
 }
 
-/// Requirement of the published factor on 4 GB.
+/// The note on what the published factor on 4 GB would require.
 fn factor_note(rows: &Rows<'_>, out: &mut Section) {
     let (four, xfs) = (rows.four(), rows.xfs(0).requests_per_s);
     let hits = four.hit_ratio * four.read_ms;
