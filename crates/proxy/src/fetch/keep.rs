@@ -17,8 +17,7 @@ use crate::upstream::UpstreamError;
 
 /// A window when the budget is spent.
 const SMALL_WINDOW: usize = 64 << 10;
-/// Estimated bytes of a long body that wait in the kernel, where the system chooses the length of the
-/// queue.
+/// Estimated bytes of a long body that wait in the kernel, where the system chooses the queue's length.
 const RECEIVE: usize = 64 << 10;
 
 /// Takes the body of one fill into the store, if it is to be stored.
@@ -37,9 +36,8 @@ pub(crate) struct Keeper {
     lasting: bool,
 }
 
-/// Fragments that are smaller than this may be overwritten, or replaced by a newer version, before a
-/// follower has read them back. In a store with such fragments every follower gets its bytes from the
-/// window, and a large object is visible only when it is complete.
+/// Smaller fragments may be overwritten before a follower has read them back. In a store with such
+/// fragments followers read from the window, and a large object is visible only when it is complete.
 const LASTING: u64 = 64 << 10;
 
 #[derive(Debug)]
@@ -232,8 +230,7 @@ impl Keeper {
         self.window
     }
 
-    /// Keeps only a window in memory from now on. Returns whether the budget has room for fragments
-    /// too.
+    /// Keeps only a window in memory. Returns whether the budget has room for fragments too.
     fn open_window(&mut self, local: &Local) -> bool {
         let config = local.proxy.config.fill.window;
         // One fragment is gathered for the store; another one is kept readable until the store has it.
