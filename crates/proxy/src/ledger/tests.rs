@@ -1,0 +1,175 @@
+//! The account of memory: limits, shares and pressure.
+
+use super::*;
+
+#[test]
+fn reservations_stay_within_the_limit_and_come_back() {
+    let ledger = Ledger::new(100, 60);
+    let mut a = ledger.reserve(Use::Fills, 60).unwrap();
+    assert!(ledger.reserve(Use::Fills, 1).is_none(), "the fills' share");
+    let b = ledger.reserve(Use::Buffers, 40).unwrap();
+    assert!(ledger.reserve(Use::Buffers, 1).is_none(), "the whole");
+    assert!(
+        ledger.reserve(Use::Queues, 30).is_some(),
+        "answers get out, whatever fills the rest"
+    );
+    drop(b);
+    assert_eq!((a.bytes(), ledger.used(Use::Fills)), (60, 60));
+    a.shrink_to(10);
+    assert!(a.grow(50) && !a.grow(1));
+    drop(a);
+    assert_eq!(ledger.total.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn other_limits_hold_for_what_comes_next() {
+    let ledger = Ledger::new(100, 60);
+    let mut entry = ledger.reserve(Use::Fills, 60).unwrap();
+    ledger.set_limits(40, 20);
+    assert_eq!(ledger.pressure(), Pressure::Spent);
+    assert!(!entry.grow(1) && ledger.reserve(Use::Buffers, 1).is_none());
+    entry.shrink_to(10);
+    assert!(entry.grow(10) && !entry.grow(1));
+    ledger.set_limits(200, 100);
+    assert!(entry.grow(80));
+    assert_eq!(ledger.pressure(), Pressure::High);
+}
+
+#[test]
+fn what_was_observed_counts_until_the_next_observation() {
+    let ledger = Ledger::new(100, 100);
+    let entry = ledger.take(Use::Connections, 40);
+    ledger.observe(30, false);
+    assert_eq!((ledger.pressure(), ledger.excess()), (Pressure::Low, 0));
+    ledger.observe(90, false);
+    assert_eq!((ledger.pressure(), ledger.excess()), (Pressure::Spent, 50));
+    assert!(ledger.reserve(Use::Buffers, 11).is_none());
+    assert!(ledger.reserve(Use::Buffers, 10).is_some());
+    drop(entry);
+    ledger.observe(0, false);
+    assert!(ledger.reserve(Use::Buffers, 100).is_some());
+}
+
+#[test]
+fn rights_that_nobody_uses_refuse_no_work() {
+    let ledger = Ledger::new(100, 100);
+    let _windows = ledger.take(Use::Fills, 200);
+    let connections = ledger.take(Use::Connections, 100);
+    let seen = || (ledger.pressure(), ledger.is_over(), ledger.is_full());
+    assert_eq!(seen(), (Pressure::Spent, true, true));
+    ledger.observe(10, true);
+    // Buffers stay small: all rights together may still be used.
+    assert_eq!(seen(), (Pressure::High, true, false));
+    drop(connections);
+    assert_eq!(seen(), (Pressure::High, false, false));
+    let _buffers = ledger.take(Use::Buffers, 30);
+    assert!(ledger.reserve(Use::Queues, 70).is_some());
+    assert!(ledger.reserve(Use::Queues, 71).is_none());
+}
+
+#[test]
+fn windows_and_places_keep_no_connection_out() {
+    let ledger = Ledger::new(100, 100);
+    let _windows = ledger.take(Use::Fills, 100);
+    let _places = ledger.take(Use::Queues, 100);
+    let seen = || (ledger.is_over(), ledger.is_full());
+    assert_eq!(seen(), (false, false));
+    let _connections = ledger.take(Use::Connections, 30);
+    let _buffers = ledger.take(Use::Buffers, 20);
+    assert_eq!(seen(), (false, false), "they have their half");
+    let _one = ledger.take(Use::Buffers, 1);
+    assert_eq!(seen(), (true, false));
+    assert_eq!(ledger.overfull(), 0);
+    let _more = ledger.take(Use::Buffers, 49);
+    assert_eq!((seen(), ledger.overfull()), ((true, true), 1));
+    let _many = ledger.take(Use::Connections, 10 << 10);
+    assert_eq!(ledger.overfull(), 3, "down to seven eighths");
+}
+
+#[test]
+fn fewer_connections_wait_where_memory_is_small() {
+    let bounds = |max: usize| {
+        let ledger = Ledger::new(max, 0);
+        (ledger.waiting_max(2), ledger.backlog(2))
+    };
+    assert_eq!(bounds(1 << 20), (16, 128));
+    assert_eq!(bounds(32 << 20), (512, 256));
+    assert_eq!(bounds(1 << 30), (16_384, 8192));
+    let ledger = Ledger::new(1 << 20, 0);
+    assert!(ledger.waiting_max(256) > 0, "each of many workers accepts");
+}
+
+#[test]
+fn queues_of_the_kernel_are_short_where_memory_is() {
+    let bytes = |max: usize, used: usize| {
+        let ledger = Ledger::new(max, 0);
+        let _entry = ledger.take(Use::Connections, used);
+        (
+            ledger.send_bytes() >> 10,
+            ledger.receive_bytes().map(|bytes| bytes >> 10),
+        )
+    };
+    assert_eq!(bytes(96 << 20, 0), (128, None));
+    assert_eq!(bytes(10 << 20, 0), (40, Some(64)));
+    assert_eq!(bytes(1 << 20, 0), (16, Some(64)));
+    assert_eq!(bytes(96 << 20, 50 << 20), (32, Some(32)));
+    assert_eq!(bytes(96 << 20, 90 << 20), (16, Some(16)));
+}
+
+#[test]
+fn queues_give_way_to_connections_down_to_an_eighth() {
+    let ledger = Ledger::new(80, 0);
+    assert_eq!(ledger.limit(Use::Queues), 30);
+    let mut connections = ledger.take(Use::Connections, 60);
+    assert_eq!(ledger.limit(Use::Queues), 20);
+    let place = ledger.reserve(Use::Queues, 20).unwrap();
+    connections.set(200);
+    assert_eq!(ledger.limit(Use::Queues), 10);
+    assert!(ledger.reserve(Use::Queues, 1).is_none());
+    drop(place);
+    assert!(ledger.reserve(Use::Queues, 10).is_some());
+}
+
+#[test]
+fn one_client_has_a_part_of_the_connections_where_memory_is_short() {
+    let most = |max: usize, counts: fn(usize) -> Counts| {
+        let ledger = Ledger::new(max, 0);
+        assert!(ledger.has_share(counts(1 << 20), 2), "memory is not short");
+        let _others = ledger.take(Use::Connections, max / 2);
+        (0..).take_while(|n| ledger.has_share(counts(*n), 2)).last()
+    };
+    let served = |served| Counts { served, waiting: 0 };
+    let waiting = |waiting| Counts { served: 0, waiting };
+    assert_eq!(most(64 << 20, served), Some(512));
+    assert_eq!(
+        most(64 << 20, waiting),
+        Some(1024),
+        "half of those that may wait"
+    );
+    // 256 connections may wait for both workers: three clients that behave do not fill the half.
+    assert_eq!(most(8 << 20, served), Some(64));
+    assert_eq!(most(8 << 20, waiting), Some(128));
+    assert_eq!(most(1 << 20, served), Some(32));
+    assert_eq!(most(1 << 20, waiting), Some(32));
+    let both = |waiting| Counts {
+        served: 16,
+        waiting,
+    };
+    assert_eq!(most(8 << 20, both), Some(128));
+    assert_eq!(most(4 << 20, both), Some(64));
+}
+
+#[test]
+fn what_is_taken_counts_also_beyond_the_limit() {
+    let ledger = Ledger::new(100, 100);
+    assert_eq!(ledger.pressure(), Pressure::Low);
+    let mut a = ledger.take(Use::Connections, 50);
+    assert_eq!(ledger.pressure(), Pressure::High);
+    a.set(200);
+    assert_eq!(ledger.pressure(), Pressure::Spent);
+    assert!(ledger.reserve(Use::Buffers, 1).is_none());
+    assert!(ledger.reserve(Use::Buffers, 0).is_some());
+    a.set(20);
+    assert_eq!(ledger.used(Use::Connections), 20);
+    assert_eq!(ledger.pressure(), Pressure::Low);
+}

@@ -1,0 +1,156 @@
+//! Deadlines, and the connections that are closed where memory or places are short.
+
+use super::*;
+
+fn sweep() -> Sweep {
+    Sweep::new(&Ledger::new(1 << 20, 1 << 20))
+}
+
+#[test]
+fn a_deadline_passes_not_before_its_time_and_at_most_two_ticks_late() {
+    let sweep = sweep();
+    let watch = sweep.watch();
+    watch.arm(Side::Read, watch.deadline(Ticks::of(TICK * 4)));
+    for _ in 0..4 {
+        sweep.tick();
+        assert!(!watch.expired(Side::Read));
+    }
+    sweep.tick();
+    assert!(watch.expired(Side::Read));
+    assert!(!watch.expired(Side::Write));
+    watch.disarm(Side::Read);
+    assert!(!watch.expired(Side::Read));
+}
+
+#[test]
+fn closed_connections_are_forgotten() {
+    let sweep = sweep();
+    let watch = sweep.watch();
+    drop(sweep.watch());
+    sweep.tick();
+    assert_eq!(sweep.watches.borrow().len(), 1);
+    drop(watch);
+}
+
+#[test]
+fn draining_ends_idle_waits_alone() {
+    let sweep = sweep();
+    let (idle, busy) = (sweep.watch(), sweep.watch());
+    idle.set_doing(Doing::Idle);
+    assert!(!idle.expired(Side::Read));
+    sweep.drain();
+    assert!(idle.expired(Side::Read) && !busy.expired(Side::Read));
+}
+
+#[test]
+fn silence_is_shorter_where_many_wait_for_it() {
+    let longest = |waiting: usize, outside: usize| {
+        let sweep = sweep();
+        let stalled = sweep.watch();
+        stalled.set_doing(Doing::Stalled);
+        let queue: Vec<_> = (0..waiting).map(|_| sweep.watch()).collect();
+        queue
+            .iter()
+            .for_each(|watch| watch.set_doing(Doing::Queued));
+        (1..=30).find(|_| {
+            sweep.tick();
+            sweep.shed_stalled(1, outside) == 1
+        })
+    };
+    // A quarter of a second each, and one more: a deadline is not too early.
+    let inside = [0, 1, 3, 4].map(|waiting| longest(waiting, 0));
+    assert_eq!(inside, [21, 9, 9, 5].map(Some));
+    assert_eq!([longest(0, 1), longest(2, 2)], [9, 5].map(Some));
+}
+
+#[test]
+fn slow_heads_have_less_time_where_others_wait_to_be_let_in() {
+    let longest = |doing, outside: usize| {
+        let sweep = sweep();
+        let slow = [sweep.watch(), sweep.watch()];
+        slow.iter().for_each(|watch| watch.set_doing(doing));
+        (1..=30).find(|_| {
+            sweep.tick();
+            sweep.shed(2, outside) == 2
+        })
+    };
+    let heads = [0, 1, 2, 9].map(|outside| longest(Doing::Head, outside));
+    assert_eq!(heads, [5, 5, 2, 2].map(Some));
+    // A client far away needs a round trip for its handshake.
+    assert_eq!(longest(Doing::Handshake, 9), Some(5));
+}
+
+#[test]
+fn requests_that_wait_for_readers_do_not_keep_all_memory() {
+    let sweep = sweep();
+    let watches = [sweep.watch(), sweep.watch(), sweep.watch()];
+    watches.iter().for_each(|w| w.set_doing(Doing::Queued));
+    sweep.tick();
+    watches[0].set_doing(Doing::Stalled);
+    watches[2].set_doing(Doing::Work);
+    watches[2].set_doing(Doing::Queued);
+    let first = (2..=200).find(|_| {
+        sweep.tick();
+        sweep.shed_queued(1) == 1
+    });
+    assert_eq!(first, Some(5));
+    let doomed = || [0, 1, 2].map(|number: usize| watches[number].is_doomed());
+    assert_eq!(
+        doomed(),
+        [false, true, false],
+        "the oldest, of those that wait"
+    );
+    assert_eq!(sweep.shed_queued(9), 0);
+    sweep.tick();
+    assert_eq!(sweep.shed_queued(9), 1);
+}
+
+#[test]
+fn the_oldest_idle_connection_makes_place_however_short_it_has_been_idle() {
+    let sweep = sweep();
+    let (old, new) = (sweep.watch(), sweep.watch());
+    assert_eq!(sweep.shed_idle(1), 0, "both are at work");
+    old.set_doing(Doing::Idle);
+    assert_eq!(sweep.shed(1, 0), 0, "it may be about to send a request");
+    sweep.tick();
+    assert_eq!(sweep.shed_idle(0), 0);
+    new.set_doing(Doing::Idle);
+    assert_eq!(sweep.shed_idle(1), 1);
+    assert!(old.is_doomed() && !new.is_doomed());
+    assert_eq!((sweep.shed_idle(1), sweep.shed_idle(1)), (1, 0));
+    // A connection that becomes idle within the same tick is found.
+    let next = sweep.watch();
+    next.set_doing(Doing::Idle);
+    assert_eq!(sweep.shed_idle(1), 1);
+}
+
+#[test]
+fn the_least_needed_connections_are_closed_first() {
+    let sweep = sweep();
+    let watches: Vec<_> = (0..5).map(|_| sweep.watch()).collect();
+    let [work, stalled, head, young, old] = &watches[..] else {
+        panic!("five");
+    };
+    stalled.set_doing(Doing::Stalled);
+    head.set_doing(Doing::Head);
+    old.set_doing(Doing::Idle);
+    for _ in 0..100 {
+        sweep.tick();
+    }
+    young.set_doing(Doing::Idle);
+    (0..4).for_each(|_| sweep.tick());
+    for next in [old, young, head, stalled] {
+        assert!(!next.expired(Side::Read));
+        assert_eq!(sweep.shed(1, 0), 1);
+        assert!(next.expired(Side::Read), "{next:?}");
+    }
+    assert_eq!(sweep.shed(1, 0), 0);
+    let of_one = sweep.watch();
+    of_one.set_client(7);
+    of_one.set_doing(Doing::Idle);
+    (0..4).for_each(|_| sweep.tick());
+    assert_eq!((sweep.shed_client(8, 9), sweep.shed_client(7, 9)), (0, 1));
+    assert!(!work.expired(Side::Read));
+    old.set_doing(Doing::Work);
+    assert!(!old.expired(Side::Read), "its request came first");
+}
