@@ -84,7 +84,7 @@ pub fn prefer_huge_pages(start: *const u8, len: usize) {
 
 /// Asks the processor to bring the line of 64 bytes that holds `place` into its caches. Unlike with a
 /// read, nothing waits for the line: as many requests can be under way as the processor has places
-/// for, and work goes on meanwhile. Any address is valid.
+/// for, and the caller continues. Any address is valid.
 #[inline]
 pub fn prefetch(place: *const u8) {
     #[cfg(target_arch = "x86_64")]

@@ -26,7 +26,7 @@ pub enum Decision {
         age: u32,
         /// Remaining life in whole seconds; negative, or 0 in the first second.
         ttl: i64,
-        /// What permits the stale use. With [`StaleUse::WhileRevalidate`] start a background
+        /// The permission for the stale use. With [`StaleUse::WhileRevalidate`] start a background
         /// revalidation unless one is running.
         why: StaleUse,
     },
@@ -63,7 +63,7 @@ impl Decision {
     }
 }
 
-/// What permits sending a stale response.
+/// Permissions to send a stale response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StaleUse {
     /// The request's max-stale.

@@ -149,7 +149,7 @@ impl Inner {
         put.admitted == Admission::Disk
     }
 
-    /// Waits while so many bytes wait to be written that files may be refused.
+    /// Waits until the bytes that wait to be written are few enough for files to be accepted.
     pub(crate) fn wait_for_room(&self) {
         if !self.driven || !self.engine.is_congested() {
             return;

@@ -266,7 +266,7 @@ fn supervise(
     }
 }
 
-/// Waits until the requests of the measured time are answered. The load goes on meanwhile.
+/// Waits until the requests of the measured time are answered. The load does not stop during that time.
 fn cool_down(config: &LoadConfig, shared: &Shared, over: impl Fn() -> bool) {
     const STEP: Duration = Duration::from_millis(5);
     shared.cool_down();

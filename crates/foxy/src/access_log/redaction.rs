@@ -86,7 +86,7 @@ impl ShownClient {
     }
 }
 
-/// What the log shows of clients and queries.
+/// Forms in which the log shows clients and queries.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Redaction {
     pub(super) clients: LogClients,

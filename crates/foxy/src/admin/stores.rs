@@ -115,7 +115,7 @@ fn takes_new(store: &OneStoreStats) -> bool {
     store.duty == Duty::Serving && store.health == foxy_store::Health::Good
 }
 
-/// Carries out a change. A change that takes longer than `TIME` goes on after the answer.
+/// Carries out a change. The answer comes after `TIME` at the latest; a longer change then continues.
 pub(super) async fn change(what: &str, query: &str, state: &State) -> Answer {
     let (engine, keeper) = (Arc::clone(&state.engine), Arc::clone(&state.stores));
     let (what, query) = (what.to_owned(), query.to_owned());

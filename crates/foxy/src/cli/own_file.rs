@@ -7,7 +7,7 @@ use rustix::fs::{Advice, fadvise};
 /// Bytes that the system reads for one advice; it cuts longer ones short.
 const STEP_BYTES: u64 = 512 << 10;
 
-/// Asks the system to read the whole mapped part of the program in order, while the program goes on.
+/// Asks the system to read the whole mapped part of the program in order, while the program runs.
 /// Otherwise, after a start of the machine, the program waits for each part when it is first used.
 /// Nothing happens where the system cannot do this.
 pub fn read_ahead() {
