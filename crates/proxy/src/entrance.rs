@@ -24,8 +24,9 @@ pub(crate) struct Entrance {
     many: Mutex<Option<MonoTime>>,
     /// Connections in both queues.
     waiting: Cell<usize>,
-    /// Connections that were closed for others, less those that have entered in their place.
-    closed: Cell<usize>,
+    /// Places of connections that ended while others waited, less those that have entered in their place.
+    /// Negative after connections were closed to give memory back.
+    free: Cell<isize>,
 }
 
 impl Entrance {
@@ -36,7 +37,7 @@ impl Entrance {
         if !ledger.is_over() {
             return;
         }
-        let _waiting = Waiting::new(&self.waiting);
+        let _waiting = Waiting::at(self);
         let queue = match connections <= ledger.few() {
             true => &self.few,
             false => &self.many,
@@ -53,17 +54,43 @@ impl Entrance {
             }
         }
         *waiting_since = None;
-        self.closed.set(0);
+        self.free.set(0);
     }
 
-    /// Takes the place of a connection that was closed for others. If no such place is left, closes more
-    /// connections; false if none can be closed.
+    /// Takes the place of a connection that has ended. If there is none, closes connections, whose places
+    /// can be taken at the next look.
     fn takes_place(&self, local: &Local) -> bool {
-        if self.closed.get() == 0 {
-            self.closed.set(local.shed());
+        let free = self.free.get();
+        if free <= 0 {
+            local.shed_for(self.waiting.get());
+            return false;
         }
-        let left = self.closed.get().checked_sub(1);
-        left.inspect(|left| self.closed.set(*left)).is_some()
+        self.free.set(free - 1);
+        true
+    }
+
+    /// A connection that was served has ended: one that waits may enter in its place.
+    pub(crate) fn leave(&self) {
+        self.add_places(1);
+    }
+
+    /// The places of this many connections, which are about to end, stay empty: their memory is needed.
+    pub(crate) fn withhold(&self, places: usize) {
+        self.add_places(-isize::try_from(places).unwrap_or(isize::MAX));
+    }
+
+    fn add_places(&self, places: isize) {
+        if self.waiting.get() > 0 {
+            self.free.set(self.free.get().saturating_add(places));
+        }
+    }
+
+    /// True if at least half as many connections wait as may. A new connection then ends with its first
+    /// answer and lets another one in.
+    #[inline]
+    pub(crate) fn is_crowded(&self, local: &Local) -> bool {
+        let waiting = self.waiting.get();
+        waiting > 0 && waiting >= most_waiting(local) / 2
     }
 
     /// Connections that wait here.
@@ -78,25 +105,60 @@ impl Entrance {
         }
         // Lets the connections that were accepted before count themselves first.
         tokio::task::yield_now().await;
-        let most = || local.proxy.ledger.waiting_max(local.proxy.workers());
-        while self.waiting.get() >= most() && !local.proxy.is_shutting_down() {
+        while self.waiting.get() >= most_waiting(local) && !local.proxy.is_shutting_down() {
             tokio::time::sleep(LOOK).await;
         }
     }
 }
 
+/// Connections that may wait here.
+fn most_waiting(local: &Local) -> usize {
+    local.proxy.ledger.waiting_max(local.proxy.workers())
+}
+
 /// Counts a waiting connection, until it is dropped.
-struct Waiting<'a>(&'a Cell<usize>);
+struct Waiting<'a>(&'a Entrance);
 
 impl<'a> Waiting<'a> {
-    fn new(count: &'a Cell<usize>) -> Self {
-        count.set(count.get() + 1);
-        Self(count)
+    fn at(entrance: &'a Entrance) -> Self {
+        entrance.waiting.set(entrance.waiting.get() + 1);
+        Self(entrance)
     }
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.0.set(self.0.get() - 1);
+        let Entrance { waiting, free, .. } = self.0;
+        waiting.set(waiting.get() - 1);
+        if waiting.get() == 0 {
+            free.set(0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_counted_while_connections_wait() {
+        let entrance = Entrance::default();
+        entrance.leave();
+        assert_eq!(entrance.free.get(), 0, "no connection waits");
+        let first = Waiting::at(&entrance);
+        let second = Waiting::at(&entrance);
+        entrance.leave();
+        entrance.leave();
+        assert_eq!(entrance.free.get(), 2);
+        drop(first);
+        entrance.withhold(3);
+        assert_eq!(entrance.free.get(), -1);
+        entrance.leave();
+        entrance.leave();
+        assert_eq!(entrance.free.get(), 1, "two ends, one of them withheld");
+        drop(second);
+        assert_eq!(entrance.free.get(), 0, "places of the past are not kept");
+        entrance.withhold(1);
+        assert_eq!(entrance.free.get(), 0);
     }
 }

@@ -201,7 +201,13 @@ impl Local {
     /// Closes connections of this worker that are not needed, since memory or places are spent.
     /// Returns how many.
     pub(crate) fn shed(&self) -> usize {
-        self.counted(self.sweep.shed(SHED, self.entrance.waiting()))
+        self.shed_for(SHED)
+    }
+
+    /// As [`shed`](Self::shed), for this many connections that wait to be let in.
+    pub(crate) fn shed_for(&self, waiting: usize) -> usize {
+        let most = waiting.min(SHED);
+        self.counted(self.sweep.shed(most, self.entrance.waiting()))
     }
 
     /// As [`shed`](Self::shed), for a new connection that finds no place. If nothing else can be closed,
@@ -214,7 +220,8 @@ impl Local {
     /// part.
     pub(crate) fn shed_surplus(&self) {
         let surplus = self.proxy.ledger.surplus() / self.proxy.workers();
-        self.counted(self.sweep.shed(surplus.max(SHED), self.entrance.waiting()));
+        let closed = self.sweep.shed(surplus.max(SHED), self.entrance.waiting());
+        self.entrance.withhold(self.counted(closed).min(surplus));
     }
 
     /// Ends requests that wait for others to read, until connections no longer have all memory. Each

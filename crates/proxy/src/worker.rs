@@ -324,6 +324,9 @@ impl Drop for Open {
     fn drop(&mut self) {
         self.local.proxy.connections.fetch_sub(1, Ordering::Relaxed);
         self.local.count(Event::ConnectionsClosed);
+        if self.place.as_ref().is_none_or(|place| !place.waits()) {
+            self.local.entrance.leave();
+        }
     }
 }
 

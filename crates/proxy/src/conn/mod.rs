@@ -104,9 +104,10 @@ impl<T: Transport> Conn<T> {
                 // may repeat the request.
                 Ok(_) if self.post.is_closed() && !self.fresh => break,
                 Ok(parts) => {
-                    self.fresh = false;
                     self.renew();
-                    self.answer(&parts).await
+                    let keep = self.answer(&parts).await;
+                    self.fresh = false;
+                    keep
                 }
                 Err(NoRequest::Closed) => break,
                 Err(NoRequest::Refused(refusal)) => {
@@ -144,7 +145,10 @@ impl<T: Transport> Conn<T> {
 
     /// Returns whether the connection may be kept after this request, as far as the request says.
     fn may_keep(&self, parts: &RequestParts) -> bool {
-        parts.persistent() && !self.local.proxy.is_shutting_down() && !self.post.is_closed()
+        parts.persistent()
+            && !self.local.proxy.is_shutting_down()
+            && !self.post.is_closed()
+            && !(self.fresh && self.local.entrance.is_crowded(&self.local))
     }
 
     /// Answers what could not be parsed.

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::common::{Client, Foxy, Origin};
+use crate::common::{Answer, Client, Foxy, Origin};
 use foxy_proxy::{Config, Event, Role};
 
 fn origin(size: usize) -> Origin {
@@ -123,12 +123,71 @@ impl Held {
 fn connections_beyond_those_that_may_wait_are_left_to_the_kernel() {
     let mut held = Held::with_memory(256 << 10);
     held.fill();
-    (0..40).for_each(|_| held.ask());
+    // No more than one client may have: further ones could be refused as they enter.
+    (0..12).for_each(|_| held.ask());
+    assert!(held.clients.len() <= 32, "{}", held.clients.len());
     let (accepted, served) = held.settled();
     assert_eq!(accepted, served + 8, "eight may wait");
     drop(held.ends);
     for mut client in held.clients {
-        assert_eq!(client.answer().text(), "late");
+        let answer = client.answer();
+        assert_eq!(answer.text(), "late", "{answer:?}");
+    }
+}
+
+impl Held {
+    /// Lets the origin answer the request that it has had for longest; the answer.
+    fn answered(&mut self) -> (Client, Answer) {
+        self.ends.send(()).unwrap();
+        let mut client = self.clients.remove(0);
+        let answer = client.answer();
+        assert_eq!(answer.text(), "late");
+        (client, answer)
+    }
+
+    /// From now on the process has far more memory than it may, whatever ends.
+    fn have_too_much(&self) {
+        self.foxy.proxy.observe_memory(1 << 30, false);
+    }
+}
+
+#[test]
+fn a_connection_that_ends_lets_in_one_that_waits() {
+    let mut held = Held::with_memory(256 << 10);
+    held.fill();
+    held.have_too_much();
+    let (client, answer) = held.answered();
+    assert_ne!(answer.field("Connection"), Some("close"), "few wait");
+    let (accepted, served) = held.settled();
+    assert_eq!(accepted, served + 1, "one waits");
+    drop(client);
+    assert_eq!(held.settled(), (accepted, served + 1));
+}
+
+#[test]
+fn the_first_answer_ends_its_connection_while_many_wait() {
+    let mut held = Held::with_memory(256 << 10);
+    held.fill();
+    held.have_too_much();
+    (0..12).for_each(|_| held.ask());
+    let (accepted, served) = held.settled();
+    assert_eq!(accepted, served + 8, "eight may wait");
+    let (client, _) = held.answered();
+    drop(client);
+    // The next in line enters, and another one may wait.
+    assert_eq!(held.settled(), (accepted + 1, served + 1));
+    let mut entered = held.clients.remove(served as usize - 1);
+    // Not its first request.
+    let again = get(&held.origin, "/again");
+    held.clients[0].send(again);
+    drop(held.ends);
+    let answer = entered.answer();
+    assert_eq!(answer.field("Connection"), Some("close"));
+    assert_eq!(entered.to_end(), b"");
+    for _ in 0..2 {
+        let answer = held.clients[0].answer();
+        assert_eq!(answer.text(), "late");
+        assert_ne!(answer.field("Connection"), Some("close"));
     }
 }
 
