@@ -95,7 +95,7 @@ pub struct JournalBlock {
     pub snapshot: u32,
     /// The highest purge number assigned when the block was written.
     pub seen: u64,
-    /// The highest number of a purge that is done with everywhere.
+    /// The highest number of a purge that has ended in every store.
     pub retired: u64,
     /// Records of this store fetched under a smaller number are void.
     pub floor: u64,

@@ -11,19 +11,19 @@ use crate::{BodyFraming, Limits, Reject};
 pub enum BodyStep {
     /// Body bytes: `input[data]`, never empty.
     Data {
-        /// Bytes done with, those of `data` included.
+        /// Bytes consumed, with those of `data`.
         consumed: usize,
         /// Position of the data in the input.
         data: Range<usize>,
     },
-    /// Nothing more can be done without more input behind what was not consumed.
+    /// More input is needed after the bytes that were not consumed.
     NeedMore {
-        /// Bytes done with.
+        /// Bytes consumed.
         consumed: usize,
     },
     /// The body is over; what follows belongs to the next message.
     End {
-        /// Bytes done with.
+        /// Bytes consumed.
         consumed: usize,
         /// The trailer section in the input, for [`chunked::parse_trailers`](crate::chunked::parse_trailers);
         /// empty if there is none.

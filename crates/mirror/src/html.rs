@@ -27,7 +27,7 @@ impl Html {
         std::mem::take(&mut self.found)
     }
 
-    /// Takes a piece of the document and appends what is to be sent.
+    /// Takes a piece of the document and appends its rewritten form.
     pub(crate) fn push(&mut self, mut piece: &[u8], map: Map<'_>, out: &mut Vec<u8>) {
         while let Some(first) = piece.first() {
             if self.tag.is_empty() {

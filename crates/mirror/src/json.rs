@@ -126,7 +126,7 @@ impl Json {
         found
     }
 
-    /// Takes a piece of the document and appends what is to be sent.
+    /// Takes a piece of the document and appends its rewritten form.
     pub(crate) fn push(&mut self, mut piece: &[u8], map: Map<'_>, out: &mut Vec<u8>) {
         while let Some(first) = piece.first() {
             let taken = match self.within {

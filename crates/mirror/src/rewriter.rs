@@ -65,7 +65,7 @@ impl Rewriter {
         }
     }
 
-    /// Takes a piece of the document and appends what is to be sent to `out`.
+    /// Takes a piece of the document and appends its rewritten form to `out`.
     pub fn push(&mut self, piece: &[u8], out: &mut Vec<u8>) {
         let (mirror, server, base) = (&self.mirror, self.server, &self.base);
         let path = |url: &[u8]| match server {

@@ -37,7 +37,7 @@ const ENOUGH_ALONE: f64 = 32.0;
 /// Lone reads after which the device counts as one whose times do not depend on the distance.
 const ALONE_MAX: f64 = 1024.0;
 /// Reads under way from which on a mean shows whether the device works on several reads at once. With
-/// so many, a thread that looks for completions late distorts the times little.
+/// this many, a thread that looks for completions late distorts the times little.
 const MANY: u32 = 4;
 /// Reads that are not timed once the device is known to be fast or even.
 const REST: u32 = 4096;

@@ -7,7 +7,7 @@
 //! It is *driven*: no thread of its own outlives a call (while summaries are loaded, a second one
 //! may help for one step), and it has no runtime. [`Engine`] is shared by all threads;
 //! each store's [`Writer`] is driven by one thread that calls [`Writer::turn`]; disk reads are
-//! carried out by whoever looked up, with a queue of its own ([`Reads::open_reads`]).
+//! carried out by the caller, with a queue of its own ([`Reads::open_reads`]).
 
 mod admit;
 mod around;

@@ -133,7 +133,7 @@ fn another_programs_file_is_refused_and_left_alone() {
 struct Loop(String);
 
 impl Loop {
-    /// Of 32 MiB, with blocks of so many bytes; or why there is none.
+    /// Of 32 MiB, with blocks of this many bytes; or why there is none.
     fn new(file: &Path, block: u32) -> Result<Self, String> {
         let made = std::fs::File::create(file).and_then(|file| file.set_len(32 << 20));
         made.map_err(|error| error.to_string())?;
@@ -198,7 +198,7 @@ fn two_stores_on_devices_with_blocks_of_512_and_4096_bytes_come_back_whole() {
     let devices = match devices {
         Ok(devices) => devices,
         Err(why) => {
-            // Past the test's capture: whoever reads the log shall see what was not tested.
+            // Past the test's capture: readers of the log must see that this was not tested.
             let note = format!("SKIPPED: stores on loop devices: needs root and losetup: {why}\n");
             std::io::stderr().write_all(note.as_bytes()).unwrap();
             return;

@@ -134,7 +134,7 @@ impl TraceCommand {
         }
     }
 
-    /// Does it; what is to be printed goes to `out`, as far as it came.
+    /// Runs the command. The report goes to `out`, up to an error.
     ///
     /// # Errors
     /// The log cannot be read (to its end), or the output cannot be written.

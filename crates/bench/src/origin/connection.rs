@@ -108,7 +108,7 @@ struct Connection {
     site: Rc<Site>,
     rng: Rng,
     input: Vec<u8>,
-    /// Bytes at the front of `input` that are done with.
+    /// Bytes at the front of `input` that were used.
     used: usize,
     out: Vec<u8>,
     date: String,

@@ -13,7 +13,7 @@ pub struct Seek {
     /// Time of one turn of the platter. An operation waits for a random part of it, unless it begins
     /// where the last one ended.
     pub turn: Duration,
-    /// Everything else, for each operation.
+    /// Time of each operation besides these two.
     pub fixed: Duration,
 }
 

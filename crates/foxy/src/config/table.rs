@@ -124,7 +124,7 @@ const OF_OTHER_KINDS: &[Setting] = &[
     free("site", "allow_client_names", Patterns(Of::ClientName), "everybody",
         "Certificates that may use the site, by subject (such as \"CN=node 1, O=Example\") or by an alternative name (host, address of mail, URI), `*` standing for anything; others get 403."),
     free("site", "origin", Origins, "required, unless `kind = \"objects\"`",
-        "Who is asked for what is not cached: one server or a list, such as [\"http://10.0.0.1:8080\", \"http://10.0.0.2:8080 weight=2 connections=50\"]. `connections` are requests that may be under way there. All are asked for the same host: that of the first, or the client's with `preserve_host`. With `https://` certificates are always checked."),
+        "Origins of the site: one server or a list, such as [\"http://10.0.0.1:8080\", \"http://10.0.0.2:8080 weight=2 connections=50\"]. `connections` are requests that may be under way there. All are asked for the same host: that of the first, or the client's with `preserve_host`. With `https://` certificates are always checked."),
     fixed("site", "balance", Word(&["least_outstanding", "round_robin", "hash"]), "least_outstanding",
         "Which of several origins is asked. `least_outstanding`: of two that are drawn by weight, the one with fewer requests under way; `round_robin`: in turn, by weight; `hash`: the same URL always the same one, for origins that are caches."),
     fixed("site", "eject_after", Count(0, 1000), "5",

@@ -90,7 +90,7 @@ async fn connection(clients: Arc<Clients>, number: usize) -> Tally {
     tally
 }
 
-/// Opens a connection and sends what is to be sent on it.
+/// Opens a connection and sends the first bytes on it.
 async fn begun(clients: &Clients, number: usize) -> Result<Conn, Fault> {
     let mut conn = clients.open(number).await?;
     let kind = number % OF;

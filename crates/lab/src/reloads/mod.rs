@@ -32,7 +32,7 @@ pub struct Reloads {
     /// Reloads under load
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub reloads: u32,
-    /// Requests per second meanwhile; 0: as many as can be had
+    /// Requests per second meanwhile; 0: as many as possible
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub rate: u32,
     /// Downloads that last from before the first reload until after the last one

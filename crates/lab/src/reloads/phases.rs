@@ -20,7 +20,7 @@ use crate::kit::{Ask, free_port};
 /// Objects that are stored before the first reload.
 const STORED: u64 = 500;
 const SIZE: u64 = 4096;
-/// One request in so many is for an object that nobody asked for before.
+/// One request in this number is for an object that was not requested before.
 const NEW: u64 = 100;
 /// The lowest permitted share of hits: the share of requests for stored objects, less what the
 /// order of the last requests can cost.

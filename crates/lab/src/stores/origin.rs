@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 
 use crate::kit::{Asked, Play, Then, Wire, serve};
 
-/// Starts it; returns its port. It answers `/LENGTH/...` with so many bytes.
+/// Starts it; returns its port. It answers `/LENGTH/...` with LENGTH bytes.
 pub(super) async fn start() -> Result<u16, String> {
     let problem = |error| format!("the origin has no port: {error}");
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;

@@ -128,7 +128,7 @@ events! {
     DnsLookups = "dns_lookups",
     /// Clients cut off for lack of progress.
     Timeouts = "timeouts",
-    /// Answers aborted because their rest could not be had.
+    /// Answers aborted because their rest was not available.
     Aborted = "aborted",
 }
 

@@ -23,7 +23,7 @@ struct OfWorker([[AtomicU64; CLASSES.len()]; CACHED.len()]);
 pub(crate) struct SiteCounters(Arc<[OfWorker]>);
 
 impl SiteCounters {
-    /// Counts for so many workers, at least one.
+    /// Counts for this many workers, at least one.
     pub(crate) fn new(workers: usize) -> Self {
         Self((0..workers.max(1)).map(|_| OfWorker::default()).collect())
     }

@@ -34,7 +34,7 @@ impl Rest {
     /// bytes sent: all that were missing.
     ///
     /// # Errors
-    /// The rest could not be had, or not all of it: the answer must be cut off.
+    /// The rest was not available, or not all of it: the answer must be cut off.
     pub(super) async fn send<T: Transport>(
         &self,
         local: &Rc<Local>,

@@ -37,8 +37,8 @@ pub struct Gatekeeper {
     limits: Option<Limits>,
     parents: Vec<Arc<Parents>>,
     zone: TimeZone,
-    /// The last minute asked for, since 1970, and its minute of the week in the zone, packed into one
-    /// number.
+    /// The last minute that was requested (since 1970) and its minute of the week in the zone, packed into
+    /// one number.
     minute: AtomicU64,
     addresses: bool,
     paths: bool,

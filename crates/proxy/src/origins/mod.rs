@@ -110,7 +110,7 @@ pub struct OriginState {
 }
 
 impl Origins {
-    /// The origins, all of them up, for so many workers.
+    /// The origins, all of them up, for this many workers.
     #[must_use]
     pub fn new(config: OriginsConfig, workers: usize) -> Self {
         Self::with(config, SiteCounters::new(workers))

@@ -139,8 +139,8 @@ pub(crate) async fn get(local: &Local, hash: KeyHash, key: &[u8]) -> Option<(Arc
     None
 }
 
-/// Fragment `n` of a large object. `last`: the bytes are not to be had elsewhere, so this waits even
-/// for a disk that is slow, or that others have given up.
+/// Fragment `n` of a large object. `last`: the bytes are nowhere else, so this waits even for a
+/// disk that is slow, or that others have given up.
 pub(crate) async fn fragment(
     local: &Local,
     head: &Arc<Object>,

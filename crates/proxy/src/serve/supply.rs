@@ -55,7 +55,7 @@ pub(crate) enum Piece {
     End(Bytes),
 }
 
-/// The bytes cannot be had.
+/// The bytes are not available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Missing;
 
@@ -175,7 +175,7 @@ impl Supply {
     /// The bytes from `at` on, at most up to `until`. Cancel safe.
     ///
     /// # Errors
-    /// They are not to be had, or are of another version by now.
+    /// They are not available, or are of another version by now.
     pub(crate) async fn next(
         &mut self,
         local: &Rc<Local>,

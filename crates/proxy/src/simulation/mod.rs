@@ -15,7 +15,7 @@
 //!
 //! **Owner.** Nobody gets what was made for another user, another URL or another variant, nor a field that
 //! names another user. An answer that is `private`, `no-store` or sets a cookie goes to the request that
-//! it was fetched for, and to no other, whoever sends it. An answer to Authorization goes to others only
+//! it was fetched for, and to no other, not even of the same user. An answer to Authorization goes to others only
 //! with leave (RFC 9111 section 3.5). A user does not get the page of nobody where users have their own.
 //!
 //! **Freshness.** What the origin said before a request began is younger than its lifetime, or stale as

@@ -63,8 +63,8 @@ pub(super) fn has_ended(world: &World, asked: &Asked) -> bool {
     asked.life != world.life.get() || world.door.borrow().is_none()
 }
 
-/// True if the disk may lose bytes in the middle of an answer that nobody else can give: the origin gives
-/// the rest of one version only under a strong validator, and nothing to a request that forbids asking it.
+/// True if an answer may be cut where the disk loses bytes. The origin gives the rest of one version only
+/// under a strong validator. A request that forbids a fetch gets nothing from the origin.
 fn may_lose_bytes(world: &World, asked: &Asked) -> bool {
     let page = &PAGES[asked.page];
     let alone = page.tag != Tag::Strong || asked.control == Control::OnlyIfCached;

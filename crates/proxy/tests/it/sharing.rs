@@ -100,7 +100,7 @@ fn pages_that_need_validation_are_not_shared_unvalidated() {
     }
 }
 
-/// An origin that takes one date for one page answers 304 to whoever asks.
+/// An origin that takes one date for one page answers 304 to every client.
 #[test]
 fn the_page_of_a_user_is_not_validated_by_its_date_for_others() {
     for control in [

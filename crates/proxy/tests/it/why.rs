@@ -13,7 +13,7 @@ use foxy_proxy::{Config, Role, Why, WhyRequest};
 struct Case {
     /// The answer of the origin: a status, then fields.
     says: &'static str,
-    /// Requests before: method and fields; `wait N` lets so many seconds pass.
+    /// Requests before: method and fields; `wait N` lets N seconds pass.
     before: &'static [&'static str],
     /// The question: method and fields.
     asks: &'static str,

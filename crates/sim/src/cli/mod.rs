@@ -64,7 +64,7 @@ impl SimCommand {
         }
     }
 
-    /// Does it and returns what is to be printed.
+    /// Runs the command and returns the text to print.
     ///
     /// # Errors
     /// Wrong parameters, or what went wrong at run time.

@@ -6,7 +6,7 @@ use crate::run::stop;
 /// Exit code of a command that was stopped: 128 and the number of the signal, as shells have it.
 pub(super) const CODE: u8 = 130;
 
-/// Watches for Ctrl-C from now on. Where that cannot be had, Ctrl-C ends the process as usual.
+/// Watches for Ctrl-C from now on. If the handler cannot be installed, Ctrl-C ends the process as usual.
 pub(super) fn watch() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()

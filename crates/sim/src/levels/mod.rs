@@ -51,7 +51,7 @@ pub struct LevelCounts {
     pub disk_hit_bytes: u64,
     /// Fetched, new versions included.
     pub misses: u64,
-    /// Those of the misses that replaced another version.
+    /// Misses that replaced another version.
     pub modified: u64,
     /// URL-writes: misses that the disk took.
     pub writes: u64,

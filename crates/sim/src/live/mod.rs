@@ -49,7 +49,7 @@ pub struct Worked {
     pub refused: u64,
     /// Reads and deletes of objects whose write was refused.
     pub missing: u64,
-    /// Reads and writes of the device that the files are on, whoever asked for them.
+    /// Reads and writes of the device that the files are on, by all processes.
     pub device: (u64, u64),
 }
 

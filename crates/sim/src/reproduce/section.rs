@@ -1,4 +1,4 @@
-//! One part of the reproduction: claims, runs, figures, and what is to be said about them.
+//! One part of the reproduction: claims, runs, figures and remarks.
 
 use serde::{Deserialize, Serialize};
 

@@ -298,7 +298,7 @@ impl SystemConfig {
         Ok(Box::new(store.map_err(RunError::Config)?))
     }
 
-    /// The stream, without what is too large.
+    /// The stream, without requests for objects that are too large.
     ///
     /// # Errors
     /// The log cannot be read.

@@ -60,7 +60,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Ends when the store is not open any more: whoever holds its disk should let go of it then.
+    /// Ends when the store is closed: holders of its disk should release it then.
     pub fn departure(&self, id: StoreId) -> impl Future<Output = ()> + use<> {
         let store = self.store(id).map(|store| Arc::downgrade(&store));
         poll_fn(move |context| {

@@ -70,7 +70,7 @@ pub(super) struct State {
 pub(crate) struct PurgeSet {
     latest: AtomicU64,
     /// An object fetched under a smaller number is not stored any more: a purge that might cover it
-    /// is done with.
+    /// has ended.
     barrier: AtomicU64,
     state: RwLock<State>,
 }

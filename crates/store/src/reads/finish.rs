@@ -63,7 +63,7 @@ impl Reads {
     /// device. Tokens are below 2^63. See [`foxy_disk::Disk::open_queue`].
     ///
     /// # Errors
-    /// There is no such store, or neither a ring nor threads are to be had.
+    /// There is no such store, or neither a ring nor threads could be made.
     pub fn open_reads(&self, store: StoreId, depth: u32) -> io::Result<Box<dyn Queue>> {
         let store = self.fleet.store(store).ok_or(io::ErrorKind::NotFound)?;
         let inner = store.disk.open_queue(depth)?;

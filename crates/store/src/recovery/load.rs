@@ -47,7 +47,7 @@ pub(crate) struct Loader {
     /// Entries looked at, and how many of them are in the index now.
     seen: u64,
     stored: u64,
-    /// Processors to be had.
+    /// Processors that are available.
     cores: usize,
     /// The floor that the superblock gets once everything that the store missed is void in the log.
     restore: Option<LogPosition>,

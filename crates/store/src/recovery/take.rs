@@ -70,8 +70,8 @@ pub(super) struct Taker<'a> {
 }
 
 impl Taker<'_> {
-    /// Takes in what is of `lane`: segments in the order given, later entries first. No more once
-    /// there are too many removals to remember.
+    /// Takes in what is of `lane`: segments in the order given, later entries first. Stops
+    /// when there are too many removals to remember.
     pub(super) fn take(self, lane: usize, keys: &mut Keys, segments: &[Told]) -> Taken {
         self.index.reserve(lane, self.room);
         let due = segments.iter().flat_map(|told| {

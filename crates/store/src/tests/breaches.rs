@@ -162,7 +162,7 @@ fn a_journal_is_doubled_where_there_is_room() {
     assert!(newest.newest.doubled, "{newest:?}");
 }
 
-/// Of several blocks written together a power cut might keep a later one alone.
+/// A power cut in a write of several blocks might keep a later block without the earlier ones.
 #[test]
 fn purges_of_several_blocks_are_a_snapshot_in_the_other_half() {
     let mut rig = Rig::new(400, 4 * MEMORY, 5);

@@ -157,7 +157,7 @@ impl Live {
         again
     }
 
-    /// Without a store yet, but with what is to be expected.
+    /// Without a store yet, but with the expected contents.
     pub(super) fn heir(&self, slots: Vec<Slot>) -> Self {
         let mut heir = Self::without(slots);
         heir.latest.clone_from(&self.latest);

@@ -1,5 +1,5 @@
 //! Purged and void objects, and the places where they could still be met: around a read, in
-//! explanations, by a late 304, and after the purge is done with.
+//! explanations, by a late 304, and after the end of the purge.
 
 use std::sync::Arc;
 

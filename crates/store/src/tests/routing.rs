@@ -13,7 +13,7 @@ const MEMORY: u64 = 1 << 20;
 const KEYS: u64 = 400;
 const BODY: usize = 3000;
 
-/// Stores of so many segments each, driven by hand.
+/// Stores with these numbers of segments, driven by hand.
 struct Site {
     engine: Arc<Engine>,
     clock: Arc<ManualClock>,

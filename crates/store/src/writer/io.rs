@@ -46,7 +46,7 @@ pub(crate) struct Done {
     pub(crate) buf: Option<AlignedBuf>,
 }
 
-/// The queue, and numbered flushes: whoever waits for durability notes the number of the next
+/// The queue, and numbered flushes: code that waits for durability notes the number of the next
 /// flush to begin *after* its writes have completed.
 pub(crate) struct Io {
     store: Arc<StoreShared>,

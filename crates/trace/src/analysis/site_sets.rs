@@ -1,7 +1,7 @@
 //! Locality sets as the author of UCFS defines them: a page, and what the same user asks for from
 //! the same site within a few minutes after it. The set of a page is fixed at its first visit by
-//! anybody; the share of the set that later visitors ask for, whoever they are, tells what grouping
-//! by such sets is worth. The published length of the window is lost, so any length may be tried.
+//! anybody; the share of the set that later visitors request tells the gain of grouping by
+//! such sets. The published length of the window is lost, so any length may be tried.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 

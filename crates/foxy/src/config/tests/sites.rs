@@ -286,7 +286,7 @@ fn build_caches_have_writers_who_can_log_in_and_no_origin() {
         (&["ci".to_owned()][..], &["staff".to_owned()][..])
     );
     assert!(!own.writers.all && own.action_writers.users == ["main"]);
-    // Not for everybody, unless the site says so.
+    // By default a site is for the clients of the proxy, not for all.
     assert_eq!(
         config.sites[0].allow_clients.as_ref(),
         Some(&config.proxy.access.allow_clients)

@@ -20,7 +20,7 @@ pub(crate) fn colour(second: usize) -> char {
     ['r', 'g', 'b', 'y'][second * second % 7 % 4]
 }
 
-/// A video of so many seconds, each of them about `second_bytes` long.
+/// A video of this many seconds, each about `second_bytes` long.
 pub(crate) fn video(seconds: usize, second_bytes: usize) -> Vec<u8> {
     let clusters: Vec<_> = (0..seconds).map(|n| cluster(n, second_bytes)).collect();
     let info = element(

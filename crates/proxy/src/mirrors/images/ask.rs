@@ -172,7 +172,7 @@ impl Registry<'_> {
         )
     }
 
-    /// Value of `Authorization` that the registry demands; `None` if it cannot be had.
+    /// Value of `Authorization` that the registry demands; `None` if it cannot be fetched.
     async fn authorization(
         &self,
         wanted: Challenge,

@@ -6,7 +6,7 @@ use foxy_base::MonoTime;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 
-/// Most entries. When the table is full, all entries are forgotten: each can be had again.
+/// Most entries. When the table is full, all entries are forgotten: each can be fetched again.
 const ENTRIES: usize = 4096;
 /// A token is not used in its last seconds.
 const EARLY: u64 = 10;

@@ -8,7 +8,7 @@ use foxy_disk::{Fault, FaultPlan, FaultRule, MemDisk, OpClass};
 use super::{CI, ask, bytes, config, get, put, role, sha};
 use crate::common::Stored;
 
-/// A build cache with a store of so many bytes.
+/// A build cache with a store of this many bytes.
 fn on_disk(disk: u64, workers: usize) -> Stored {
     let disk = Arc::new(MemDisk::new(disk, 512, 1));
     Stored::serving(role(64 << 20), disk, config(), 16 << 20, workers)

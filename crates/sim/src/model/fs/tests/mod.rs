@@ -321,7 +321,7 @@ fn large_directories_cost_scans_and_the_name_cache_saves_them() {
         ),
         (1, 1)
     );
-    // A scan goes as far as the name.
+    // A scan of a directory reads up to the entry with the name.
     let mut cost = |name: u64| {
         let before = fs.now();
         fs.open(root, name).unwrap();
