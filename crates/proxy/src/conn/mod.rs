@@ -145,10 +145,11 @@ impl<T: Transport> Conn<T> {
 
     /// Returns whether the connection may be kept after this request, as far as the request says.
     fn may_keep(&self, parts: &RequestParts) -> bool {
+        let makes_room = self.fresh && self.local.entrance.is_crowded(&self.local);
         parts.persistent()
+            && !makes_room
             && !self.local.proxy.is_shutting_down()
             && !self.post.is_closed()
-            && !(self.fresh && self.local.entrance.is_crowded(&self.local))
     }
 
     /// Answers what could not be parsed.
