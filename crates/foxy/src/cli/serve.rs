@@ -1,5 +1,6 @@
 //! `foxy serve`: from arguments to a running proxy, until a signal ends it.
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -49,11 +50,11 @@ pub(super) fn run_with(args: &ServeArgs, mut parts: Parts) -> ExitCode {
         Ok(running) => running,
         Err(error) => return failed(error),
     };
-    eprintln!("{}", headline(&config, &running));
+    tell(&headline(&config, &running));
     for users in running_users(&config, &running) {
         match users.open_proxy {
             true => tracing::warn!("{}", users.words),
-            false => eprintln!("foxy: {}", users.words),
+            false => tell(&format!("foxy: {}", users.words)),
         }
     }
     notify("READY=1");
@@ -74,6 +75,11 @@ pub(super) fn run_with(args: &ServeArgs, mut parts: Parts) -> ExitCode {
     running.shutdown();
     tracing::info!("ended; everything is written");
     ExitCode::SUCCESS
+}
+
+/// Writes a line to standard error. If its reader is gone, the proxy serves on.
+fn tell(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 /// One line: where it listens and what it has.

@@ -8,6 +8,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -119,6 +120,27 @@ fn the_service_manager_hears_of_the_start_and_of_the_end() {
     foxy.signal(Signal::TERM);
     assert_eq!(hears(), "STOPPING=1");
     assert!(foxy.child.wait().unwrap().success());
+}
+
+#[test]
+fn it_serves_on_when_nobody_reads_its_messages() {
+    let place = Place::new();
+    let manager = UnixDatagram::bind(place.path("notify")).unwrap();
+    manager
+        .set_read_timeout(Some(Duration::from_secs(60)))
+        .unwrap();
+    let mut command = place.command("127.0.0.1:0");
+    command.env("NOTIFY_SOCKET", place.path("notify"));
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut child = command.stderr(writer).spawn().unwrap();
+    let mut text = [0; 100];
+    let len = manager
+        .recv(&mut text)
+        .expect("it ended before it was ready");
+    assert_eq!(&text[..len], b"READY=1");
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    assert!(child.wait().unwrap().success());
 }
 
 /// Starts Foxy with `socket` as its first passed file, as a service manager does.
