@@ -111,7 +111,7 @@ impl Entrance {
     }
 }
 
-/// Connections that may wait here.
+/// Most connections that may wait in one worker.
 fn most_waiting(local: &Local) -> usize {
     local.proxy.ledger.waiting_max(local.proxy.workers())
 }

@@ -136,7 +136,7 @@ fn connections_beyond_those_that_may_wait_are_left_to_the_kernel() {
 }
 
 impl Held {
-    /// Lets the origin answer the request that it has had for longest; the answer.
+    /// Lets the origin answer its oldest request. Returns the client and the answer.
     fn answered(&mut self) -> (Client, Answer) {
         self.ends.send(()).unwrap();
         let mut client = self.clients.remove(0);
