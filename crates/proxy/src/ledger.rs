@@ -25,11 +25,19 @@ pub enum Use {
     Queues,
     /// Bodies of running fills, and their windows.
     Fills,
+    /// The same of fills that several requests share, where others have all memory of fills.
+    SharedFills,
 }
 
 impl Use {
     /// Every use, in the order of reports.
-    pub const ALL: [Self; 4] = [Self::Connections, Self::Buffers, Self::Queues, Self::Fills];
+    pub const ALL: [Self; 5] = [
+        Self::Connections,
+        Self::Buffers,
+        Self::Queues,
+        Self::Fills,
+        Self::SharedFills,
+    ];
 
     /// Name in reports and metrics.
     #[must_use]
@@ -39,6 +47,7 @@ impl Use {
             Self::Buffers => "buffers",
             Self::Queues => "queues",
             Self::Fills => "fills",
+            Self::SharedFills => "shared-fills",
         }
     }
 }
@@ -290,10 +299,21 @@ impl Ledger {
     /// Most bytes of all entries for one use.
     pub(crate) fn limit(&self, of: Use) -> usize {
         match of {
-            Use::Fills => self.fills_max.load(Ordering::Relaxed),
+            Use::Fills => self.fills_max() - self.shared_fills_max(),
+            Use::SharedFills => self.shared_fills_max(),
             Use::Queues => self.queues_max(),
             _ => usize::MAX,
         }
+    }
+
+    fn fills_max(&self) -> usize {
+        self.fills_max.load(Ordering::Relaxed)
+    }
+
+    /// Memory kept for fills that several requests share. Such a fill spares one fetch for each of its
+    /// requests.
+    fn shared_fills_max(&self) -> usize {
+        self.fills_max() / 4
     }
 
     /// Limit of queues: three eighths of the ledger, less where connections, buffers and the excess need
@@ -314,7 +334,7 @@ impl Ledger {
     /// answers must get out and objects must get into the store, whatever fills the ledger.
     fn limit_of_all(&self, of: Use) -> usize {
         match of {
-            Use::Queues | Use::Fills => usize::MAX,
+            Use::Queues | Use::Fills | Use::SharedFills => usize::MAX,
             _ => self.max().saturating_sub(self.excess()),
         }
     }

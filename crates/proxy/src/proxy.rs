@@ -141,7 +141,7 @@ impl Proxy {
     /// Bytes held by fills now; never over [`FillConfig::memory`](crate::FillConfig::memory).
     #[must_use]
     pub fn fill_bytes(&self) -> usize {
-        self.ledger.used(Use::Fills)
+        self.ledger.used(Use::Fills) + self.ledger.used(Use::SharedFills)
     }
 
     /// Bytes that requests use now for one purpose.

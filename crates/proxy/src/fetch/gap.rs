@@ -167,9 +167,9 @@ impl Job {
         };
         let mut kept = match (keeper.take(), verdict) {
             (Some(kept), Verdict::Store) => kept,
-            (None, Verdict::Store) => Keeper::resume(local, &self.head, self.span),
+            (None, Verdict::Store) => Keeper::resume(local, writer.fill(), (&self.head, self.span)),
             // The run is no longer kept.
-            (_, Verdict::Pass) => Keeper::nothing(local),
+            (_, Verdict::Pass) => Keeper::nothing(local, writer.fill()),
         };
         writer.keep(kept.window());
         leased.up.buf.consume(parts.len());

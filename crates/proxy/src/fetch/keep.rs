@@ -108,7 +108,7 @@ impl Keeper {
                 keeper.sparse(local, fill, place);
             }
             _ => {
-                keeper.open_window(local);
+                keeper.open_window(local, fill);
             }
         }
         keeper
@@ -119,7 +119,7 @@ impl Keeper {
         let range = place
             .sparse
             .and_then(|range| range.span.zip(range.complete));
-        let (Some((span, complete)), true) = (range, self.open_window(local)) else {
+        let (Some((span, complete)), true) = (range, self.open_window(local, fill)) else {
             return;
         };
         let engine = &local.proxy.engine;
@@ -151,9 +151,9 @@ impl Keeper {
     }
 
     /// Keeps a window only.
-    pub(super) fn nothing(local: &Local) -> Self {
+    pub(super) fn nothing(local: &Local, fill: &Fill<FillHead>) -> Self {
         let mut keeper = Self::closed(local);
-        keeper.open_window(local);
+        keeper.open_window(local, fill);
         keeper
     }
 
@@ -172,10 +172,14 @@ impl Keeper {
     }
 
     /// Goes on with an object whose head is stored, with the bytes of `span`.
-    pub(super) fn resume(local: &Local, head: &Arc<Object>, span: Span) -> Self {
+    pub(super) fn resume(
+        local: &Local,
+        fill: &Fill<FillHead>,
+        (head, span): (&Arc<Object>, Span),
+    ) -> Self {
         let mut keeper = Self::closed(local);
         keeper.length = Some(span.len());
-        if keeper.open_window(local) {
+        if keeper.open_window(local, fill) {
             let put = local.proxy.engine.put_fragments(head, span.start);
             let divisible = true;
             keeper.kept = Kept::Sparse(Box::new(Sparse { put, divisible }));
@@ -231,7 +235,7 @@ impl Keeper {
     }
 
     /// Keeps only a window in memory. Returns whether the budget has room for fragments too.
-    fn open_window(&mut self, local: &Local) -> bool {
+    fn open_window(&mut self, local: &Local, fill: &Fill<FillHead>) -> bool {
         let config = local.proxy.config.fill.window;
         // One fragment is gathered for the store; another one is kept readable until the store has it.
         let fragment = local.proxy.engine.fragment_bytes() as usize;
@@ -240,6 +244,16 @@ impl Keeper {
         let held = self.memory.bytes();
         self.memory.shrink_to(want);
         if held >= want || self.memory.grow(want - held) {
+            self.window = config;
+            return true;
+        }
+        if rule!(
+            "fetch: what several requests share is stored before what one request wants",
+            fill.is_shared(),
+            false
+        ) && let Some(memory) = local.proxy.ledger.reserve(Use::SharedFills, want)
+        {
+            self.memory = memory;
             self.window = config;
             return true;
         }
@@ -259,7 +273,7 @@ impl Keeper {
         ) {
             // Longer than the operator wants stored; its length was not announced.
             self.kept = Kept::Nothing;
-            self.open_window(local);
+            self.open_window(local, fill);
             return true;
         }
         match &mut self.kept {
@@ -285,16 +299,16 @@ impl Keeper {
                     small.pieces.push(bytes.clone());
                     return false;
                 }
-                self.outgrow(local, bytes);
+                self.outgrow(local, fill, bytes);
                 true
             }
         }
     }
 
     /// The body is larger than fits in memory: from now on it is stored piece by piece.
-    fn outgrow(&mut self, local: &Local, bytes: &Bytes) {
+    fn outgrow(&mut self, local: &Local, fill: &Fill<FillHead>, bytes: &Bytes) {
         let kept = std::mem::replace(&mut self.kept, Kept::Nothing);
-        let room = self.open_window(local);
+        let room = self.open_window(local, fill);
         // A part has no form as a large object.
         if let Kept::Small(small) = kept
             && small.place.piece.is_none()

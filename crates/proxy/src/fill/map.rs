@@ -63,8 +63,8 @@ impl<H> FillMap<H> {
     }
 
     /// Follows the running fill of `key`, or starts one. `base` is the hash of the primary key.
-    /// If a running fill cannot be joined and has not failed, it keeps its place in the map, and only
-    /// the caller follows the new fill.
+    /// Later requests join the new one if the running fill has failed, or if nobody can join it any more.
+    /// Otherwise only the caller follows the new fill.
     pub(crate) fn join(&self, hash: KeyHash, key: &[u8], base: KeyHash) -> Joined<H> {
         let shard = self.shard(hash).lock();
         match follow(&shard, hash, key) {
@@ -102,10 +102,20 @@ impl<H> FillMap<H> {
         (hash, key): (KeyHash, &[u8]),
         base: KeyHash,
     ) -> Joined<H> {
-        let (writer, follower) = Fill::start_at(slot, hash, Bytes::copy_from_slice(key), base);
         let running = shard.open.get(&slot);
+        let sequel = rule!(
+            "fill: requests that come too late for a fetch share the next one",
+            running.is_some_and(|fill| fill.key == key && fill.is_past()),
+            false
+        );
         // After a failure the whole crowd tries once more, with one fetch.
-        if running.is_none_or(|fill| fill.has_failed()) {
+        let open = sequel || running.is_none_or(|fill| fill.has_failed());
+        let fill = Fill {
+            sequel,
+            ..Fill::new(slot, hash, Bytes::copy_from_slice(key), base)
+        };
+        let (writer, follower) = fill.started();
+        if open {
             shard.open.insert(slot, Arc::clone(writer.fill()));
         }
         drop(shard);

@@ -83,6 +83,8 @@ pub(crate) struct Fill<H> {
     started: Instant,
     /// A further fetch, started because another one for the same key waited too long.
     second: bool,
+    /// Another fetch for the same key runs that its request could not join any more.
+    sequel: bool,
 }
 
 #[derive(Debug)]
@@ -145,21 +147,13 @@ impl<H> Fill<H> {
             number: AtomicU64::new(0),
             started: Instant::now(),
             second: false,
+            sequel: false,
         }
     }
 
     /// A fill that nobody else can join, and its first follower.
     fn start(hash: KeyHash, key: Bytes, base: KeyHash) -> (FillWriter<H>, Follower<H>) {
-        Self::start_at(hash, hash, key, base)
-    }
-
-    fn start_at(
-        slot: KeyHash,
-        hash: KeyHash,
-        key: Bytes,
-        base: KeyHash,
-    ) -> (FillWriter<H>, Follower<H>) {
-        Self::started(Self::new(slot, hash, key, base))
+        Self::new(hash, hash, key, base).started()
     }
 
     fn started(self) -> (FillWriter<H>, Follower<H>) {
@@ -202,6 +196,19 @@ impl<H> Fill<H> {
 
     fn has_failed(&self) -> bool {
         matches!(self.state.lock().end, Some(End::Failed(_)))
+    }
+
+    /// True if several requests want the same answer at the same time: they follow this fill, or they came
+    /// too late for an earlier one.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.sequel || self.followers() > 1
+    }
+
+    /// True if nobody can join it now or later: its first bytes are gone, and the store does not get them.
+    fn is_past(&self) -> bool {
+        let state = self.state.lock();
+        let stored = state.cover.is_some() || state.free > state.start;
+        state.window.base() > state.start && !stored
     }
 
     /// True if several fetches for the same key are waited for.

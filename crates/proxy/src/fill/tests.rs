@@ -83,12 +83,59 @@ fn a_fill_can_be_joined_while_every_byte_is_there() {
     drop((first, second));
     writer.push(bytes(60));
     writer.push(bytes(60));
-    assert!(
-        matches!(map.join(hash, b"k", hash), Joined::Starts(..)),
-        "the first bytes are gone"
-    );
+    let Joined::Starts(next, _third) = map.join(hash, b"k", hash) else {
+        panic!("the first bytes are gone");
+    };
     map.leave(writer.fill());
+    map.leave(next.fill());
     assert!(!map.contains(hash));
+}
+
+#[test]
+fn requests_that_come_too_late_for_a_fill_share_the_next_one() {
+    let map = FillMap::<u16>::new();
+    let hash = key_hash(b"k");
+    let starts = || match map.join(hash, b"k", hash) {
+        Joined::Starts(writer, follower) => (writer, follower),
+        Joined::Follows(_) => panic!("it cannot be joined"),
+    };
+    let (early, first) = starts();
+    early.head(200, 100);
+    assert!(!early.fill().is_shared());
+    drop(first);
+    early.push(bytes(90));
+    early.push(bytes(90));
+    let (late, _own) = starts();
+    assert!(late.fill().is_shared(), "two requests want it");
+    late.head(200, 100);
+    assert!(matches!(map.join(hash, b"k", hash), Joined::Follows(_)));
+    map.leave(early.fill());
+    assert!(
+        matches!(map.join(hash, b"k", hash), Joined::Follows(_)),
+        "the first one leaves its own place only"
+    );
+}
+
+#[test]
+fn a_fill_whose_first_bytes_are_stored_keeps_its_place() {
+    let map = FillMap::<u16>::new();
+    let hash = key_hash(b"k");
+    let Joined::Starts(writer, first) = map.join(hash, b"k", hash) else {
+        panic!("nothing was running");
+    };
+    writer.head(200, 100);
+    drop(first);
+    writer.push(bytes(90));
+    writer.readable(90);
+    // The store is behind: the bytes from 90 to 180 are in neither.
+    writer.push(bytes(90));
+    writer.push(bytes(90));
+    let Joined::Starts(alone, _own) = map.join(hash, b"k", hash) else {
+        panic!("bytes are missing");
+    };
+    assert!(!alone.fill().is_shared());
+    writer.readable(270);
+    assert!(matches!(map.join(hash, b"k", hash), Joined::Follows(_)));
 }
 
 #[test]

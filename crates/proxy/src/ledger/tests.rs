@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn reservations_stay_within_the_limit_and_come_back() {
-    let ledger = Ledger::new(100, 60);
+    let ledger = Ledger::new(100, 80);
     let mut a = ledger.reserve(Use::Fills, 60).unwrap();
     assert!(ledger.reserve(Use::Fills, 1).is_none(), "the fills' share");
     let b = ledger.reserve(Use::Buffers, 40).unwrap();
@@ -22,16 +22,27 @@ fn reservations_stay_within_the_limit_and_come_back() {
 }
 
 #[test]
+fn a_quarter_of_the_memory_of_fills_is_for_shared_ones() {
+    let ledger = Ledger::new(200, 100);
+    let one = ledger.reserve(Use::Fills, 75).unwrap();
+    assert!(ledger.reserve(Use::Fills, 1).is_none());
+    let shared = ledger.reserve(Use::SharedFills, 25).unwrap();
+    assert!(ledger.reserve(Use::SharedFills, 1).is_none());
+    drop((one, shared));
+    assert!(ledger.reserve(Use::SharedFills, 26).is_none());
+}
+
+#[test]
 fn other_limits_hold_for_what_comes_next() {
-    let ledger = Ledger::new(100, 60);
+    let ledger = Ledger::new(100, 80);
     let mut entry = ledger.reserve(Use::Fills, 60).unwrap();
     ledger.set_limits(40, 20);
     assert_eq!(ledger.pressure(), Pressure::Spent);
     assert!(!entry.grow(1) && ledger.reserve(Use::Buffers, 1).is_none());
     entry.shrink_to(10);
-    assert!(entry.grow(10) && !entry.grow(1));
-    ledger.set_limits(200, 100);
-    assert!(entry.grow(80));
+    assert!(entry.grow(5) && !entry.grow(1));
+    ledger.set_limits(180, 120);
+    assert!(entry.grow(75) && !entry.grow(1));
     assert_eq!(ledger.pressure(), Pressure::High);
 }
 

@@ -1,12 +1,13 @@
 //! Requests while the memory for requests is spent, and clients beyond their places.
 
 use std::io::{ErrorKind, Read};
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::common::{Answer, Client, Foxy, Origin};
+use crate::common::{Answer, Client, Foxy, Origin, Stored, until};
 use foxy_proxy::{Config, Event, Role};
 
 fn origin(size: usize) -> Origin {
@@ -321,6 +322,46 @@ fn a_crowd_that_waits_for_places_gets_whole_answers() {
                 client.stream.set_read_timeout(patience).unwrap();
                 assert_eq!(client.answer().body.len(), LARGE);
             });
+        }
+    });
+}
+
+/// Others have all memory of fills, so that the first request of a crowd gets a fetch with a small window.
+/// The second one finds its beginning gone, and its own fetch is stored for all that follow.
+#[test]
+fn a_crowd_without_memory_for_fills_needs_two_fetches() {
+    const LARGE: usize = 2 << 20;
+    /// More than a small window.
+    const BEGINNING: usize = 300 << 10;
+    let go = Arc::new(AtomicBool::new(false));
+    let gate = Arc::clone(&go);
+    let origin = Origin::start(move |asked| {
+        let head = "HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\n";
+        asked.raw(format!("{head}Content-Length: {LARGE}\r\n\r\n"));
+        asked.raw("x".repeat(BEGINNING));
+        until(|| gate.load(Ordering::SeqCst));
+        asked.raw("x".repeat(LARGE - BEGINNING));
+        true
+    });
+    let mut config = Config::default();
+    config.fill.memory = 8 << 20;
+    let stored = Stored::start_as(config, 64 << 20, 64 << 20, 1);
+    let foxy = &stored.foxy;
+    let begins = |path: &str| {
+        let mut client = foxy.connect();
+        client.send(get(&origin, path));
+        assert!(client.head().starts_with("HTTP/1.1 200"), "{path}");
+        client.exactly(BEGINNING);
+        client
+    };
+    let _others: Vec<_> = (0..12).map(|i| begins(&format!("/{i}"))).collect();
+    let before = origin.asked();
+    let mut crowd: Vec<_> = (0..8).map(|_| begins("/crowd")).collect();
+    assert_eq!(origin.asked() - before, 2);
+    go.store(true, Ordering::SeqCst);
+    std::thread::scope(|scope| {
+        for client in &mut crowd {
+            scope.spawn(|| assert_eq!(client.exactly(LARGE - BEGINNING).len(), LARGE - BEGINNING));
         }
     });
 }
