@@ -23,6 +23,8 @@ pub enum Use {
     Buffers,
     /// Send queues of clients that do not read, in the kernel.
     Queues,
+    /// Fragments of stored large objects on their way to clients.
+    Fragments,
     /// Bodies of running fills, and their windows.
     Fills,
     /// The same of fills that several requests share, where others have all memory of fills.
@@ -31,10 +33,11 @@ pub enum Use {
 
 impl Use {
     /// Every use, in the order of reports.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Connections,
         Self::Buffers,
         Self::Queues,
+        Self::Fragments,
         Self::Fills,
         Self::SharedFills,
     ];
@@ -46,6 +49,7 @@ impl Use {
             Self::Connections => "connections",
             Self::Buffers => "buffers",
             Self::Queues => "queues",
+            Self::Fragments => "fragments",
             Self::Fills => "fills",
             Self::SharedFills => "shared-fills",
         }
@@ -301,7 +305,14 @@ impl Ledger {
         match of {
             Use::Fills => self.fills_max() - self.shared_fills_max(),
             Use::SharedFills => self.shared_fills_max(),
-            Use::Queues => self.queues_max(),
+            Use::Queues => {
+                let most = self.answers_max();
+                (most / 4 * 3).min(most.saturating_sub(self.used(Use::Fragments)))
+            }
+            Use::Fragments => {
+                let most = self.answers_max();
+                (most / 4).max(most.saturating_sub(self.used(Use::Queues)))
+            }
             _ => usize::MAX,
         }
     }
@@ -316,25 +327,26 @@ impl Ledger {
         self.fills_max() / 4
     }
 
-    /// Limit of queues: three eighths of the ledger, less where connections, buffers and the excess need
-    /// more than the rest, and at least an eighth, because answers must get out. While there is much
-    /// room, queues may have all that the others leave: most clients read, and most entries of queues are
-    /// rights that nobody uses.
-    fn queues_max(&self) -> usize {
+    /// Limit of queues and fragments together: three eighths of the ledger, less where connections,
+    /// buffers and the excess need more than the rest, and at least an eighth, because answers must get
+    /// out. While there is much room, it is twice as high: most clients read, and most entries of queues
+    /// are rights that nobody uses. Queues have at most three quarters of it: an answer with
+    /// a place in the queues may still wait for a fragment.
+    fn answers_max(&self) -> usize {
         let others = self.used(Use::Connections) + self.used(Use::Buffers) + self.excess();
         let least = self.max() / 8;
         let most = match self.is_roomy() {
-            true => self.max(),
+            true => least * 6,
             false => least * 3,
         };
         self.max().saturating_sub(others).clamp(least, most)
     }
 
-    /// Limit of all entries together, for a reservation. Queues and fills have only their own limits:
+    /// Limit of all entries together, for a reservation. Answers and fills have only their own limits:
     /// answers must get out and objects must get into the store, whatever fills the ledger.
     fn limit_of_all(&self, of: Use) -> usize {
         match of {
-            Use::Queues | Use::Fills | Use::SharedFills => usize::MAX,
+            Use::Queues | Use::Fragments | Use::Fills | Use::SharedFills => usize::MAX,
             _ => self.max().saturating_sub(self.excess()),
         }
     }

@@ -62,6 +62,8 @@ mod sites;
 #[cfg(feature = "stand-in")]
 mod stand_in;
 mod stored;
+#[cfg(test)]
+mod testing;
 mod token;
 mod upstream;
 mod variants;

@@ -14,6 +14,7 @@ use crate::entrance::Entrance;
 use crate::mirrors::Roles;
 use crate::net::{Sweep, Ticks};
 use crate::proxy::Proxy;
+use crate::serve::fragments::Fragments;
 use crate::upstream::UpstreamError;
 use crate::upstream::exchange::Upstream;
 use crate::upstream::pool::Pool;
@@ -65,6 +66,7 @@ pub(crate) struct Lasting {
     pub(crate) entrance: Entrance,
     pub(crate) pool: Pool<Upstream>,
     pub(crate) disk: DiskReader,
+    pub(crate) fragments: Fragments,
     pub(crate) log: RefCell<Box<dyn LogSink>>,
     /// Client connections and fills of this worker.
     pub(crate) busy: Cell<usize>,
@@ -114,6 +116,7 @@ impl Local {
                 config.limits.memory,
                 proxy.workers(),
             ),
+            fragments: Fragments::default(),
             connections: Cell::new(0),
             log: RefCell::new(log),
             busy: Cell::new(0),

@@ -76,11 +76,10 @@ impl<T: Transport> Exchange<'_, T> {
     pub(crate) async fn large_in(
         &mut self,
         (object, shape, shown): (&Arc<Object>, &Shape, &Shown),
-        (spans, queue): (Vec<Span>, Entry),
+        (spans, _queue): (Vec<Span>, Entry),
         arriving: Option<Follower<FillHead>>,
     ) -> Option<Finish> {
         let (local, ask, keep) = (Rc::clone(&self.local), Rc::clone(&self.ask), self.keep);
-        let fragment = local.proxy.engine.fragment_bytes() as usize;
         let arrives = arriving.is_some();
         let mut supply = match arriving {
             Some(follower) => Supply::behind(&ask, object, follower, true),
@@ -124,8 +123,6 @@ impl<T: Transport> Exchange<'_, T> {
             parts,
             pending,
             ready: Some(first),
-            queue,
-            fragment,
         };
         let io = self.link.io();
         let run = sending.run(&local, io, &mut supply, &mut finish.body);
@@ -195,10 +192,6 @@ struct Sending {
     pending: Vec<u8>,
     /// The first bytes, fetched before anything was promised.
     ready: Option<Piece>,
-    /// Its place in the send queues, and memory for a fragment.
-    queue: Entry,
-    /// Bytes of a fragment.
-    fragment: usize,
 }
 
 impl Sending {
@@ -279,13 +272,10 @@ impl Sending {
                     if pauses {
                         supply.pause();
                         bytes = Bytes::new();
-                        let queue = self.queue.bytes().saturating_sub(self.fragment);
-                        self.queue.shrink_to(queue);
                     }
                     let late = io.deadline(patience.progress);
                     io.writable(late).await.map_err(gone)?;
                     if pauses {
-                        self.queue.set(self.queue.bytes() + self.fragment);
                         return Ok(taken as u64);
                     }
                 }

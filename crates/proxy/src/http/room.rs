@@ -47,12 +47,11 @@ pub(super) fn head_bytes(limits: &Limits) -> usize {
 }
 
 impl<T: Transport> Link<T> {
-    /// A place for a body of `bytes` bytes in the send queues of the kernel, and for `held` bytes of it
-    /// in memory. Short bodies do not wait for a place; they are entered only when memory is short. A
+    /// A place for a body of `bytes` bytes in the send queues of the kernel. Short bodies do not wait for a place; they are entered only when memory is short. A
     /// longer body waits until other clients have read their answers; clients that have not read for
     /// long are closed. `None` after the patience for progress, or if this connection is closed in
     /// favour of others.
-    pub(crate) async fn queue(&self, local: &Local, bytes: u64, held: usize) -> Option<Entry> {
+    pub(crate) async fn queue(&self, local: &Local, bytes: u64) -> Option<Entry> {
         let ledger = self.io.ledger();
         if bytes <= QUEUE_BYTES as u64 {
             // A slow client may leave the whole body in the kernel. The body is entered as memory of
@@ -64,7 +63,7 @@ impl<T: Transport> Link<T> {
         }
         let deadline = self.io.deadline(local.patience.progress);
         let place = loop {
-            let want = (QUEUE_BYTES + held).min(ledger.limit(Use::Queues));
+            let want = QUEUE_BYTES.min(ledger.limit(Use::Queues));
             let place = ledger.reserve(Use::Queues, want);
             if place.is_some() {
                 break place;
@@ -83,11 +82,10 @@ impl<T: Transport> Link<T> {
         place
     }
 
-    /// As [`queue`](Self::queue), for these parts of a body that is sent in fragments.
+    /// As [`queue`](Self::queue), for these parts of a body.
     pub(crate) async fn queue_for(&self, local: &Local, spans: &[Span]) -> Option<Entry> {
         let bytes = spans.iter().map(|span| span.len()).sum();
-        let fragment = local.proxy.engine.fragment_bytes() as usize;
-        self.queue(local, bytes, fragment).await
+        self.queue(local, bytes).await
     }
 
     /// Takes memory for the future of an answer.

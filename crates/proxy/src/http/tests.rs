@@ -3,44 +3,19 @@
 use std::cell::Cell;
 use std::net::{Ipv4Addr, TcpListener};
 use std::rc::Rc;
-use std::sync::Arc;
-use std::time::Duration;
 
-use foxy_base::SystemClock;
-use foxy_store::{Engine, EngineConfig};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
-use tokio::task::{LocalSet, spawn_local};
-use tokio::time::timeout;
+use tokio::task::spawn_local;
 
 use super::room::{LONG_HEAD, MEMORY as SPENT};
 use super::*;
+use crate::Event;
 use crate::ledger::Use;
 use crate::local::Local;
-use crate::{Config, Event, FixedNames, NoLog, Proxy, worker};
+use crate::testing::with_worker;
 
 const MEMORY: usize = 1 << 20;
-/// Longer than any answer here takes.
-const LONG: Duration = Duration::from_secs(20);
-
-/// Runs a test beside the sweep of a worker that has [`MEMORY`].
-fn with_worker<F: Future<Output = ()>>(test: impl FnOnce(Rc<Local>) -> F) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    LocalSet::new().block_on(&runtime, async {
-        let mut config = Config::default();
-        config.limits.memory = MEMORY;
-        let clock = Arc::new(SystemClock::default());
-        let engine = Engine::new(EngineConfig::new(64 << 20, 1), clock.clone());
-        let names = Arc::new(FixedNames::default());
-        let proxy = Proxy::new(config, engine, clock, names, 1);
-        let local = Local::new(proxy, 0, Box::new(NoLog));
-        spawn_local(worker::sweep(Rc::clone(&local)));
-        timeout(LONG, test(local)).await.unwrap();
-    });
-}
 
 /// A client, and the proxy's side of its connection.
 async fn connection(local: &Local) -> (TcpStream, Link<TcpStream>) {
@@ -73,7 +48,7 @@ async fn request(local: &Local, bytes: usize) -> Result<usize, NoRequest> {
 
 #[test]
 fn a_long_head_waits_where_connections_have_half_of_the_memory() {
-    with_worker(|local| async move {
+    with_worker(MEMORY, |local| async move {
         let long = LONG_HEAD + 1000;
         assert_eq!(request(&local, long).await.unwrap(), long);
         let held = local.proxy.ledger.take(Use::Connections, MEMORY / 2);
@@ -89,14 +64,14 @@ fn a_long_head_waits_where_connections_have_half_of_the_memory() {
 
 #[test]
 fn a_request_that_waits_for_readers_ends_where_connections_have_all_memory() {
-    with_worker(|local| async move {
+    with_worker(MEMORY, |local| async move {
         let ledger = &local.proxy.ledger;
         // Others have all places, and do not read.
         let _places = ledger.take(Use::Queues, MEMORY);
         let (_client, waiting) = connection(&local).await;
         let (_other, other) = connection(&local).await;
         let there = Rc::clone(&local);
-        let waits = spawn_local(async move { waiting.queue(&there, 1 << 20, 0).await.is_some() });
+        let waits = spawn_local(async move { waiting.queue(&there, 1 << 20).await.is_some() });
         // Without the connection that waits there is room for the other.
         let _held = ledger.take(Use::Connections, MEMORY - (8 << 10));
         assert!(!other.lacks_room(&local).await, "it finds room in time");
@@ -107,15 +82,15 @@ fn a_request_that_waits_for_readers_ends_where_connections_have_all_memory() {
 
 #[test]
 fn short_bodies_are_entered_where_memory_is_short() {
-    with_worker(|local| async move {
+    with_worker(MEMORY, |local| async move {
         let ledger = &local.proxy.ledger;
         let (_client, link) = connection(&local).await;
         let used = || ledger.used(Use::Connections);
         let before = used();
-        let roomy = link.queue(&local, 60_000, 0).await.unwrap();
+        let roomy = link.queue(&local, 60_000).await.unwrap();
         assert_eq!((roomy.bytes(), used()), (0, before));
         let _others = ledger.take(Use::Queues, MEMORY / 2);
-        let short = link.queue(&local, 60_000, 0).await.unwrap();
+        let short = link.queue(&local, 60_000).await.unwrap();
         assert_eq!(used(), before + 60_000);
         drop(short);
         assert_eq!(used(), before);

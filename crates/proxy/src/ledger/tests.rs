@@ -10,7 +10,7 @@ fn reservations_stay_within_the_limit_and_come_back() {
     let b = ledger.reserve(Use::Buffers, 40).unwrap();
     assert!(ledger.reserve(Use::Buffers, 1).is_none(), "the whole");
     assert!(
-        ledger.reserve(Use::Queues, 30).is_some(),
+        ledger.reserve(Use::Queues, 27).is_some(),
         "answers get out, whatever fills the rest"
     );
     drop(b);
@@ -74,8 +74,8 @@ fn rights_that_nobody_uses_refuse_no_work() {
     drop(connections);
     assert_eq!(seen(), (Pressure::High, false, false));
     let _buffers = ledger.take(Use::Buffers, 30);
-    assert!(ledger.reserve(Use::Queues, 70).is_some());
-    assert!(ledger.reserve(Use::Queues, 71).is_none());
+    assert!(ledger.reserve(Use::Queues, 51).is_some());
+    assert!(ledger.reserve(Use::Queues, 52).is_none());
 }
 
 #[test]
@@ -129,16 +129,30 @@ fn queues_of_the_kernel_are_short_where_memory_is() {
 
 #[test]
 fn queues_give_way_to_connections_down_to_an_eighth() {
-    let ledger = Ledger::new(80, 0);
-    assert_eq!(ledger.limit(Use::Queues), 30);
-    let mut connections = ledger.take(Use::Connections, 60);
-    assert_eq!(ledger.limit(Use::Queues), 20);
-    let place = ledger.reserve(Use::Queues, 20).unwrap();
+    let ledger = Ledger::new(128, 0);
+    assert_eq!(ledger.limit(Use::Queues), 36);
+    let mut connections = ledger.take(Use::Connections, 96);
+    assert_eq!(ledger.limit(Use::Queues), 24);
+    let place = ledger.reserve(Use::Queues, 24).unwrap();
     connections.set(200);
-    assert_eq!(ledger.limit(Use::Queues), 10);
+    assert_eq!(ledger.limit(Use::Queues), 12);
     assert!(ledger.reserve(Use::Queues, 1).is_none());
     drop(place);
-    assert!(ledger.reserve(Use::Queues, 10).is_some());
+    assert!(ledger.reserve(Use::Queues, 12).is_some());
+}
+
+#[test]
+fn queues_leave_a_quarter_to_fragments_and_take_no_more_than_these_leave() {
+    let ledger = Ledger::new(128, 0);
+    let limits = || (ledger.limit(Use::Queues), ledger.limit(Use::Fragments));
+    assert_eq!(limits(), (36, 48));
+    let queues = ledger.reserve(Use::Queues, 36).unwrap();
+    assert_eq!(limits(), (36, 12));
+    drop(queues);
+    let _fragments = ledger.reserve(Use::Fragments, 30).unwrap();
+    assert_eq!(limits(), (18, 48));
+    let _stale = ledger.take(Use::Queues, 100);
+    assert_eq!(limits(), (18, 12), "one with a place gets its fragment");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 pub(crate) mod coded;
 pub(crate) mod find;
+pub(crate) mod fragments;
 pub(crate) mod memory;
 pub(crate) mod multipart;
 pub(crate) mod part;

@@ -10,6 +10,7 @@ use foxy_http_rules::range::Span;
 use foxy_store::Object;
 
 use super::find::fragment;
+use super::fragments::{Held, Name};
 use crate::Event;
 use crate::ask::Ask;
 use crate::fetch::{self, FillHead, strong_etag};
@@ -18,8 +19,8 @@ use crate::ledger::Pressure;
 use crate::local::Local;
 use crate::upstream::UpstreamError;
 
-/// A fragment being read.
-type Reading = tokio::task::JoinHandle<Option<Arc<Object>>>;
+/// A fragment being read ahead, and the right to have it in memory.
+type Reading = (Rc<Held>, tokio::task::JoinHandle<Option<Arc<Object>>>);
 
 /// Most fills that are tried for one byte: the first one may have failed for another request's reasons.
 const TRIES: u8 = 3;
@@ -36,8 +37,10 @@ pub(crate) struct Supply {
     position: u64,
     /// Missing bytes may be asked for.
     divisible: bool,
+    /// The fragment that is being sent.
+    held: Option<Rc<Held>>,
     /// The fragment that is needed next.
-    ahead: Option<(u32, Reading)>,
+    ahead: Option<Reading>,
     /// The byte for which a fill was last wanted, and the number of tries: without progress it is
     /// not tried for ever.
     asked: (u64, u8),
@@ -71,6 +74,7 @@ impl Supply {
             behind: false,
             position: 0,
             divisible,
+            held: None,
             ahead: None,
             asked: (u64::MAX, 0),
             unreadable: None,
@@ -102,8 +106,9 @@ impl Supply {
         self.follower.is_none() && self.divisible
     }
 
-    /// Gives back what was read ahead.
+    /// Gives back the fragment that is being sent, and what was read ahead.
     pub(crate) fn pause(&mut self) {
+        self.held = None;
         if let Some((_, reading)) = self.ahead.take() {
             reading.abort();
         }
@@ -111,6 +116,10 @@ impl Supply {
 
     fn unit(&self) -> u64 {
         u64::from(self.head.fragment_size().max(1))
+    }
+
+    fn name(&self, n: u32) -> Name {
+        Name::of(&self.head, n)
     }
 
     fn number(&self, at: u64) -> u32 {
@@ -184,6 +193,10 @@ impl Supply {
     ) -> Result<Piece, Missing> {
         // The next part may be elsewhere.
         self.behind |= at != self.position;
+        // Nobody waits, for memory or for the origin, with a fragment that was sent.
+        let n = self.number(at);
+        self.held
+            .take_if(|held| held.name() != Name::of(&self.head, n));
         loop {
             if self.follower.is_some() && !self.behind {
                 if let Some(piece) = self.followed(local, at, until).await? {
@@ -197,7 +210,6 @@ impl Supply {
                 (self.behind, self.position) = (false, at);
                 continue;
             }
-            let n = self.number(at);
             if let Some(bytes) = self.stored(local, n, at, until).await {
                 return Ok(Piece::Bytes(bytes));
             }
@@ -241,28 +253,61 @@ impl Supply {
 
     /// The bytes of fragment `n` from the store.
     async fn stored(&mut self, local: &Rc<Local>, n: u32, at: u64, until: u64) -> Option<Bytes> {
-        let ahead = self.ahead.take().filter(|(number, _)| *number == n);
+        let ahead = self
+            .ahead
+            .take()
+            .filter(|(held, _)| held.name() == Name::of(&self.head, n));
         let present = match ahead {
-            Some((_, reading)) => reading.await.ok()?,
-            None => fragment(local, &self.head, n, false).await,
+            Some((held, reading)) => {
+                self.held = Some(held);
+                reading.await.ok()?
+            }
+            None => self.read(local, n, false).await,
         }?;
         let bytes = self.clipped(&present, at, until)?;
         let next = at + bytes.len() as u64;
         let roomy = local.proxy.ledger.pressure() == Pressure::Low;
-        if next < until && roomy && local.proxy.engine.has_fragment(&self.head, n + 1) {
+        if next < until
+            && roomy
+            && local.proxy.engine.has_fragment(&self.head, n + 1)
+            && let Some(held) = local.fragments.try_hold(
+                &local.proxy.ledger,
+                self.name(n + 1),
+                self.head.fragment_size(),
+            )
+        {
             let (local, head) = (Rc::clone(local), Arc::clone(&self.head));
-            let reading =
-                tokio::task::spawn_local(
-                    async move { fragment(&local, &head, n + 1, false).await },
-                );
-            self.ahead = Some((n + 1, reading));
+            let there = Rc::clone(&held);
+            let reading = tokio::task::spawn_local(async move {
+                held_fragment(&local, &there, &head, n + 1, false).await
+            });
+            self.ahead = Some((held, reading));
         }
         Some(bytes)
     }
 
+    /// Fragment `n`, once there is memory for it.
+    async fn read(&mut self, local: &Local, n: u32, last: bool) -> Option<Arc<Object>> {
+        let held = match self.held.take() {
+            Some(held) => held,
+            None => {
+                let bytes = self.head.fragment_size();
+                local.fragments.hold(local, self.name(n), bytes).await?
+            }
+        };
+        let held = self.held.insert(held);
+        held_fragment(local, held, &self.head, n, last).await
+    }
+
     /// From the store, however slow its disk is: nobody else has the bytes.
-    async fn at_last(&self, local: &Local, n: u32, at: u64, until: u64) -> Result<Piece, Missing> {
-        let present = fragment(local, &self.head, n, true).await;
+    async fn at_last(
+        &mut self,
+        local: &Local,
+        n: u32,
+        at: u64,
+        until: u64,
+    ) -> Result<Piece, Missing> {
+        let present = self.read(local, n, true).await;
         let bytes = present.and_then(|present| self.clipped(&present, at, until));
         bytes.map(Piece::Bytes).ok_or(Missing)
     }
@@ -310,6 +355,22 @@ impl Supply {
         (self.behind, self.position) = (false, at);
         Ok(())
     }
+}
+
+/// Fragment `n`, from another request that holds it or from the store.
+async fn held_fragment(
+    local: &Local,
+    held: &Held,
+    head: &Arc<Object>,
+    n: u32,
+    last: bool,
+) -> Option<Arc<Object>> {
+    if let Some(object) = held.object() {
+        return Some(Arc::clone(object));
+    }
+    let object = fragment(local, head, n, last).await?;
+    held.set(&object);
+    Some(object)
 }
 
 /// At most `want` bytes.

@@ -365,3 +365,36 @@ fn a_crowd_without_memory_for_fills_needs_two_fetches() {
         }
     });
 }
+
+/// There is memory for one fragment: the clients of a crowd share it, and read it from disk together.
+#[test]
+fn a_crowd_on_a_stored_object_reads_its_fragments_together() {
+    const LARGE: usize = 8 << 20;
+    const CLIENTS: u64 = 12;
+    let origin = origin(LARGE);
+    let mut config = Config::default();
+    config.limits.memory = 4 << 20;
+    let stored = Stored::start_as(config, 4 << 20, 64 << 20, 1);
+    let foxy = &stored.foxy;
+    // The store may have dropped a part of what came faster than its disk writes.
+    until(|| {
+        let asked = origin.asked();
+        assert_eq!(foxy.get(&origin, "/large").body.len(), LARGE);
+        stored.settle(0);
+        origin.asked() == asked
+    });
+    let reads = || foxy.proxy.totals().event(Event::DiskReads);
+    let before = reads();
+    std::thread::scope(|scope| {
+        for _ in 0..CLIENTS {
+            scope.spawn(|| assert_eq!(foxy.get(&origin, "/large").body.len(), LARGE));
+        }
+    });
+    let fragments = LARGE as u64 / u64::from(foxy.engine.fragment_bytes());
+    let reads = reads() - before;
+    assert!(reads > 0, "it comes from disk");
+    assert!(
+        reads * 2 < fragments * CLIENTS,
+        "{reads} of {fragments} each"
+    );
+}

@@ -1,0 +1,39 @@
+//! A worker for tests.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use foxy_base::SystemClock;
+use foxy_store::{Engine, EngineConfig};
+use tokio::task::{LocalSet, spawn_local};
+use tokio::time::timeout;
+
+use crate::local::Local;
+use crate::{Config, FixedNames, NoLog, Proxy, worker};
+
+/// Longer than any test here takes.
+const LONG: Duration = Duration::from_secs(20);
+
+/// Runs a test beside the sweep of a worker that has `memory` bytes for requests.
+pub(crate) fn with_worker<F: Future<Output = ()>>(
+    memory: usize,
+    test: impl FnOnce(Rc<Local>) -> F,
+) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    LocalSet::new().block_on(&runtime, async {
+        let mut config = Config::default();
+        config.limits.memory = memory;
+        config.fill.memory = memory / 2;
+        let clock = Arc::new(SystemClock::default());
+        let engine = Engine::new(EngineConfig::new(64 << 20, 1), clock.clone());
+        let names = Arc::new(FixedNames::default());
+        let proxy = Proxy::new(config, engine, clock, names, 1);
+        let local = Local::new(proxy, 0, Box::new(NoLog));
+        spawn_local(worker::sweep(Rc::clone(&local)));
+        timeout(LONG, test(local)).await.unwrap();
+    });
+}
