@@ -15,8 +15,10 @@ use crate::ledger::{Entry, Use};
 use crate::local::Local;
 use crate::upstream::UpstreamError;
 
-/// A window when the budget is spent.
+/// A window where there is no memory for fragments.
 const SMALL_WINDOW: usize = 64 << 10;
+/// A window where there is no memory for that either.
+const LEAST_WINDOW: usize = 16 << 10;
 /// Estimated bytes of a long body that wait in the kernel, where the system chooses the queue's length.
 const RECEIVE: usize = 64 << 10;
 
@@ -258,7 +260,12 @@ impl Keeper {
             return true;
         }
         self.window = SMALL_WINDOW.min(config);
-        self.memory.set(self.window + ahead);
+        let want = self.window + ahead;
+        self.memory.shrink_to(want);
+        if !self.memory.grow(want - self.memory.bytes()) {
+            self.window = LEAST_WINDOW.min(config);
+            self.memory.set(self.window + ahead);
+        }
         false
     }
 
