@@ -9,25 +9,17 @@ use foxy_store::{FragmentPut, LargePut, Lookup, NewLarge, NewObject, Object, Put
 
 use super::judge::{Place, strong_etag};
 use super::part::Piece;
+use super::space::Space;
 use super::{FillHead, Running};
 use crate::fill::{Cover, Fill};
-use crate::ledger::{Entry, Use};
 use crate::local::Local;
 use crate::upstream::UpstreamError;
-
-/// A window where there is no memory for fragments.
-const SMALL_WINDOW: usize = 64 << 10;
-/// A window where there is no memory for that either.
-const LEAST_WINDOW: usize = 16 << 10;
-/// Estimated bytes of a long body that wait in the kernel, where the system chooses the queue's length.
-const RECEIVE: usize = 64 << 10;
 
 /// Takes the body of one fill into the store, if it is to be stored.
 #[derive(Debug)]
 pub(crate) struct Keeper {
     kept: Kept,
-    memory: Entry,
-    window: usize,
+    space: Space,
     length: Option<u64>,
     /// Bytes so far, and how many the operator's rules want stored at least and at most.
     done: u64,
@@ -78,8 +70,7 @@ impl Keeper {
     ) -> Self {
         let mut keeper = Self {
             kept: Kept::Nothing,
-            memory: local.proxy.ledger.empty(Use::Fills),
-            window: 0,
+            space: Space::none(local),
             length,
             done: 0,
             sizes: sizes(local, place.as_ref()),
@@ -93,7 +84,7 @@ impl Keeper {
         match (place, length) {
             (Some(place), _) if place.sparse.is_some() => keeper.sparse(local, fill, place),
             (Some(place), length) if late || length.is_none_or(|length| length <= limit) => {
-                keeper.window = usize::MAX;
+                keeper.space.keep_all();
                 keeper.kept = Kept::Small(Box::new(Small {
                     place,
                     pieces: Vec::new(),
@@ -110,7 +101,7 @@ impl Keeper {
                 keeper.sparse(local, fill, place);
             }
             _ => {
-                keeper.open_window(local, fill);
+                keeper.space.open_window(local, fill);
             }
         }
         keeper
@@ -121,7 +112,7 @@ impl Keeper {
         let range = place
             .sparse
             .and_then(|range| range.span.zip(range.complete));
-        let (Some((span, complete)), true) = (range, self.open_window(local, fill)) else {
+        let (Some((span, complete)), true) = (range, self.space.open_window(local, fill)) else {
             return;
         };
         let engine = &local.proxy.engine;
@@ -155,7 +146,7 @@ impl Keeper {
     /// Keeps a window only.
     pub(super) fn nothing(local: &Local, fill: &Fill<FillHead>) -> Self {
         let mut keeper = Self::closed(local);
-        keeper.open_window(local, fill);
+        keeper.space.open_window(local, fill);
         keeper
     }
 
@@ -163,8 +154,7 @@ impl Keeper {
     fn closed(local: &Local) -> Self {
         Self {
             kept: Kept::Nothing,
-            memory: local.proxy.ledger.empty(Use::Fills),
-            window: 0,
+            space: Space::none(local),
             length: None,
             done: 0,
             sizes: (0, u64::MAX),
@@ -181,7 +171,7 @@ impl Keeper {
     ) -> Self {
         let mut keeper = Self::closed(local);
         keeper.length = Some(span.len());
-        if keeper.open_window(local, fill) {
+        if keeper.space.open_window(local, fill) {
             let put = local.proxy.engine.put_fragments(head, span.start);
             let divisible = true;
             keeper.kept = Kept::Sparse(Box::new(Sparse { put, divisible }));
@@ -233,40 +223,7 @@ impl Keeper {
 
     /// Bytes that the fill keeps for its followers; `usize::MAX` while all are kept anyway.
     pub(super) fn window(&self) -> usize {
-        self.window
-    }
-
-    /// Keeps only a window in memory. Returns whether the budget has room for fragments too.
-    fn open_window(&mut self, local: &Local, fill: &Fill<FillHead>) -> bool {
-        let config = local.proxy.config.fill.window;
-        // One fragment is gathered for the store; another one is kept readable until the store has it.
-        let fragment = local.proxy.engine.fragment_bytes() as usize;
-        let ahead = local.proxy.ledger.receive_bytes().unwrap_or(RECEIVE);
-        let want = config.max(fragment) + fragment + ahead;
-        let held = self.memory.bytes();
-        self.memory.shrink_to(want);
-        if held >= want || self.memory.grow(want - held) {
-            self.window = config;
-            return true;
-        }
-        if rule!(
-            "fetch: what several requests share is stored before what one request wants",
-            fill.is_shared(),
-            false
-        ) && let Some(memory) = local.proxy.ledger.reserve(Use::SharedFills, want)
-        {
-            self.memory = memory;
-            self.window = config;
-            return true;
-        }
-        self.window = SMALL_WINDOW.min(config);
-        let want = self.window + ahead;
-        self.memory.shrink_to(want);
-        if !self.memory.grow(want - self.memory.bytes()) {
-            self.window = LEAST_WINDOW.min(config);
-            self.memory.set(self.window + ahead);
-        }
-        false
+        self.space.window()
     }
 
     /// Takes a piece of the body; true if [`window`](Self::window) has changed.
@@ -280,7 +237,7 @@ impl Keeper {
         ) {
             // Longer than the operator wants stored; its length was not announced.
             self.kept = Kept::Nothing;
-            self.open_window(local, fill);
+            self.space.open_window(local, fill);
             return true;
         }
         match &mut self.kept {
@@ -300,7 +257,7 @@ impl Keeper {
             Kept::Small(small) => {
                 let limit = local.proxy.engine.fragment_bytes() as usize;
                 let fits = small.len + bytes.len() <= limit;
-                let paid = self.memory.grow(bytes.len());
+                let paid = self.space.grow(bytes.len());
                 if fits && paid {
                     small.len += bytes.len();
                     small.pieces.push(bytes.clone());
@@ -315,7 +272,7 @@ impl Keeper {
     /// The body is larger than fits in memory: from now on it is stored piece by piece.
     fn outgrow(&mut self, local: &Local, fill: &Fill<FillHead>, bytes: &Bytes) {
         let kept = std::mem::replace(&mut self.kept, Kept::Nothing);
-        let room = self.open_window(local, fill);
+        let room = self.space.open_window(local, fill);
         // A part has no form as a large object.
         if let Kept::Small(small) = kept
             && small.place.piece.is_none()

@@ -12,6 +12,7 @@ pub(crate) mod part;
 pub(crate) mod put;
 pub(crate) mod refresh;
 mod rest;
+mod space;
 
 use std::cell::Cell;
 use std::pin::pin;

@@ -43,11 +43,11 @@ impl Name {
 /// All fragments that requests of one worker hold.
 #[derive(Debug, Default)]
 pub(crate) struct Fragments {
-    state: Rc<RefCell<State>>,
+    register: Rc<RefCell<Register>>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct Register {
     open: HashMap<Name, Weak<Held>>,
     /// The fragments that requests wait for, the longest wait first.
     waiting: VecDeque<(Name, Rc<Notify>)>,
@@ -59,7 +59,7 @@ struct State {
 pub(crate) struct Held {
     name: Name,
     object: OnceCell<Arc<Object>>,
-    state: Rc<RefCell<State>>,
+    register: Rc<RefCell<Register>>,
     memory: Entry,
 }
 
@@ -84,13 +84,13 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         self.memory.shrink_to(0);
-        let mut state = self.state.borrow_mut();
-        state.open.remove(&self.name);
-        state.wake_next();
+        let mut register = self.register.borrow_mut();
+        register.open.remove(&self.name);
+        register.wake_next();
     }
 }
 
-impl State {
+impl Register {
     /// Wakes all that wait for the fragment that has been waited for the longest.
     fn wake_next(&mut self) {
         while let Some((_, requests)) = self.waiting.pop_front() {
@@ -130,7 +130,12 @@ impl Fragments {
         name: Name,
         bytes: u32,
     ) -> Option<Rc<Held>> {
-        let known = self.state.borrow().open.get(&name).and_then(Weak::upgrade);
+        let known = self
+            .register
+            .borrow()
+            .open
+            .get(&name)
+            .and_then(Weak::upgrade);
         if known.is_some() {
             return known;
         }
@@ -139,12 +144,12 @@ impl Fragments {
         let held = Rc::new(Held {
             name,
             object: OnceCell::new(),
-            state: Rc::clone(&self.state),
+            register: Rc::clone(&self.register),
             memory: ledger.reserve(Use::Fragments, bytes)?,
         });
-        let mut state = self.state.borrow_mut();
-        state.open.insert(name, Rc::downgrade(&held));
-        state.wake(name);
+        let mut register = self.register.borrow_mut();
+        register.open.insert(name, Rc::downgrade(&held));
+        register.wake(name);
         Some(held)
     }
 
@@ -159,7 +164,7 @@ impl Fragments {
                 return held;
             }
             local.shed_stalled();
-            let requests = self.state.borrow_mut().queue(name);
+            let requests = self.register.borrow_mut().queue(name);
             let _ = tokio::time::timeout(PAUSE, requests.notified()).await;
         }
     }
