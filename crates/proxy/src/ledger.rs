@@ -307,7 +307,8 @@ impl Ledger {
             Use::SharedFills => self.shared_fills_max(),
             Use::Queues => {
                 let most = self.answers_max();
-                (most / 4 * 3).min(most.saturating_sub(self.used(Use::Fragments)))
+                let left = most.saturating_sub(self.used(Use::Fragments));
+                left.clamp(most / 4, most / 4 * 3)
             }
             Use::Fragments => {
                 let most = self.answers_max();
@@ -330,8 +331,8 @@ impl Ledger {
     /// Limit of queues and fragments together: three eighths of the ledger, less where connections,
     /// buffers and the excess need more than the rest, and at least an eighth, because answers must get
     /// out. While there is much room, it is twice as high: most clients read, and most entries of queues
-    /// are rights that nobody uses. Queues have at most three quarters of it: an answer with
-    /// a place in the queues may still wait for a fragment.
+    /// are rights that nobody uses. Each has at least a quarter: an answer with a place in the queues
+    /// may still wait for a fragment, and a limit of nothing would let in everything.
     fn answers_max(&self) -> usize {
         let others = self.used(Use::Connections) + self.used(Use::Buffers) + self.excess();
         let least = self.max() / 8;

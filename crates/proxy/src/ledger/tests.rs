@@ -142,7 +142,7 @@ fn queues_give_way_to_connections_down_to_an_eighth() {
 }
 
 #[test]
-fn queues_leave_a_quarter_to_fragments_and_take_no_more_than_these_leave() {
+fn queues_and_fragments_have_at_least_a_quarter_each() {
     let ledger = Ledger::new(128, 0);
     let limits = || (ledger.limit(Use::Queues), ledger.limit(Use::Fragments));
     assert_eq!(limits(), (36, 48));
@@ -153,6 +153,8 @@ fn queues_leave_a_quarter_to_fragments_and_take_no_more_than_these_leave() {
     assert_eq!(limits(), (18, 48));
     let _stale = ledger.take(Use::Queues, 100);
     assert_eq!(limits(), (18, 12), "one with a place gets its fragment");
+    let _more = ledger.take(Use::Fragments, 100);
+    assert_eq!(limits(), (12, 12), "a limit of nothing would let all in");
 }
 
 #[test]
