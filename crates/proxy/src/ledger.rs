@@ -318,6 +318,7 @@ impl Ledger {
         }
     }
 
+    /// Limit of all fills together.
     fn fills_max(&self) -> usize {
         self.fills_max.load(Ordering::Relaxed)
     }

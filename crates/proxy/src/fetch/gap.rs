@@ -169,7 +169,7 @@ impl Job {
             (Some(kept), Verdict::Store) => kept,
             (None, Verdict::Store) => Keeper::resume(local, writer.fill(), (&self.head, self.span)),
             // The run is no longer kept.
-            (_, Verdict::Pass) => Keeper::nothing(local, writer.fill()),
+            (_, Verdict::Pass) => Keeper::nothing(local),
         };
         writer.keep(kept.window());
         leased.up.buf.consume(parts.len());

@@ -8,8 +8,8 @@ use foxy_http_rules::range::{ContentRange, Span};
 use foxy_store::{FragmentPut, LargePut, Lookup, NewLarge, NewObject, Object, Put};
 
 use super::judge::{Place, strong_etag};
+use super::memory::FillMemory;
 use super::part::Piece;
-use super::space::Space;
 use super::{FillHead, Running};
 use crate::fill::{Cover, Fill};
 use crate::local::Local;
@@ -19,7 +19,7 @@ use crate::upstream::UpstreamError;
 #[derive(Debug)]
 pub(crate) struct Keeper {
     kept: Kept,
-    space: Space,
+    memory: FillMemory,
     length: Option<u64>,
     /// Bytes so far, and how many the operator's rules want stored at least and at most.
     done: u64,
@@ -70,7 +70,7 @@ impl Keeper {
     ) -> Self {
         let mut keeper = Self {
             kept: Kept::Nothing,
-            space: Space::none(local),
+            memory: FillMemory::none(local),
             length,
             done: 0,
             sizes: sizes(local, place.as_ref()),
@@ -84,7 +84,7 @@ impl Keeper {
         match (place, length) {
             (Some(place), _) if place.sparse.is_some() => keeper.sparse(local, fill, place),
             (Some(place), length) if late || length.is_none_or(|length| length <= limit) => {
-                keeper.space.keep_all();
+                keeper.memory.keep_all();
                 keeper.kept = Kept::Small(Box::new(Small {
                     place,
                     pieces: Vec::new(),
@@ -100,9 +100,7 @@ impl Keeper {
                 });
                 keeper.sparse(local, fill, place);
             }
-            _ => {
-                keeper.space.open_window(local, fill);
-            }
+            _ => keeper.memory.open_window(local),
         }
         keeper
     }
@@ -112,7 +110,7 @@ impl Keeper {
         let range = place
             .sparse
             .and_then(|range| range.span.zip(range.complete));
-        let (Some((span, complete)), true) = (range, self.space.open_window(local, fill)) else {
+        let (Some((span, complete)), true) = (range, self.memory.open_stored(local, fill)) else {
             return;
         };
         let engine = &local.proxy.engine;
@@ -144,9 +142,9 @@ impl Keeper {
     }
 
     /// Keeps a window only.
-    pub(super) fn nothing(local: &Local, fill: &Fill<FillHead>) -> Self {
+    pub(super) fn nothing(local: &Local) -> Self {
         let mut keeper = Self::closed(local);
-        keeper.space.open_window(local, fill);
+        keeper.memory.open_window(local);
         keeper
     }
 
@@ -154,7 +152,7 @@ impl Keeper {
     fn closed(local: &Local) -> Self {
         Self {
             kept: Kept::Nothing,
-            space: Space::none(local),
+            memory: FillMemory::none(local),
             length: None,
             done: 0,
             sizes: (0, u64::MAX),
@@ -171,7 +169,7 @@ impl Keeper {
     ) -> Self {
         let mut keeper = Self::closed(local);
         keeper.length = Some(span.len());
-        if keeper.space.open_window(local, fill) {
+        if keeper.memory.open_stored(local, fill) {
             let put = local.proxy.engine.put_fragments(head, span.start);
             let divisible = true;
             keeper.kept = Kept::Sparse(Box::new(Sparse { put, divisible }));
@@ -223,7 +221,7 @@ impl Keeper {
 
     /// Bytes that the fill keeps for its followers; `usize::MAX` while all are kept anyway.
     pub(super) fn window(&self) -> usize {
-        self.space.window()
+        self.memory.window()
     }
 
     /// Takes a piece of the body; true if [`window`](Self::window) has changed.
@@ -237,7 +235,7 @@ impl Keeper {
         ) {
             // Longer than the operator wants stored; its length was not announced.
             self.kept = Kept::Nothing;
-            self.space.open_window(local, fill);
+            self.memory.open_window(local);
             return true;
         }
         match &mut self.kept {
@@ -257,7 +255,7 @@ impl Keeper {
             Kept::Small(small) => {
                 let limit = local.proxy.engine.fragment_bytes() as usize;
                 let fits = small.len + bytes.len() <= limit;
-                let paid = self.space.grow(bytes.len());
+                let paid = self.memory.grow(bytes.len());
                 if fits && paid {
                     small.len += bytes.len();
                     small.pieces.push(bytes.clone());
@@ -272,7 +270,7 @@ impl Keeper {
     /// The body is larger than fits in memory: from now on it is stored piece by piece.
     fn outgrow(&mut self, local: &Local, fill: &Fill<FillHead>, bytes: &Bytes) {
         let kept = std::mem::replace(&mut self.kept, Kept::Nothing);
-        let room = self.space.open_window(local, fill);
+        let room = self.memory.open_stored(local, fill);
         // A part has no form as a large object.
         if let Kept::Small(small) = kept
             && small.place.piece.is_none()

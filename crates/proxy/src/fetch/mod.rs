@@ -6,13 +6,13 @@ mod gap;
 mod head;
 pub(crate) mod judge;
 pub(crate) mod keep;
+mod memory;
 mod open;
 pub(crate) mod pace;
 pub(crate) mod part;
 pub(crate) mod put;
 pub(crate) mod refresh;
 mod rest;
-mod space;
 
 use std::cell::Cell;
 use std::pin::pin;
