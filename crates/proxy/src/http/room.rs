@@ -47,10 +47,10 @@ pub(super) fn head_bytes(limits: &Limits) -> usize {
 }
 
 impl<T: Transport> Link<T> {
-    /// A place for a body of `bytes` bytes in the send queues of the kernel. Short bodies do not wait for a place; they are entered only when memory is short. A
-    /// longer body waits until other clients have read their answers; clients that have not read for
-    /// long are closed. `None` after the patience for progress, or if this connection is closed in
-    /// favour of others.
+    /// A place for a body of `bytes` bytes in the send queues of the kernel. Short bodies do not wait for
+    /// a place; they are entered only when memory is short. A longer body waits until other clients have
+    /// read their answers; clients that have not read for long are closed. `None` after the patience for
+    /// progress, or if this connection is closed in favour of others.
     pub(crate) async fn queue(&self, local: &Local, bytes: u64) -> Option<Entry> {
         let ledger = self.io.ledger();
         if bytes <= QUEUE_BYTES as u64 {

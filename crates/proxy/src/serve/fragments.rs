@@ -23,13 +23,13 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// A fragment of one version of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Name {
+pub(crate) struct FragmentId {
     hash: KeyHash,
     version: u64,
     number: u32,
 }
 
-impl Name {
+impl FragmentId {
     /// Fragment `number` of the object with this head.
     pub(crate) fn of(head: &Object, number: u32) -> Self {
         Self {
@@ -48,22 +48,22 @@ pub(crate) struct Fragments {
 
 #[derive(Debug, Default)]
 struct Register {
-    open: HashMap<Name, Weak<Held>>,
+    open: HashMap<FragmentId, Weak<HeldFragment>>,
     /// The fragments that requests wait for, the longest wait first.
-    waiting: VecDeque<(Name, Rc<Notify>)>,
+    waiting: VecDeque<(FragmentId, Rc<Notify>)>,
 }
 
 /// The right to have one fragment in memory, and the fragment once it was read. Dropping the last one
 /// gives the memory back.
 #[derive(Debug)]
-pub(crate) struct Held {
-    name: Name,
+pub(crate) struct HeldFragment {
+    id: FragmentId,
     object: OnceCell<Arc<Object>>,
     register: Rc<RefCell<Register>>,
     memory: Entry,
 }
 
-impl Held {
+impl HeldFragment {
     /// The fragment, if somebody has read it.
     pub(crate) fn object(&self) -> Option<&Arc<Object>> {
         self.object.get()
@@ -76,16 +76,16 @@ impl Held {
     }
 
     /// The fragment that may be in memory.
-    pub(crate) fn name(&self) -> Name {
-        self.name
+    pub(crate) fn id(&self) -> FragmentId {
+        self.id
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldFragment {
     fn drop(&mut self) {
         self.memory.shrink_to(0);
         let mut register = self.register.borrow_mut();
-        register.open.remove(&self.name);
+        register.open.remove(&self.id);
         register.wake_next();
     }
 }
@@ -103,8 +103,8 @@ impl Register {
     }
 
     /// Wakes all that wait for this fragment.
-    fn wake(&mut self, name: Name) {
-        if let Some(at) = self.waiting.iter().position(|(other, _)| *other == name)
+    fn wake(&mut self, id: FragmentId) {
+        if let Some(at) = self.waiting.iter().position(|(other, _)| *other == id)
             && let Some((_, requests)) = self.waiting.remove(at)
         {
             requests.notify_waiters();
@@ -112,12 +112,12 @@ impl Register {
     }
 
     /// A place among those that wait for this fragment.
-    fn queue(&mut self, name: Name) -> Rc<Notify> {
-        if let Some((_, requests)) = self.waiting.iter().find(|(other, _)| *other == name) {
+    fn queue(&mut self, id: FragmentId) -> Rc<Notify> {
+        if let Some((_, requests)) = self.waiting.iter().find(|(other, _)| *other == id) {
             return Rc::clone(requests);
         }
         let requests = Rc::new(Notify::new());
-        self.waiting.push_back((name, Rc::clone(&requests)));
+        self.waiting.push_back((id, Rc::clone(&requests)));
         requests
     }
 }
@@ -127,44 +127,44 @@ impl Fragments {
     pub(crate) fn try_hold(
         &self,
         ledger: &Arc<Ledger>,
-        name: Name,
+        id: FragmentId,
         bytes: u32,
-    ) -> Option<Rc<Held>> {
-        let known = self
-            .register
-            .borrow()
-            .open
-            .get(&name)
-            .and_then(Weak::upgrade);
+    ) -> Option<Rc<HeldFragment>> {
+        let known = self.register.borrow().open.get(&id).and_then(Weak::upgrade);
         if known.is_some() {
             return known;
         }
         // One fragment goes out even where the limit is smaller.
         let bytes = (bytes as usize).min(ledger.limit(Use::Fragments));
-        let held = Rc::new(Held {
-            name,
+        let held = Rc::new(HeldFragment {
+            id,
             object: OnceCell::new(),
             register: Rc::clone(&self.register),
             memory: ledger.reserve(Use::Fragments, bytes)?,
         });
         let mut register = self.register.borrow_mut();
-        register.open.insert(name, Rc::downgrade(&held));
-        register.wake(name);
+        register.open.insert(id, Rc::downgrade(&held));
+        register.wake(id);
         Some(held)
     }
 
     /// As [`try_hold`](Self::try_hold), and waits for memory until others have sent their fragments.
     /// Clients that do not read are closed for it. `None` after the patience for progress. Cancel safe.
-    pub(crate) async fn hold(&self, local: &Local, name: Name, bytes: u32) -> Option<Rc<Held>> {
+    pub(crate) async fn hold(
+        &self,
+        local: &Local,
+        id: FragmentId,
+        bytes: u32,
+    ) -> Option<Rc<HeldFragment>> {
         let now = || local.sweep.now();
         let began = now();
         loop {
-            let held = self.try_hold(&local.proxy.ledger, name, bytes);
+            let held = self.try_hold(&local.proxy.ledger, id, bytes);
             if held.is_some() || now().since(began) > local.patience.progress {
                 return held;
             }
             local.shed_stalled();
-            let requests = self.register.borrow_mut().queue(name);
+            let requests = self.register.borrow_mut().queue(id);
             let _ = tokio::time::timeout(PAUSE, requests.notified()).await;
         }
     }
@@ -182,8 +182,8 @@ mod tests {
     const BYTES: u32 = 200 << 10;
     const MEMORY: usize = 1 << 20;
 
-    fn name(number: u32) -> Name {
-        Name {
+    fn id(number: u32) -> FragmentId {
+        FragmentId {
             hash: key_hash(b"k"),
             version: 1,
             number,
@@ -194,7 +194,7 @@ mod tests {
     fn a_fragment_that_several_requests_send_is_entered_once() {
         with_worker(MEMORY, |local| async move {
             let ledger = &local.proxy.ledger;
-            let hold = |n| local.fragments.try_hold(ledger, name(n), BYTES);
+            let hold = |n| local.fragments.try_hold(ledger, id(n), BYTES);
             let used = || ledger.used(Use::Fragments);
             let (one, other) = (hold(1).unwrap(), hold(1).unwrap());
             assert_eq!(used(), BYTES as usize);
@@ -211,7 +211,7 @@ mod tests {
     fn one_fragment_goes_out_whatever_the_memory_is() {
         with_worker(1000, |local| async move {
             let ledger = &local.proxy.ledger;
-            let hold = |n| local.fragments.try_hold(ledger, name(n), BYTES);
+            let hold = |n| local.fragments.try_hold(ledger, id(n), BYTES);
             let _one = hold(1).unwrap();
             assert!(hold(2).is_none());
         });
@@ -220,14 +220,14 @@ mod tests {
     #[test]
     fn requests_that_wait_for_the_same_fragment_get_it_together() {
         with_worker(MEMORY, |local| async move {
-            let first = local.fragments.hold(&local, name(1), BYTES).await.unwrap();
+            let first = local.fragments.hold(&local, id(1), BYTES).await.unwrap();
             let order = Rc::new(RefCell::new(Vec::new()));
             let waits: Vec<_> = [2, 3, 2]
                 .into_iter()
                 .map(|n| {
                     let (local, order) = (Rc::clone(&local), Rc::clone(&order));
                     spawn_local(async move {
-                        let held = local.fragments.hold(&local, name(n), BYTES).await;
+                        let held = local.fragments.hold(&local, id(n), BYTES).await;
                         order.borrow_mut().push(n);
                         // Long enough for all others to look for memory.
                         tokio::time::sleep(2 * PAUSE).await;

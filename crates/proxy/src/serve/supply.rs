@@ -10,7 +10,7 @@ use foxy_http_rules::range::Span;
 use foxy_store::Object;
 
 use super::find::fragment;
-use super::fragments::{Held, Name};
+use super::fragments::{FragmentId, HeldFragment};
 use crate::Event;
 use crate::ask::Ask;
 use crate::fetch::{self, FillHead, strong_etag};
@@ -20,7 +20,10 @@ use crate::local::Local;
 use crate::upstream::UpstreamError;
 
 /// A fragment being read ahead, and the right to have it in memory.
-type Reading = (Rc<Held>, tokio::task::JoinHandle<Option<Arc<Object>>>);
+type Reading = (
+    Rc<HeldFragment>,
+    tokio::task::JoinHandle<Option<Arc<Object>>>,
+);
 
 /// Most fills that are tried for one byte: the first one may have failed for another request's reasons.
 const TRIES: u8 = 3;
@@ -38,7 +41,7 @@ pub(crate) struct Supply {
     /// Missing bytes may be asked for.
     divisible: bool,
     /// The fragment that is being sent.
-    held: Option<Rc<Held>>,
+    held: Option<Rc<HeldFragment>>,
     /// The fragment that is needed next.
     ahead: Option<Reading>,
     /// The byte for which a fill was last wanted, and the number of tries: without progress it is
@@ -118,8 +121,8 @@ impl Supply {
         u64::from(self.head.fragment_size().max(1))
     }
 
-    fn name(&self, n: u32) -> Name {
-        Name::of(&self.head, n)
+    fn id(&self, n: u32) -> FragmentId {
+        FragmentId::of(&self.head, n)
     }
 
     fn number(&self, at: u64) -> u32 {
@@ -195,8 +198,8 @@ impl Supply {
         self.behind |= at != self.position;
         // Nobody waits, for memory or for the origin, with a fragment that was sent.
         let n = self.number(at);
-        self.held
-            .take_if(|held| held.name() != Name::of(&self.head, n));
+        let id = self.id(n);
+        self.held.take_if(|held| held.id() != id);
         loop {
             if self.follower.is_some() && !self.behind {
                 if let Some(piece) = self.followed(local, at, until).await? {
@@ -207,6 +210,7 @@ impl Supply {
             if let Some(follower) = &self.follower
                 && follower.resume(at)
             {
+                self.pause();
                 (self.behind, self.position) = (false, at);
                 continue;
             }
@@ -253,10 +257,8 @@ impl Supply {
 
     /// The bytes of fragment `n` from the store.
     async fn stored(&mut self, local: &Rc<Local>, n: u32, at: u64, until: u64) -> Option<Bytes> {
-        let ahead = self
-            .ahead
-            .take()
-            .filter(|(held, _)| held.name() == Name::of(&self.head, n));
+        let id = self.id(n);
+        let ahead = self.ahead.take().filter(|(held, _)| held.id() == id);
         let present = match ahead {
             Some((held, reading)) => {
                 self.held = Some(held);
@@ -272,7 +274,7 @@ impl Supply {
             && local.proxy.engine.has_fragment(&self.head, n + 1)
             && let Some(held) = local.fragments.try_hold(
                 &local.proxy.ledger,
-                self.name(n + 1),
+                self.id(n + 1),
                 self.head.fragment_size(),
             )
         {
@@ -288,11 +290,12 @@ impl Supply {
 
     /// Fragment `n`, once there is memory for it.
     async fn read(&mut self, local: &Local, n: u32, last: bool) -> Option<Arc<Object>> {
-        let held = match self.held.take() {
+        let id = self.id(n);
+        let held = match self.held.take().filter(|held| held.id() == id) {
             Some(held) => held,
             None => {
                 let bytes = self.head.fragment_size();
-                local.fragments.hold(local, self.name(n), bytes).await?
+                local.fragments.hold(local, id, bytes).await?
             }
         };
         let held = self.held.insert(held);
@@ -360,7 +363,7 @@ impl Supply {
 /// Fragment `n`, from another request that holds it or from the store.
 async fn held_fragment(
     local: &Local,
-    held: &Held,
+    held: &HeldFragment,
     head: &Arc<Object>,
     n: u32,
     last: bool,
