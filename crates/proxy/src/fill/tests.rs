@@ -29,6 +29,15 @@ fn start() -> (FillWriter<u16>, Follower<u16>) {
     Fill::start(key_hash(b"k"), Bytes::from_static(b"k"), key_hash(b"k"))
 }
 
+/// A request for `k` that starts a fill.
+fn starts(map: &FillMap<u16>) -> (FillWriter<u16>, Follower<u16>) {
+    let hash = key_hash(b"k");
+    match map.join(hash, b"k", hash) {
+        Joined::Starts(writer, follower) => (writer, follower),
+        Joined::Follows(_) => panic!("it follows a running fill"),
+    }
+}
+
 fn bytes(n: usize) -> Bytes {
     Bytes::from(vec![7; n])
 }
@@ -72,9 +81,7 @@ fn a_writer_that_vanishes_fails_its_followers() {
 fn a_fill_can_be_joined_while_every_byte_is_there() {
     let map = FillMap::<u16>::new();
     let hash = key_hash(b"k");
-    let Joined::Starts(writer, first) = map.join(hash, b"k", hash) else {
-        panic!("nothing was running");
-    };
+    let (writer, first) = starts(&map);
     writer.head(200, 100);
     writer.push(bytes(60));
     let Joined::Follows(second) = map.join(hash, b"k", hash) else {
@@ -83,9 +90,8 @@ fn a_fill_can_be_joined_while_every_byte_is_there() {
     drop((first, second));
     writer.push(bytes(60));
     writer.push(bytes(60));
-    let Joined::Starts(next, _third) = map.join(hash, b"k", hash) else {
-        panic!("the first bytes are gone");
-    };
+    // The first bytes are gone.
+    let (next, _third) = starts(&map);
     map.leave(writer.fill());
     map.leave(next.fill());
     assert!(!map.contains(hash));
@@ -95,17 +101,13 @@ fn a_fill_can_be_joined_while_every_byte_is_there() {
 fn requests_that_come_too_late_for_a_fill_share_the_next_one() {
     let map = FillMap::<u16>::new();
     let hash = key_hash(b"k");
-    let starts = || match map.join(hash, b"k", hash) {
-        Joined::Starts(writer, follower) => (writer, follower),
-        Joined::Follows(_) => panic!("it cannot be joined"),
-    };
-    let (early, first) = starts();
+    let (early, first) = starts(&map);
     early.head(200, 100);
     assert!(!early.fill().is_shared());
     drop(first);
     early.push(bytes(90));
     early.push(bytes(90));
-    let (late, _own) = starts();
+    let (late, _own) = starts(&map);
     assert!(late.fill().is_shared(), "two requests want it");
     late.head(200, 100);
     assert!(matches!(map.join(hash, b"k", hash), Joined::Follows(_)));
@@ -120,9 +122,7 @@ fn requests_that_come_too_late_for_a_fill_share_the_next_one() {
 fn a_fill_whose_first_bytes_are_stored_keeps_its_place() {
     let map = FillMap::<u16>::new();
     let hash = key_hash(b"k");
-    let Joined::Starts(writer, first) = map.join(hash, b"k", hash) else {
-        panic!("nothing was running");
-    };
+    let (writer, first) = starts(&map);
     writer.head(200, 100);
     drop(first);
     writer.push(bytes(90));
@@ -130,9 +130,7 @@ fn a_fill_whose_first_bytes_are_stored_keeps_its_place() {
     // The store is behind: the bytes from 90 to 180 are in neither.
     writer.push(bytes(90));
     writer.push(bytes(90));
-    let Joined::Starts(alone, _own) = map.join(hash, b"k", hash) else {
-        panic!("bytes are missing");
-    };
+    let (alone, _own) = starts(&map);
     assert!(!alone.fill().is_shared());
     writer.readable(270);
     assert!(matches!(map.join(hash, b"k", hash), Joined::Follows(_)));
