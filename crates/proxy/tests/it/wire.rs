@@ -2,10 +2,12 @@
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::common::{Client, Foxy, Origin, until};
-use foxy_proxy::{Config, Role, Site};
+use foxy_proxy::{Config, Event, Role, Site};
 
 fn url(origin: &Origin, path: &str) -> String {
     format!("http://{}{path}", origin.authority())
@@ -45,10 +47,7 @@ fn chunked_bodies_keep_their_trailers_both_ways() {
         assert!(answer.text().contains("X-Up: 1|"), "{answer:?}");
         assert_eq!(answer.field("X-Sum"), Some("7"));
     }
-    assert_eq!(
-        origin.connections.load(std::sync::atomic::Ordering::SeqCst),
-        1
-    );
+    assert_eq!(origin.connections.load(Ordering::SeqCst), 1);
 }
 
 #[test]
@@ -415,10 +414,12 @@ fn a_dead_pooled_connection_is_replaced() {
 fn a_long_uncacheable_body_passes_and_a_slow_reader_does_not_hold_others_back() {
     const LEN: usize = 24 << 20;
     let mut config = Config::default();
-    config.fill.lag = Duration::from_millis(300);
+    config.fill.lag = Duration::from_secs(1);
     config.fill.window = 256 << 10;
     let foxy = Foxy::start(Role::Forward, config, 1);
-    let origin = Origin::start(|asked| {
+    let both = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&both);
+    let origin = Origin::start(move |asked| {
         let whole: Vec<u8> = (0..LEN).map(|i| (i / 4096) as u8).collect();
         match asked.field("Range").and_then(|r| r.strip_prefix("bytes=")) {
             Some(range) => {
@@ -428,8 +429,8 @@ fn a_long_uncacheable_body_passes_and_a_slow_reader_does_not_hold_others_back() 
             }
             None => {
                 let fields = "ETag: \"s\"\r\nCache-Control: max-age=60\r\n";
-                // Time for the second client to join before bytes move.
-                std::thread::sleep(Duration::from_millis(200));
+                // The second client joins before bytes move.
+                until(|| seen.load(Ordering::SeqCst));
                 asked.reply("200 OK", fields, whole);
             }
         }
@@ -438,9 +439,11 @@ fn a_long_uncacheable_body_passes_and_a_slow_reader_does_not_hold_others_back() 
     let to = url(&origin, "/big");
     let mut slow = foxy.connect();
     slow.send(format!("GET {to} HTTP/1.1\r\nHost: x\r\n\r\n"));
-    std::thread::sleep(Duration::from_millis(50));
+    until(|| origin.asked() == 1);
     let mut fast = foxy.connect();
     fast.send(format!("GET {to} HTTP/1.1\r\nHost: x\r\n\r\n"));
+    foxy.counts(Event::Followers, 1);
+    both.store(true, Ordering::SeqCst);
     let got = fast.answer();
     assert!(got.whole && got.body.len() == LEN);
     assert!(foxy.proxy.fill_bytes() <= 64 << 20);
