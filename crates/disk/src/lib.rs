@@ -31,6 +31,7 @@ mod readiness;
 #[cfg(target_os = "linux")]
 mod ring;
 mod signal;
+mod socket;
 
 pub use allocator::{Allocator, give_back_after, separate_long_blocks, use_small_pages};
 pub use buf::{AlignedBuf, BufPool};
@@ -43,3 +44,4 @@ pub use mem::{
 pub use pages::{map_zeroed, prefer_huge_pages, prefetch, unmap_zeroed};
 #[cfg(feature = "tokio")]
 pub use readiness::Readiness;
+pub use socket::send_queue;
