@@ -66,6 +66,9 @@ impl FillMemory {
             self.window = window;
             return true;
         }
+        if !fill.is_shared() {
+            fill.turn_away();
+        }
         self.open_small(local);
         false
     }
@@ -142,6 +145,32 @@ mod tests {
             });
             assert_eq!(passed, [(config, false), small, least]);
             local.proxy.fills.leave(writer.fill());
+        });
+    }
+
+    /// It is stored for one request, and the memory of other fills is used up.
+    #[test]
+    fn a_fill_without_memory_to_store_takes_nobody_in() {
+        with_worker(MEMORY, |local| async move {
+            let hash = key_hash(b"k");
+            let fills = &local.proxy.fills;
+            let Joined::Starts(first, _one) = fills.join(hash, b"k", hash) else {
+                panic!("nothing was running");
+            };
+            let _others = local.proxy.ledger.take(Use::Fills, MEMORY);
+            let mut poor = FillMemory::none(&local);
+            assert!(!poor.open_stored(&local, first.fill()));
+            let Joined::Starts(next, _two) = fills.join(hash, b"k", hash) else {
+                panic!("the first one is not stored");
+            };
+            let mut shared = FillMemory::none(&local);
+            assert!(shared.open_stored(&local, next.fill()));
+            let _shared = local.proxy.ledger.take(Use::SharedFills, MEMORY);
+            assert!(!FillMemory::none(&local).open_stored(&local, next.fill()));
+            let third = fills.join(hash, b"k", hash);
+            assert!(matches!(third, Joined::Follows(_)), "not one fetch each");
+            fills.leave(first.fill());
+            fills.leave(next.fill());
         });
     }
 

@@ -203,6 +203,19 @@ impl<H> Follower<H> {
         comes
     }
 
+    /// Holds nobody up from now on: what leaves the window is to be read from the store.
+    pub(crate) fn stand_aside(&self) {
+        let mut state = self.fill.state.lock();
+        if let Some(reader) = state.readers[self.id].as_mut() {
+            reader.lagged = true;
+        }
+        let writer = state.writer.take();
+        drop(state);
+        if let Some(writer) = writer {
+            writer.wake();
+        }
+    }
+
     /// The newest form of the head, if it has arrived.
     pub(crate) fn head(&self) -> Option<Arc<H>> {
         self.fill.published()

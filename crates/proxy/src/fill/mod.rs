@@ -106,6 +106,8 @@ struct State<H> {
     seconds: u32,
     /// Another fetch has brought a head first.
     elsewhere: bool,
+    /// Those that come are to share the next fetch.
+    turns_away: bool,
     /// The writer, waiting for room or for a follower to leave.
     writer: Option<Waker>,
 }
@@ -139,6 +141,7 @@ impl<H> Fill<H> {
                 readers: Vec::new(),
                 seconds: 0,
                 elsewhere: false,
+                turns_away: false,
                 writer: None,
             }),
             storable: Mutex::new(true),
@@ -204,11 +207,18 @@ impl<H> Fill<H> {
         self.sequel || self.followers() > 1
     }
 
-    /// True if nobody can join it now or later: its first bytes are gone, and the store does not get them.
+    /// Nobody joins from now on: there is no memory to store it for one request. Those that come share
+    /// the next fetch, which has memory of its own.
+    pub(crate) fn turn_away(&self) {
+        self.state.lock().turns_away = true;
+    }
+
+    /// True if nobody can join it now or later: its first bytes are gone and the store does not get them,
+    /// or it turns others away.
     fn is_past(&self) -> bool {
         let state = self.state.lock();
         let stored = state.cover.is_some() || state.free > state.start;
-        state.window.base() > state.start && !stored
+        state.turns_away || state.window.base() > state.start && !stored
     }
 
     /// True if several fetches for the same key are waited for.
@@ -244,7 +254,8 @@ impl<H> Fill<H> {
             state.window.base() <= state.free.max(state.start),
             true
         );
-        if !all || matches!(state.end, Some(End::Failed(_) | End::Stopped)) {
+        let ended = matches!(state.end, Some(End::Failed(_) | End::Stopped));
+        if !all || ended || state.turns_away {
             return None;
         }
         let at = state.start;

@@ -118,6 +118,22 @@ fn requests_that_come_too_late_for_a_fill_share_the_next_one() {
     );
 }
 
+/// The window still has the first bytes.
+#[test]
+fn a_fill_that_turns_others_away_gives_its_place_to_a_shared_one() {
+    let map = FillMap::<u16>::new();
+    let hash = key_hash(b"k");
+    let (poor, mut first) = starts(&map);
+    poor.head(200, 100);
+    poor.push(bytes(10));
+    poor.fill().turn_away();
+    let (next, _own) = starts(&map);
+    assert!(next.fill().is_shared());
+    assert!(matches!(map.join(hash, b"k", hash), Joined::Follows(_)));
+    assert_eq!(next.followers(), 1, "the one that has left leaves no trace");
+    assert_eq!(first.try_next(), Some(Ok(Next::Data(bytes(10)))));
+}
+
 #[test]
 fn a_fill_whose_first_bytes_are_stored_keeps_its_place() {
     let map = FillMap::<u16>::new();
@@ -314,6 +330,23 @@ async fn the_slowest_follower_paces_until_it_lags() {
         assert!(room.is_ok(), "a released follower holds nobody back");
     }
     assert_eq!(writer.followers(), 2, "it keeps its place until it leaves");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_follower_that_stands_aside_holds_nobody_up() {
+    let (writer, mut fast) = start();
+    let mut waits = writer.fill().join().unwrap();
+    writer.head(200, 100);
+    writer.push(bytes(100));
+    assert_eq!(fast.try_next(), Some(Ok(Next::Data(bytes(100)))));
+    let lag = Duration::from_secs(2);
+    let mut room = std::pin::pin!(writer.room(lag));
+    let soon = Duration::from_millis(1);
+    assert!(tokio::time::timeout(soon, room.as_mut()).await.is_err());
+    waits.stand_aside();
+    let moved = tokio::time::timeout(soon, room).await;
+    assert!(moved.is_ok(), "the writer was woken");
+    assert_eq!(waits.try_next(), Some(Err(Released::Lagged)));
 }
 
 #[tokio::test(start_paused = true)]
