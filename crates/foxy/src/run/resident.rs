@@ -19,8 +19,8 @@ use super::background::Background;
 use crate::admin::resident_bytes;
 use crate::config::MemoryGroup;
 
-/// Time between two looks. A load can fill memory at about 100 MiB in that time.
-const LOOK: Duration = Duration::from_millis(100);
+/// Time between two looks. A load can fill about 50 MiB in that time.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Largest budget without huge pages, in bytes.
 const SMALL_PAGES: u64 = 512 << 20;
@@ -137,7 +137,7 @@ fn signed(bytes: u64) -> i64 {
 fn withhold(now: u64, over: i64) -> u64 {
     match u64::try_from(over) {
         Ok(over) if over > 0 => now.max(over),
-        _ => now.saturating_sub((now / 16).max(1 << 20)),
+        _ => now.saturating_sub((now / 32).max(1 << 19)),
     }
 }
 
