@@ -9,10 +9,14 @@
 //! that it never fills. `observe` corrects the sum by the memory that the process really uses. While the
 //! process uses little, nothing is closed or refused because of entries.
 
+mod place;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::places::Counts;
+
+pub(crate) use place::{PLACE_MAX, Place};
 
 /// Purposes of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,6 +108,7 @@ pub(crate) struct Ledger {
     total: AtomicUsize,
     /// Bytes that requests really have beyond their entries, when last observed.
     excess: AtomicUsize,
+    places: place::Places,
     /// The process has much less than its budget, when last observed.
     roomy: AtomicBool,
     max: AtomicUsize,
@@ -118,6 +123,7 @@ impl Ledger {
             used: Default::default(),
             total: AtomicUsize::new(0),
             excess: AtomicUsize::new(0),
+            places: place::Places::default(),
             roomy: AtomicBool::new(false),
             max: max.max(1).into(),
             fills_max: fills_max.into(),
@@ -211,12 +217,13 @@ impl Ledger {
     /// True if connections and their buffers have more than half of the limit: new connections come in
     /// slowly. Queues and fills do not count: they have limits of their own, and while their entries are
     /// rights that nobody uses, small answers can still be sent. The excess counts too. While there is
-    /// much room, only the whole limit counts: thousands of connections can come in between two
+    /// much room, they may have three quarters: thousands of connections can come in between two
     /// observations.
     pub(crate) fn is_over(&self) -> bool {
-        let of_connections = self.of_connections();
-        of_connections >= self.max()
-            || of_connections + self.excess() > self.max() / 2 && !self.is_roomy()
+        match self.is_roomy() {
+            true => self.of_connections() > self.max() / 4 * 3,
+            false => self.of_connections() + self.excess() > self.max() / 2,
+        }
     }
 
     /// True if connections and their buffers have the whole limit: new work must wait, and is refused
@@ -331,17 +338,13 @@ impl Ledger {
 
     /// Limit of queues and fragments together: three eighths of the ledger, less where connections,
     /// buffers and the excess need more than the rest, and at least an eighth, because answers must get
-    /// out. While there is much room, it is twice as high: most clients read, and most entries of queues
-    /// are rights that nobody uses. Each has at least a quarter: an answer with a place in the queues
-    /// may still wait for a fragment, and a limit of nothing would let in everything.
+    /// out. Much room makes it no higher: a crowd fills all places before the next observation. Each has at
+    /// least a quarter: an answer with a place in the queues may still wait for a fragment, and a limit of
+    /// nothing would let in everything.
     fn answers_max(&self) -> usize {
         let others = self.used(Use::Connections) + self.used(Use::Buffers) + self.excess();
         let least = self.max() / 8;
-        let most = match self.is_roomy() {
-            true => least * 6,
-            false => least * 3,
-        };
-        self.max().saturating_sub(others).clamp(least, most)
+        self.max().saturating_sub(others).clamp(least, least * 3)
     }
 
     /// Limit of all entries together, for a reservation. Answers and fills have only their own limits:

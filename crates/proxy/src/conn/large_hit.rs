@@ -15,7 +15,8 @@ use crate::Outcome;
 use crate::ask::Ask;
 use crate::exchange::{Exchange, lost};
 use crate::gate::Shown;
-use crate::ledger::Entry;
+use crate::http::Queued;
+
 use crate::net::Transport;
 use crate::objects::NO_OBJECT;
 use crate::serve::find::Primary;
@@ -57,7 +58,7 @@ impl<T: Transport> Conn<T> {
         &mut self,
         ask: &Rc<Ask>,
         hit: LargeHit,
-        place: Entry,
+        place: Queued,
         keep: bool,
     ) -> Finish {
         let stored = (&hit.object, &hit.shape, &hit.shown);

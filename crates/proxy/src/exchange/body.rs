@@ -11,7 +11,7 @@ use crate::Event;
 use crate::ask::Ask;
 use crate::fetch::FillHead;
 use crate::fill::{Follower, Next, Released};
-use crate::http::{Link, last_chunk, write_piece};
+use crate::http::{Link, MEMORY, Queued, TurnLost, last_chunk, write_piece};
 use crate::local::Local;
 use crate::net::Transport;
 use crate::reply::Mode;
@@ -25,6 +25,7 @@ pub(super) struct Streaming<'x, T> {
     pub(super) ask: &'x Rc<Ask>,
     pub(super) head: &'x FillHead,
     pub(super) mode: Mode,
+    pub(super) queued: Queued,
     /// The result, as far as the answer has come.
     pub(super) finish: Finish,
 }
@@ -41,6 +42,9 @@ impl<T: Transport> Streaming<'_, T> {
         let mut pending = std::mem::take(&mut self.link.ends().scratch.head);
         let patience = self.local.patience.progress;
         loop {
+            if let Err(lost) = self.share_place(&follower, pending.is_empty()).await {
+                return self.without_place(lost);
+            }
             let next = match follower.try_next() {
                 Some(next) => next,
                 None => {
@@ -94,6 +98,33 @@ impl<T: Transport> Streaming<'_, T> {
         }
     }
 
+    /// Gives the place to another that has waited for long, if this answer can go on from the store: bytes
+    /// that the store does not have then can be asked for again.
+    async fn share_place(
+        &mut self,
+        follower: &Follower<FillHead>,
+        head_is_sent: bool,
+    ) -> Result<(), TurnLost> {
+        let running = self.head.running.get();
+        let stored =
+            self.head.length.is_some() && running.is_some_and(|running| running.is_sized());
+        let divisible = self.head.strong_etag.is_some() && !self.ask.digest.only_if_cached;
+        let io = self.link.io();
+        if !(head_is_sent && stored && divisible && self.queued.is_over(self.local, io)) {
+            return Ok(());
+        }
+        follower.stand_aside();
+        self.queued.pass(self.local, io).await
+    }
+
+    /// The result of an answer that lost its place.
+    fn without_place(self, lost: TurnLost) -> Finish {
+        match lost {
+            TurnLost::Client => Finish::gone(self.head.status),
+            TurnLost::Memory => self.cut(MEMORY.reason),
+        }
+    }
+
     /// Sends what is left of an answer whose body is complete.
     async fn end(mut self, mut pending: Vec<u8>, trailers: &Bytes) -> Finish {
         if self.mode == Mode::Chunked {
@@ -117,6 +148,12 @@ impl<T: Transport> Streaming<'_, T> {
         let until = head.length.unwrap_or(u64::MAX);
         let mut trailers = Bytes::new();
         while self.finish.body < until {
+            if supply.can_stand_aside() && self.queued.is_over(local, self.link.io()) {
+                supply.stand_aside();
+                if let Err(lost) = self.queued.pass(local, self.link.io()).await {
+                    return self.without_place(lost);
+                }
+            }
             match supply.next(local, self.finish.body, until).await {
                 Ok(Piece::Bytes(bytes)) => {
                     self.finish.body += bytes.len() as u64;

@@ -15,8 +15,8 @@ use crate::ask::Ask;
 use crate::fetch::FillHead;
 use crate::fill::Follower;
 use crate::gate::{Hit, Shown};
-use crate::http::Ends;
-use crate::ledger::Entry;
+use crate::http::{Ends, MEMORY, Queued, TurnLost};
+
 use crate::local::Local;
 use crate::net::{Io, Transport};
 use crate::reply::Scratch;
@@ -29,6 +29,17 @@ use crate::serve::supply::{Missing, Piece, Supply};
 enum Broken {
     Client,
     Cut,
+    /// No memory for the rest.
+    Memory,
+}
+
+impl From<TurnLost> for Broken {
+    fn from(lost: TurnLost) -> Self {
+        match lost {
+            TurnLost::Client => Self::Client,
+            TurnLost::Memory => Self::Memory,
+        }
+    }
 }
 
 impl From<Missing> for Broken {
@@ -76,7 +87,7 @@ impl<T: Transport> Exchange<'_, T> {
     pub(crate) async fn large_in(
         &mut self,
         (object, shape, shown): (&Arc<Object>, &Shape, &Shown),
-        (spans, _queue): (Vec<Span>, Entry),
+        (spans, queued): (Vec<Span>, Queued),
         arriving: Option<Follower<FillHead>>,
     ) -> Option<Finish> {
         let (local, ask, keep) = (Rc::clone(&self.local), Rc::clone(&self.ask), self.keep);
@@ -123,12 +134,19 @@ impl<T: Transport> Exchange<'_, T> {
             parts,
             pending,
             ready: Some(first),
+            queued,
         };
         let io = self.link.io();
         let run = sending.run(&local, io, &mut supply, &mut finish.body);
         Some(match run.await {
             Ok(()) => finish,
             Err(Broken::Client) => Finish::gone(finish.status),
+            Err(Broken::Memory) => {
+                self.link.abort(&local);
+                finish.keep = false;
+                finish.reason = MEMORY.reason;
+                finish
+            }
             Err(Broken::Cut) => {
                 self.link.abort(&local);
                 if ask.role.objects().is_some() {
@@ -192,6 +210,7 @@ struct Sending {
     pending: Vec<u8>,
     /// The first bytes, fetched before anything was promised.
     ready: Option<Piece>,
+    queued: Queued,
 }
 
 impl Sending {
@@ -210,6 +229,10 @@ impl Sending {
             }
             let mut at = span.start;
             while at < span.end {
+                if supply.can_stand_aside() && self.queued.is_over(local, io) {
+                    supply.stand_aside();
+                    self.queued.pass(local, io).await?;
+                }
                 let piece = match self.ready.take() {
                     Some(piece) => piece,
                     None => supply.next(local, at, span.end).await?,

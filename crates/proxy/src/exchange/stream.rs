@@ -56,7 +56,7 @@ impl<T: Transport> Exchange<'_, T> {
         let version = self.ask.head().version();
         let (mode, skip, left) = framing(head, cut, version);
         let length = left.min(head.length.unwrap_or(0));
-        let Some(_queue) = self.link.queue(&self.local, length).await else {
+        let Some(queued) = self.link.queue(&self.local, length).await else {
             return Some(self.without_memory().await);
         };
         let lost = |from| !can_read_back(&self.local, head, from);
@@ -76,6 +76,7 @@ impl<T: Transport> Exchange<'_, T> {
             ask: &self.ask,
             head,
             mode,
+            queued,
             finish,
         };
         Some(streaming.run(follower, skip, left).await)

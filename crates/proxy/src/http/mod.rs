@@ -3,6 +3,7 @@
 
 mod link;
 mod pieces;
+mod queue;
 mod read;
 mod room;
 #[cfg(test)]
@@ -10,5 +11,6 @@ mod tests;
 
 pub(crate) use link::{Ends, Link};
 pub(crate) use pieces::{last_chunk, write_piece};
+pub(crate) use queue::{Queued, TurnLost};
 pub(crate) use read::NoRequest;
 pub(crate) use room::MEMORY;

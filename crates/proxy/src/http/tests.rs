@@ -1,9 +1,12 @@
 //! Clients and requests where memory is spent, over real sockets.
 
 use std::cell::Cell;
+use std::io::ErrorKind;
 use std::net::{Ipv4Addr, TcpListener};
 use std::rc::Rc;
+use std::time::Duration;
 
+use socket2::SockRef;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::task::spawn_local;
@@ -13,6 +16,7 @@ use super::*;
 use crate::Event;
 use crate::ledger::Use;
 use crate::local::Local;
+use crate::net::Ticks;
 use crate::testing::with_worker;
 
 const MEMORY: usize = 1 << 20;
@@ -80,6 +84,66 @@ fn a_request_that_waits_for_readers_ends_where_connections_have_all_memory() {
     });
 }
 
+/// There is room for two places. The second one falls to the least when others come.
+#[test]
+fn the_kernel_keeps_no_more_than_the_place_of_an_answer() {
+    with_worker(MEMORY, |local| async move {
+        let (_client, link) = connection(&local).await;
+        let kept = |link: &Link<TcpStream>| {
+            let socket = SockRef::from(link.io().transport());
+            socket.send_buffer_size().unwrap()
+        };
+        let before = kept(&link);
+        drop(link.queue(&local, 60_000).await);
+        assert_eq!(kept(&link), before, "a short body has no place");
+        let _place = link.queue(&local, 1 << 20).await.unwrap();
+        assert_eq!(kept(&link), local.proxy.ledger.used(Use::Queues));
+    });
+}
+
+#[test]
+fn an_answer_gives_its_place_to_one_that_has_waited_for_long() {
+    with_worker(MEMORY, |local| async move {
+        let ledger = &local.proxy.ledger;
+        let mut others: Vec<_> = std::iter::from_fn(|| ledger.place()).collect();
+        drop(others.pop());
+        let (_client, link) = connection(&local).await;
+        let mut queued = link.queue(&local, 1 << 20).await.unwrap();
+        assert!(ledger.place().is_none());
+        let (_other_client, other) = connection(&local).await;
+        let there = Rc::clone(&local);
+        let waits = spawn_local(async move { other.queue(&there, 1 << 20).await.unwrap() });
+        // The first answer has sent nothing: a turn ends by time too.
+        while !queued.is_over(&local, link.io()) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert!(!waits.is_finished());
+        let (passed, got) = tokio::join!(queued.pass(&local, link.io()), async {
+            let got = waits.await.unwrap();
+            drop(got);
+        });
+        assert_eq!((passed, got), (Ok(()), ()));
+        assert!(!queued.is_over(&local, link.io()), "a new turn");
+    });
+}
+
+/// Its client does not read.
+#[test]
+fn an_answer_that_is_not_taken_keeps_its_place() {
+    with_worker(MEMORY, |local| async move {
+        let (client, link) = connection(&local).await;
+        let queued = link.queue(&local, 1 << 20).await;
+        let io = link.io();
+        let patience = Ticks::of(Duration::from_secs(1));
+        let written = io.write(&vec![7; 16 << 20], patience).await;
+        assert_eq!(written.unwrap_err().kind(), ErrorKind::TimedOut);
+        let drained = io.drained(patience).await;
+        assert_eq!(drained.unwrap_err().kind(), ErrorKind::TimedOut);
+        assert!(local.proxy.ledger.used(Use::Queues) > 0);
+        drop((queued, client));
+    });
+}
+
 #[test]
 fn short_bodies_are_entered_where_memory_is_short() {
     with_worker(MEMORY, |local| async move {
@@ -88,7 +152,8 @@ fn short_bodies_are_entered_where_memory_is_short() {
         let used = || ledger.used(Use::Connections);
         let before = used();
         let roomy = link.queue(&local, 60_000).await.unwrap();
-        assert_eq!((roomy.bytes(), used()), (0, before));
+        assert_eq!(used(), before);
+        drop(roomy);
         let _others = ledger.take(Use::Queues, MEMORY / 2);
         let short = link.queue(&local, 60_000).await.unwrap();
         assert_eq!(used(), before + 60_000);

@@ -74,8 +74,8 @@ fn rights_that_nobody_uses_refuse_no_work() {
     drop(connections);
     assert_eq!(seen(), (Pressure::High, false, false));
     let _buffers = ledger.take(Use::Buffers, 30);
-    assert!(ledger.reserve(Use::Queues, 51).is_some());
-    assert!(ledger.reserve(Use::Queues, 52).is_none());
+    assert!(ledger.reserve(Use::Queues, 27).is_some());
+    assert!(ledger.reserve(Use::Queues, 28).is_none());
 }
 
 #[test]

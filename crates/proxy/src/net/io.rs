@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use foxy_base::{Clock, MonoTime};
 use super::sweep::{Doing, Side, Watch};
 use super::{Sweep, Ticks, Transport};
 use crate::gatekeeper::Counted;
-use crate::ledger::{Ledger, Pressure};
+use crate::ledger::{Ledger, PLACE_MAX, Place, Pressure};
 
 /// A transport and its deadlines. Errors of kind `TimedOut` are deadlines that passed.
 #[derive(Debug)]
@@ -25,6 +25,10 @@ pub(crate) struct Io<T> {
     timing: Option<Box<Timing>>,
     /// The request whose answer is slowed.
     slowed: RefCell<Option<Rc<Counted>>>,
+    /// The place of the answer that is being sent.
+    place: RefCell<Weak<Place>>,
+    /// Bytes that the kernel may keep for the peer.
+    kept_max: Cell<usize>,
 }
 
 /// The time of an answer's first byte, for logs that want it.
@@ -43,6 +47,8 @@ impl<T: Transport> Io<T> {
             sent: Cell::new(0),
             timing: None,
             slowed: RefCell::new(None),
+            place: RefCell::default(),
+            kept_max: Cell::new(PLACE_MAX),
         }
     }
 
@@ -153,14 +159,59 @@ impl<T: Transport> Io<T> {
         }
     }
 
+    /// From now on, and as long as this place exists, the kernel keeps at most its bytes for the peer.
+    pub(crate) fn sit(&self, place: &Rc<Place>) {
+        *self.place.borrow_mut() = Rc::downgrade(place);
+        self.fit();
+    }
+
+    /// Limits the socket to the bytes of the place. A change of less than a quarter is not worth a
+    /// system call.
+    fn fit(&self) {
+        let Some(place) = self.place.borrow().upgrade() else {
+            return;
+        };
+        let (bytes, before) = (place.fit(), self.kept_max.get());
+        if bytes.abs_diff(before) > before / 4 {
+            self.transport.limit_send(bytes);
+            self.kept_max.set(bytes);
+        }
+    }
+
     /// Waits for the peer to read.
     pub(crate) async fn writable(&self, deadline: Ticks) -> io::Result<()> {
+        self.fit();
         let before = self.watch.doing();
         self.watch.set_doing(Doing::Stalled);
         let _armed = self.arm(Side::Write, deadline);
         let ready = poll_fn(|cx| self.poll_side(cx, Side::Write)).await;
         self.watch.set_doing(before);
         ready
+    }
+
+    /// Waits until the peer has acknowledged all that was written, at most `patience` for each bit of
+    /// progress. Cancel safe.
+    pub(crate) async fn drained(&self, patience: Ticks) -> io::Result<()> {
+        let mut before = usize::MAX;
+        let _armed = self.arm(Side::Write, self.deadline(patience));
+        loop {
+            let left = self.transport.unacknowledged();
+            if left == 0 {
+                self.watch.set_doing(Doing::Work);
+                return Ok(());
+            }
+            if left < before {
+                before = left;
+                // Anew: the silence of this client begins now.
+                self.watch.set_doing(Doing::Work);
+                self.watch.set_doing(Doing::Stalled);
+                self.watch.arm(Side::Write, self.deadline(patience));
+            }
+            if self.watch.expired(Side::Write) {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            tokio::time::sleep(DRAIN_PAUSE).await;
+        }
     }
 
     fn arm(&self, side: Side, deadline: Ticks) -> Armed<'_> {
@@ -280,6 +331,9 @@ impl<T: Transport> Io<T> {
 /// connection is doomed.
 const SLOW_BYTES: usize = 16 << 10;
 const SLOW_STEP: Duration = Duration::from_millis(500);
+
+/// Time between two looks at what the peer has acknowledged: no event tells that a queue is empty.
+const DRAIN_PAUSE: Duration = Duration::from_millis(2);
 
 /// The first `most` bytes of these slices.
 fn clipped<'a>(slices: &'a [IoSlice<'_>], most: usize) -> Vec<IoSlice<'a>> {

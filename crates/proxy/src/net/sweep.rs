@@ -11,8 +11,9 @@ use crate::ledger::Ledger;
 /// The time between two sweeps.
 pub(crate) const TICK: Duration = Duration::from_millis(250);
 
-/// How long a request may wait for other clients to read while connections have all memory.
-const QUEUED: Duration = Duration::from_secs(1);
+/// How long a request may wait for a place in the queues of the kernel while connections have all memory:
+/// longer than the usual wait for a turn.
+const QUEUED: Duration = Duration::from_secs(4);
 
 /// A number of sweeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,6 +30,11 @@ impl Ticks {
     /// From `earlier` to this tick; zero if `earlier` is later.
     pub(crate) fn since(self, earlier: Self) -> Self {
         Self(self.0.saturating_sub(earlier.0))
+    }
+
+    /// A wait that is twice as long.
+    pub(crate) fn twice(self) -> Self {
+        Self(self.0.saturating_mul(2))
     }
 
     /// At least `duration`, at most one tick more.
@@ -56,7 +62,7 @@ pub(crate) enum Doing {
     Handshake,
     /// Waits for its client to read.
     Stalled,
-    /// Waits until clients before it have read their answers.
+    /// Has nothing of its answer yet, and waits until clients before it have read theirs.
     Queued,
     /// Anything else.
     Work,

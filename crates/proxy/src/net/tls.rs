@@ -158,6 +158,14 @@ impl<S: Transport> Transport for TlsStream<S> {
     fn widen_receive(&self) {
         self.below.0.widen_receive();
     }
+    fn limit_send(&self, bytes: usize) {
+        self.below.0.limit_send(bytes);
+    }
+    fn unacknowledged(&self) -> usize {
+        // An error shows at the next write.
+        let _ = self.session.flush(&self.below);
+        usize::from(self.session.wants_write()) + self.below.0.unacknowledged()
+    }
     fn local_addr(&self) -> Option<SocketAddr> {
         self.below.0.local_addr()
     }
@@ -220,6 +228,12 @@ impl Transport for OriginStream {
     }
     fn widen_receive(&self) {
         either!(self, stream => stream.widen_receive());
+    }
+    fn limit_send(&self, bytes: usize) {
+        either!(self, stream => stream.limit_send(bytes));
+    }
+    fn unacknowledged(&self) -> usize {
+        either!(self, stream => stream.unacknowledged())
     }
     fn local_addr(&self) -> Option<SocketAddr> {
         either!(self, stream => Transport::local_addr(stream))

@@ -35,6 +35,11 @@ pub(crate) trait Transport: 'static {
     fn shutdown_write(&self);
     /// Lets the kernel take more ahead than for a head.
     fn widen_receive(&self);
+    /// Lets the kernel keep at most this many bytes until the peer has acknowledged them.
+    fn limit_send(&self, bytes: usize);
+    /// Bytes that were written and that the peer has not acknowledged; 0 if the system does not tell.
+    /// Sends on what is encrypted already.
+    fn unacknowledged(&self) -> usize;
     /// This side's address.
     fn local_addr(&self) -> Option<SocketAddr>;
     /// Makes the coming close a reset, so that the peer cannot take what it got for the whole.
@@ -81,6 +86,13 @@ impl Transport for TcpStream {
     fn widen_receive(&self) {
         // If this fails, a body comes more slowly, but still whole.
         let _ = SockRef::from(self).set_recv_buffer_size(BODY_RECEIVE);
+    }
+    fn limit_send(&self, bytes: usize) {
+        // The kernel doubles the number. If this fails, more memory is used, and observed.
+        let _ = SockRef::from(self).set_send_buffer_size(bytes / 2);
+    }
+    fn unacknowledged(&self) -> usize {
+        foxy_disk::send_queue(self).unwrap_or(0)
     }
     fn local_addr(&self) -> Option<SocketAddr> {
         Self::local_addr(self).ok()

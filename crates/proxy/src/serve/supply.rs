@@ -109,6 +109,22 @@ impl Supply {
         self.follower.is_none() && self.divisible
     }
 
+    /// True if the answer can wait before its next bytes: the store has them all, or those that it does not
+    /// have can be asked for again.
+    pub(crate) fn can_stand_aside(&self) -> bool {
+        let arrives = self.follower.as_ref().is_some_and(Follower::is_running);
+        self.divisible || !arrives
+    }
+
+    /// Gives back what is held for the next bytes, and holds no fill up: a long wait begins.
+    pub(crate) fn stand_aside(&mut self) {
+        self.pause();
+        if let Some(follower) = &self.follower {
+            follower.stand_aside();
+            self.behind = true;
+        }
+    }
+
     /// Gives back the fragment that is being sent, and what was read ahead.
     pub(crate) fn pause(&mut self) {
         self.held = None;

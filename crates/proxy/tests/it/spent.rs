@@ -326,6 +326,73 @@ fn a_crowd_that_waits_for_places_gets_whole_answers() {
     });
 }
 
+/// Sets a flag when it is dropped, also by a panic.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+/// There is one place. A client that reads has it, and gives it to each that has waited for long: while the
+/// fill runs, and when the object is stored.
+#[test]
+fn clients_of_a_crowd_have_the_places_in_turns() {
+    const LARGE: usize = 8 << 20;
+    let body: Arc<Vec<u8>> = Arc::new((0..LARGE).map(|i| (i / 251) as u8).collect());
+    let sent = Arc::clone(&body);
+    let origin = Origin::start(move |asked| {
+        let fields = "Cache-Control: max-age=9999999\r\nETag: \"1\"\r\n";
+        asked.reply("200 OK", fields, &*sent);
+        true
+    });
+    let mut config = Config::default();
+    config.limits.memory = 600 << 10;
+    config.fill.memory = 64 << 20;
+    let stored = Stored::start_as(config, 4 << 20, 128 << 20, 1);
+    let foxy = &stored.foxy;
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::SeqCst) {
+                foxy.clock.advance(Duration::from_millis(500));
+                sleep(Duration::from_millis(2));
+            }
+        });
+        let _ticks = Ends(&over);
+        for _ in 0..2 {
+            let begun = AtomicBool::new(false);
+            let mut first = foxy.connect();
+            first.send(get(&origin, "/turns"));
+            first.head();
+            let mut got = first.exactly(64 << 10);
+            let mut others: Vec<_> = (0..3).map(|_| foxy.connect()).collect();
+            for client in &mut others {
+                client.send(get(&origin, "/turns"));
+            }
+            std::thread::scope(|crowd| {
+                for client in &mut others {
+                    crowd.spawn(|| {
+                        client.head();
+                        begun.store(true, Ordering::SeqCst);
+                        assert!(client.exactly(LARGE) == *body, "other bytes");
+                    });
+                }
+                while got.len() < LARGE {
+                    if !begun.load(Ordering::SeqCst) {
+                        assert!(got.len() < LARGE / 2, "one client alone has the place");
+                        sleep(Duration::from_millis(2));
+                    }
+                    got.extend(first.exactly(16 << 10));
+                }
+            });
+            assert!(got == *body, "other bytes");
+        }
+    });
+    assert_eq!(origin.asked(), 1);
+}
+
 /// Others have all memory of fills, so that the first request of a crowd gets a fetch with a small window.
 /// The second one finds its beginning gone, and its own fetch is stored for all that follow.
 #[test]

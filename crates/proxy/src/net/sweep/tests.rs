@@ -93,7 +93,7 @@ fn requests_that_wait_for_readers_do_not_keep_all_memory() {
         sweep.tick();
         sweep.shed_queued(1) == 1
     });
-    assert_eq!(first, Some(5));
+    assert_eq!(first, Some(17));
     let doomed = || [0, 1, 2].map(|number: usize| watches[number].is_doomed());
     assert_eq!(
         doomed(),

@@ -1,0 +1,262 @@
+//! Places in the send queues of the kernel. An answer with a place may leave bytes in the kernel until its
+//! client has them: those that were not sent, and those that the client has not acknowledged.
+//!
+//! All places have the same share of the limit for queues, and their sockets are limited to it. A client
+//! that is far away needs much in flight to be fast, and few of these fit into a small memory. So the
+//! share falls as others come, and rises as they go.
+//!
+//! Those that find no room wait in one line for all workers.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use foxy_base::MonoTime;
+use parking_lot::Mutex;
+
+use super::{Entry, Ledger, Pressure, Use};
+
+/// Least bytes of a place: the kernel fills the last packet of a queue to this size whatever its limits
+/// say.
+const PLACE_MIN: usize = 128 << 10;
+/// Bytes from which on the kernel may choose the length of a queue itself.
+pub(crate) const PLACE_MAX: usize = 2 << 20;
+/// Shares that are left free, so that those that come next need not wait until others have shrunk.
+const FREE_SHARES: usize = 3;
+
+/// A place of one answer; given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Place {
+    bytes: RefCell<Entry>,
+    ledger: Arc<Ledger>,
+}
+
+/// Places of all workers, and those that wait for one.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    held: AtomicUsize,
+    line: Mutex<Line>,
+}
+
+/// Those that wait, by their numbers: the longest wait first.
+#[derive(Debug, Default)]
+struct Line {
+    waiting: BTreeMap<u64, Waits>,
+    last: u64,
+}
+
+#[derive(Debug)]
+struct Waits {
+    since: MonoTime,
+    waker: Option<Waker>,
+}
+
+impl Places {
+    /// Wakes the first that waits.
+    fn wake_first(&self) {
+        let line = self.line.lock();
+        let first = line.waiting.first_key_value();
+        if let Some(waker) = first.and_then(|(_, waits)| waits.waker.as_ref()) {
+            waker.wake_by_ref();
+        }
+    }
+}
+
+impl Ledger {
+    /// Enters a place with the least bytes; `None` if there is no room, or if others wait already.
+    pub(crate) fn place(self: &Arc<Self>) -> Option<Rc<Place>> {
+        match self.places.line.lock().waiting.is_empty() {
+            true => self.enter_place(),
+            false => None,
+        }
+    }
+
+    /// How long the first in the line has waited; zero if none waits.
+    pub(crate) fn longest_wait(&self, now: MonoTime) -> Duration {
+        let line = self.places.line.lock();
+        let first = line.waiting.first_key_value();
+        first.map_or(Duration::ZERO, |(_, waits)| now.since(waits.since))
+    }
+
+    /// Waits from `now` on, behind all that wait already.
+    pub(crate) fn wait_for_place(self: &Arc<Self>, now: MonoTime) -> Waiting {
+        let mut line = self.places.line.lock();
+        line.last += 1;
+        let number = line.last;
+        let waits = Waits {
+            since: now,
+            waker: None,
+        };
+        line.waiting.insert(number, waits);
+        Waiting {
+            ledger: Arc::clone(self),
+            number,
+        }
+    }
+
+    fn enter_place(self: &Arc<Self>) -> Option<Rc<Place>> {
+        let least = PLACE_MIN.min(self.limit(Use::Queues));
+        let bytes = self.reserve(Use::Queues, least)?;
+        self.places.held.fetch_add(1, Ordering::Relaxed);
+        Some(Rc::new(Place {
+            bytes: RefCell::new(bytes),
+            ledger: Arc::clone(self),
+        }))
+    }
+
+    /// Bytes that each place may have now.
+    fn place_share(&self) -> usize {
+        match self.pressure() {
+            Pressure::Low => {
+                let shares = self.places.held.load(Ordering::Relaxed) + FREE_SHARES;
+                (self.limit(Use::Queues) / shares).clamp(PLACE_MIN, PLACE_MAX)
+            }
+            _ => PLACE_MIN,
+        }
+    }
+}
+
+impl Place {
+    /// Takes or gives back what differs from the share of a place; returns the bytes that it has now.
+    pub(crate) fn fit(&self) -> usize {
+        let mut bytes = self.bytes.borrow_mut();
+        let share = self.ledger.place_share();
+        match share.checked_sub(bytes.bytes()) {
+            Some(more) => _ = bytes.grow(more),
+            None => {
+                bytes.shrink_to(share);
+                self.ledger.places.wake_first();
+            }
+        }
+        bytes.bytes()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.bytes.get_mut().shrink_to(0);
+        let places = &self.ledger.places;
+        places.held.fetch_sub(1, Ordering::Relaxed);
+        places.wake_first();
+    }
+}
+
+/// One that waits for a place. Dropping it leaves the line.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    ledger: Arc<Ledger>,
+    number: u64,
+}
+
+impl Waiting {
+    /// A place, when all that waited longer have one and there is room. Call it again where memory of
+    /// other uses may have come back: only places that come back wake the task.
+    pub(crate) fn poll_place(&self, cx: &Context<'_>) -> Poll<Rc<Place>> {
+        let mut line = self.ledger.places.line.lock();
+        let first = line.waiting.first_key_value();
+        if first.is_some_and(|(number, _)| *number == self.number)
+            && let Some(place) = self.ledger.enter_place()
+        {
+            return Poll::Ready(place);
+        }
+        // Under the lock, so that a place that comes back meanwhile wakes this task.
+        if let Some(waits) = line.waiting.get_mut(&self.number) {
+            waits.waker = Some(cx.waker().clone());
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.ledger.places.line.lock().waiting.remove(&self.number);
+        // There may be room for the next one too.
+        self.ledger.places.wake_first();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Wake;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Counting(AtomicUsize);
+
+    impl Wake for Counting {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Room for two places of the least size, and not for three.
+    fn for_two() -> Arc<Ledger> {
+        Ledger::new(1 << 20, 0)
+    }
+
+    #[test]
+    fn places_have_equal_shares_of_the_limit() {
+        let ledger = Ledger::new(64 << 20, 0);
+        let limit = ledger.limit(Use::Queues);
+        let first = ledger.place().unwrap();
+        assert_eq!(first.fit(), PLACE_MAX, "alone");
+        let others: Vec<_> = (0..37).map(|_| ledger.place().unwrap()).collect();
+        let share = limit / (38 + FREE_SHARES);
+        assert_eq!(first.fit(), share);
+        assert!(others.iter().all(|place| place.fit() == share));
+        assert_eq!(ledger.used(Use::Queues), 38 * share);
+        drop(others);
+        assert_eq!(first.fit(), PLACE_MAX);
+        let _others = ledger.take(Use::Connections, 40 << 20);
+        assert_eq!(first.fit(), PLACE_MIN, "memory is short");
+        drop(first);
+        assert_eq!(ledger.used(Use::Queues), 0);
+    }
+
+    #[test]
+    fn a_place_is_never_less_than_a_packet_needs() {
+        let ledger = for_two();
+        let places = [ledger.place().unwrap(), ledger.place().unwrap()];
+        assert!(ledger.place().is_none());
+        assert_eq!(places.map(|place| place.fit()), [PLACE_MIN; 2]);
+    }
+
+    #[test]
+    fn those_that_wait_get_places_in_their_order() {
+        let ledger = for_two();
+        let (one, two) = (ledger.place().unwrap(), ledger.place().unwrap());
+        let wakes = [(); 3].map(|()| Arc::new(Counting::default()));
+        let wakers = wakes.each_ref().map(|of| Waker::from(Arc::clone(of)));
+        let cx = |n: usize| Context::from_waker(&wakers[n]);
+        let woken = || wakes.each_ref().map(|of| of.0.load(Ordering::Relaxed));
+        let at = |nanos| ledger.wait_for_place(MonoTime(nanos));
+        let (first, second, third) = (at(10), at(20), at(30));
+        let all = [&first, &second, &third].into_iter().enumerate();
+        for (n, waiting) in all {
+            assert!(waiting.poll_place(&cx(n)).is_pending());
+        }
+        assert_eq!(ledger.longest_wait(MonoTime(50)).as_nanos(), 40);
+        drop(one);
+        assert_eq!(woken(), [1, 0, 0]);
+        assert!(second.poll_place(&cx(1)).is_pending(), "it came later");
+        assert!(ledger.place().is_none(), "others wait already");
+        let Poll::Ready(place) = first.poll_place(&cx(0)) else {
+            panic!("it is its turn");
+        };
+        drop(first);
+        assert_eq!(woken(), [1, 1, 0], "there may be room for the next");
+        assert!(second.poll_place(&cx(1)).is_pending());
+        drop(second);
+        assert_eq!(woken(), [1, 1, 1], "it has left the line");
+        drop((place, two));
+        assert!(third.poll_place(&cx(2)).is_ready());
+        drop(third);
+        assert_eq!(ledger.longest_wait(MonoTime(50)), Duration::ZERO);
+        assert!(ledger.place().is_some());
+    }
+}
