@@ -20,10 +20,10 @@ use parking_lot::Mutex;
 
 use super::{Entry, Ledger, Pressure, Use};
 
-/// Least bytes of a place: the kernel fills the last packet of a queue to this size whatever its limits
-/// say.
+/// Least bytes of a place: two packets of a loopback interface. With one in flight, each waits for an
+/// acknowledgement that the client's kernel delays.
 const PLACE_MIN: usize = 128 << 10;
-/// Bytes from which on the kernel may choose the length of a queue itself.
+/// Most bytes of a place. The kernel chooses the length of a queue that was never shorter.
 pub(crate) const PLACE_MAX: usize = 2 << 20;
 /// Shares that are left free, so that those that come next need not wait until others have shrunk.
 const FREE_SHARES: usize = 3;
