@@ -79,8 +79,8 @@ const SEND_BYTES: [usize; 4] = [16 << 10, 128 << 10, 32 << 10, 16 << 10];
 /// Bytes that an origin may send ahead: at low pressure in a small ledger, at high pressure, and when
 /// memory is spent.
 const RECEIVE_BYTES: [usize; 3] = [64 << 10, 32 << 10, 16 << 10];
-/// A ledger smaller than this always limits what origins send ahead: many connections can open before
-/// their bodies come.
+/// A ledger smaller than this always limits what origins send ahead, and does not let answers have more while
+/// there is room: many connections can open before their bodies come.
 const SMALL_LEDGER: usize = 32 << 20;
 /// Connections that any client may have.
 const CONNECTIONS_MIN: usize = 32;
@@ -338,13 +338,17 @@ impl Ledger {
 
     /// Limit of queues and fragments together: three eighths of the ledger, less where connections,
     /// buffers and the excess need more than the rest, and at least an eighth, because answers must get
-    /// out. Much room makes it no higher: a crowd fills all places before the next observation. Each has at
-    /// least a quarter: an answer with a place in the queues may still wait for a fragment, and a limit of
-    /// nothing would let in everything.
+    /// out. While there is much room, it is twice as high, unless the ledger is small: there a crowd fills
+    /// what is free before the next observation. Each has at least a quarter: an answer with a place in the
+    /// queues may still wait for a fragment, and a limit of nothing would let in everything.
     fn answers_max(&self) -> usize {
         let others = self.used(Use::Connections) + self.used(Use::Buffers) + self.excess();
         let least = self.max() / 8;
-        self.max().saturating_sub(others).clamp(least, least * 3)
+        let most = match self.is_roomy() && self.max() >= SMALL_LEDGER {
+            true => least * 6,
+            false => least * 3,
+        };
+        self.max().saturating_sub(others).clamp(least, most)
     }
 
     /// Limit of all entries together, for a reservation. Answers and fills have only their own limits:

@@ -79,6 +79,18 @@ fn rights_that_nobody_uses_refuse_no_work() {
 }
 
 #[test]
+fn much_room_is_for_answers_where_the_ledger_is_not_small() {
+    let limit = |max: usize, roomy| {
+        let ledger = Ledger::new(max, 0);
+        ledger.observe(0, roomy);
+        ledger.limit(Use::Queues)
+    };
+    let large = SMALL_LEDGER;
+    assert_eq!(limit(large, true), 2 * limit(large, false));
+    assert_eq!(limit(large / 2, true), limit(large / 2, false));
+}
+
+#[test]
 fn windows_and_places_keep_no_connection_out() {
     let ledger = Ledger::new(100, 100);
     let _windows = ledger.take(Use::Fills, 100);
