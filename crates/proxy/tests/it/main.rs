@@ -23,6 +23,7 @@ mod client_logins;
 mod compression;
 mod cookies;
 mod cooldown;
+mod crowds;
 mod disk;
 mod ends;
 mod figures;

@@ -1,0 +1,260 @@
+//! Crowds on large objects where memory is short: places in the queues of the kernel, turns with them,
+//! fragments, and memory of fills.
+
+use std::io::{ErrorKind, Read};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
+use std::time::Duration;
+
+use crate::common::{Client, Foxy, Origin, Stored, until};
+use crate::spent::{get, origin, with_memory};
+use foxy_proxy::{Config, Event, Role};
+
+#[test]
+fn a_large_answer_waits_for_a_place_and_small_ones_do_not() {
+    const LARGE: usize = 8 << 20;
+    let large = origin(LARGE);
+    let small = origin(10);
+    // One place: three eighths of this is more than 64 KiB and less than twice that.
+    let foxy = with_memory(200 << 10);
+    let mut first = foxy.connect();
+    first.send(get(&large, "/1"));
+    let mut byte = [0];
+    assert_eq!(first.stream.read(&mut byte).unwrap(), 1);
+    let mut second = foxy.connect();
+    second.send(get(&large, "/2"));
+    let wait = Some(Duration::from_millis(700));
+    second.stream.set_read_timeout(wait).unwrap();
+    let nothing = second.stream.read(&mut byte).unwrap_err().kind();
+    assert!(matches!(
+        nothing,
+        ErrorKind::WouldBlock | ErrorKind::TimedOut
+    ));
+    assert_eq!(foxy.get(&small, "/s").status, 200);
+    drop(first);
+    let patience = Some(Duration::from_secs(20));
+    second.stream.set_read_timeout(patience).unwrap();
+    assert_eq!(second.answer().body.len(), LARGE);
+}
+
+/// Clients wait for a place while the fill that they follow goes past them: each starts over and gets
+/// the whole.
+#[test]
+fn a_crowd_that_waits_for_places_gets_whole_answers() {
+    const LARGE: usize = 4 << 20;
+    let origin = origin(LARGE);
+    let mut config = Config::default();
+    config.limits.memory = 200 << 10;
+    config.fill.memory = 100 << 10;
+    config.fill.lag = Duration::from_millis(50);
+    let foxy = Foxy::start(Role::Forward, config, 1);
+    let mut clients: Vec<_> = (0..6).map(|_| foxy.connect()).collect();
+    for client in &mut clients {
+        client.send(get(&origin, "/crowd"));
+    }
+    // All read at the same time: a client that does not read may be closed for the others.
+    std::thread::scope(|scope| {
+        for mut client in clients {
+            scope.spawn(move || {
+                let patience = Some(Duration::from_secs(20));
+                client.stream.set_read_timeout(patience).unwrap();
+                assert_eq!(client.answer().body.len(), LARGE);
+            });
+        }
+    });
+}
+
+/// Sets a flag when it is dropped, also by a panic.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+/// There is one place. A client that reads has it, and gives it to each that has waited for long: while the
+/// fill runs, and when the object is stored.
+#[test]
+fn clients_of_a_crowd_have_the_places_in_turns() {
+    const LARGE: usize = 8 << 20;
+    let body: Arc<Vec<u8>> = Arc::new((0..LARGE).map(|i| (i / 251) as u8).collect());
+    let sent = Arc::clone(&body);
+    let origin = Origin::start(move |asked| {
+        let fields = "Cache-Control: max-age=9999999\r\nETag: \"1\"\r\n";
+        asked.reply("200 OK", fields, &*sent);
+        true
+    });
+    let mut config = Config::default();
+    config.limits.memory = 600 << 10;
+    config.fill.memory = 64 << 20;
+    let stored = Stored::start_as(config, 4 << 20, 128 << 20, 1);
+    let foxy = &stored.foxy;
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::SeqCst) {
+                foxy.clock.advance(Duration::from_millis(500));
+                sleep(Duration::from_millis(2));
+            }
+        });
+        let _ticks = Ends(&over);
+        for _ in 0..2 {
+            let begun = AtomicBool::new(false);
+            let mut first = foxy.connect();
+            first.send(get(&origin, "/turns"));
+            first.head();
+            let mut got = first.exactly(64 << 10);
+            let mut others: Vec<_> = (0..3).map(|_| foxy.connect()).collect();
+            for client in &mut others {
+                client.send(get(&origin, "/turns"));
+            }
+            std::thread::scope(|crowd| {
+                for client in &mut others {
+                    crowd.spawn(|| {
+                        client.head();
+                        begun.store(true, Ordering::SeqCst);
+                        assert!(client.exactly(LARGE) == *body, "other bytes");
+                    });
+                }
+                while got.len() < LARGE {
+                    if !begun.load(Ordering::SeqCst) {
+                        assert!(got.len() < LARGE / 2, "one client alone has the place");
+                        sleep(Duration::from_millis(2));
+                    }
+                    got.extend(first.exactly(16 << 10));
+                }
+            });
+            assert!(got == *body, "other bytes");
+        }
+    });
+    assert_eq!(origin.asked(), 1);
+}
+
+/// Others have all memory of fills, so that the first request of a crowd gets a fetch with a small window.
+/// The second one finds its beginning gone, and its own fetch is stored for all that follow.
+#[test]
+fn a_crowd_without_memory_for_fills_needs_two_fetches() {
+    const LARGE: usize = 2 << 20;
+    /// More than a small window.
+    const BEGINNING: usize = 300 << 10;
+    let go = Arc::new(AtomicBool::new(false));
+    let gate = Arc::clone(&go);
+    let origin = Origin::start(move |asked| {
+        let head = "HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\n";
+        asked.raw(format!("{head}Content-Length: {LARGE}\r\n\r\n"));
+        asked.raw("x".repeat(BEGINNING));
+        until(|| gate.load(Ordering::SeqCst));
+        asked.raw("x".repeat(LARGE - BEGINNING));
+        true
+    });
+    let mut config = Config::default();
+    config.fill.memory = 8 << 20;
+    let stored = Stored::start_as(config, 64 << 20, 64 << 20, 1);
+    let foxy = &stored.foxy;
+    let begins = |path: &str| {
+        let mut client = foxy.connect();
+        client.send(get(&origin, path));
+        assert!(client.head().starts_with("HTTP/1.1 200"), "{path}");
+        client.exactly(BEGINNING);
+        client
+    };
+    let _others: Vec<_> = (0..12).map(|i| begins(&format!("/{i}"))).collect();
+    let before = origin.asked();
+    let mut crowd: Vec<_> = (0..8).map(|_| begins("/crowd")).collect();
+    assert_eq!(origin.asked() - before, 2);
+    go.store(true, Ordering::SeqCst);
+    std::thread::scope(|scope| {
+        for client in &mut crowd {
+            scope.spawn(|| assert_eq!(client.exactly(LARGE - BEGINNING).len(), LARGE - BEGINNING));
+        }
+    });
+}
+
+/// There is memory for one fragment or two: the clients of a crowd wait for each other, and each gets the
+/// right bytes.
+#[test]
+fn a_crowd_with_memory_for_few_fragments_gets_whole_answers() {
+    const LARGE: usize = 4 << 20;
+    let body: Arc<Vec<u8>> = Arc::new((0..LARGE).map(|i| (i / 251) as u8).collect());
+    let sent = Arc::clone(&body);
+    let origin = Origin::start(move |asked| {
+        asked.reply("200 OK", "Cache-Control: max-age=600\r\n", &*sent);
+        true
+    });
+    let mut config = Config::default();
+    config.limits.memory = 400 << 10;
+    let stored = Stored::start_as(config, 4 << 20, 64 << 20, 1);
+    let foxy = &stored.foxy;
+    // The store may have dropped a part of what came faster than its disk writes.
+    until(|| {
+        let asked = origin.asked();
+        assert_eq!(foxy.get(&origin, "/large").body, *body);
+        stored.settle(0);
+        origin.asked() == asked
+    });
+    let reads = || foxy.proxy.totals().event(Event::DiskReads);
+    let before = reads();
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| assert!(foxy.get(&origin, "/large").body == *body, "other bytes"));
+        }
+    });
+    assert!(reads() > before, "it comes from disk");
+}
+
+/// Fills have no memory, and the window of the first answer has moved on. The next answer is private: of two
+/// users that wait for its head together, each gets an answer of their own.
+#[test]
+fn users_that_come_too_late_and_meet_a_private_answer_get_their_own() {
+    const LARGE: usize = 1 << 20;
+    const BEGINNING: usize = 300 << 10;
+    let (head_sent, go) = (
+        Arc::new(AtomicBool::new(true)),
+        Arc::new(AtomicBool::new(false)),
+    );
+    let (heads, gate) = (Arc::clone(&head_sent), Arc::clone(&go));
+    let origin = Origin::start(move |asked| {
+        let user = asked.field("Cookie").unwrap_or("-").to_owned();
+        until(|| heads.load(Ordering::SeqCst));
+        let control = if user == "1" { "public" } else { "private" };
+        asked.raw(format!(
+            "HTTP/1.1 200 OK\r\nCache-Control: {control}, max-age=600\r\nContent-Length: {LARGE}\r\n\r\n"
+        ));
+        asked.raw(user.repeat(BEGINNING));
+        until(|| gate.load(Ordering::SeqCst));
+        asked.raw(user.repeat(LARGE - BEGINNING));
+        true
+    });
+    let mut config = Config::default();
+    config.fill.memory = 0;
+    let foxy = Foxy::start(Role::Forward, config, 1);
+    let asks = |user: &str| {
+        let mut client = foxy.connect();
+        client.send(
+            get(&origin, "/mine").replace("\r\n\r\n", &format!("\r\nCookie: {user}\r\n\r\n")),
+        );
+        client
+    };
+    let begins = |client: &mut Client, user: u8| {
+        assert!(client.head().starts_with("HTTP/1.1 200"));
+        assert!(client.exactly(BEGINNING).iter().all(|byte| *byte == user));
+    };
+    let mut first = asks("1");
+    begins(&mut first, b'1');
+    head_sent.store(false, Ordering::SeqCst);
+    let (mut second, mut third) = (asks("2"), asks("3"));
+    until(|| foxy.proxy.followers() == 3);
+    assert_eq!(origin.asked(), 2, "the third waits for the second");
+    head_sent.store(true, Ordering::SeqCst);
+    begins(&mut second, b'2');
+    begins(&mut third, b'3');
+    go.store(true, Ordering::SeqCst);
+    for (client, user) in [(&mut first, b'1'), (&mut second, b'2'), (&mut third, b'3')] {
+        let rest = client.exactly(LARGE - BEGINNING);
+        assert_eq!(rest.len(), LARGE - BEGINNING);
+        assert!(rest.iter().all(|byte| *byte == user));
+    }
+    assert_eq!(origin.asked(), 3);
+}
