@@ -71,6 +71,11 @@ impl<'a> Who<'a> {
 }
 
 impl Ask {
+    /// True if parts of a stored object that are missing may be fetched for this request.
+    pub(crate) fn may_fetch_parts(&self) -> bool {
+        !self.digest.only_if_cached && self.role.objects().is_none()
+    }
+
     pub(crate) fn new(
         bytes: &[u8],
         slots: &FieldSlots,

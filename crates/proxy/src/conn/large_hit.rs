@@ -16,7 +16,6 @@ use crate::ask::Ask;
 use crate::exchange::{Exchange, lost};
 use crate::gate::Shown;
 use crate::http::Queued;
-
 use crate::net::Transport;
 use crate::objects::NO_OBJECT;
 use crate::serve::find::Primary;

@@ -83,8 +83,8 @@ impl<T: Transport> Streaming<'_, T> {
                         return Finish::gone(head.status);
                     }
                     if let Some(running) = head.running.get() {
-                        let stored = head.length.is_some() && running.is_sized();
-                        let supply = Supply::behind(self.ask, &running.head, follower, stored);
+                        let sized = head.sized().is_some();
+                        let supply = Supply::behind(self.ask, &running.head, follower, sized);
                         return Box::pin(self.go_on(supply)).await;
                     }
                     drop(follower);
@@ -105,16 +105,15 @@ impl<T: Transport> Streaming<'_, T> {
         follower: &Follower<FillHead>,
         head_is_sent: bool,
     ) -> Result<(), TurnLost> {
-        let running = self.head.running.get();
-        let stored =
-            self.head.length.is_some() && running.is_some_and(|running| running.is_sized());
-        let divisible = self.head.strong_etag.is_some() && !self.ask.digest.only_if_cached;
+        let head = self.head;
+        let divisible = head.strong_etag.is_some() && self.ask.may_fetch_parts();
+        let goes_on = head_is_sent && divisible && head.sized().is_some();
         let io = self.link.io();
-        if !(head_is_sent && stored && divisible && self.queued.is_over(self.local, io)) {
-            return Ok(());
+        if goes_on && self.queued.is_over(self.local, io) {
+            follower.stand_aside();
+            self.queued.next_turn(self.local, io).await?;
         }
-        follower.stand_aside();
-        self.queued.pass(self.local, io).await
+        Ok(())
     }
 
     /// The result of an answer that lost its place.
@@ -150,7 +149,7 @@ impl<T: Transport> Streaming<'_, T> {
         while self.finish.body < until {
             if supply.can_stand_aside() && self.queued.is_over(local, self.link.io()) {
                 supply.stand_aside();
-                if let Err(lost) = self.queued.pass(local, self.link.io()).await {
+                if let Err(lost) = self.queued.next_turn(local, self.link.io()).await {
                     return self.without_place(lost);
                 }
             }

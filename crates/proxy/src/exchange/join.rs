@@ -198,12 +198,9 @@ fn judge(
     }
     let sparse = head.sparse.clone().or_else(|| {
         // The request wants a range of an object that arrives whole.
-        let running = head
-            .running
-            .get()
-            .filter(|r| head.length.is_some() && r.is_sized());
         let range = ask.digest.range && head.status == 200 && !head.ranged;
-        running.filter(|_| range).map(|r| Arc::clone(&r.head))
+        let running = head.sized().filter(|_| range);
+        running.map(|running| Arc::clone(&running.head))
     });
     let source = match (head.object.clone(), sparse) {
         (Some(object), _) => Source::Object(object),

@@ -16,7 +16,6 @@ use crate::fetch::FillHead;
 use crate::fill::Follower;
 use crate::gate::{Hit, Shown};
 use crate::http::{Ends, MEMORY, Queued, TurnLost};
-
 use crate::local::Local;
 use crate::net::{Io, Transport};
 use crate::reply::Scratch;
@@ -138,25 +137,21 @@ impl<T: Transport> Exchange<'_, T> {
         };
         let io = self.link.io();
         let run = sending.run(&local, io, &mut supply, &mut finish.body);
-        Some(match run.await {
-            Ok(()) => finish,
-            Err(Broken::Client) => Finish::gone(finish.status),
-            Err(Broken::Memory) => {
-                self.link.abort(&local);
-                finish.keep = false;
-                finish.reason = MEMORY.reason;
-                finish
-            }
+        let reason = match run.await {
+            Ok(()) => return Some(finish),
+            Err(Broken::Client) => return Some(Finish::gone(finish.status)),
+            Err(Broken::Memory) => MEMORY.reason,
             Err(Broken::Cut) => {
-                self.link.abort(&local);
                 if ask.role.objects().is_some() {
                     lost(&local, object);
                 }
-                finish.keep = false;
-                finish.reason = "fragment-missing";
-                finish
+                "fragment-missing"
             }
-        })
+        };
+        self.link.abort(&local);
+        finish.keep = false;
+        finish.reason = reason;
+        Some(finish)
     }
 
     /// Sends what needs no fragments.
@@ -231,7 +226,7 @@ impl Sending {
             while at < span.end {
                 if supply.can_stand_aside() && self.queued.is_over(local, io) {
                     supply.stand_aside();
-                    self.queued.pass(local, io).await?;
+                    self.queued.next_turn(local, io).await?;
                 }
                 let piece = match self.ready.take() {
                     Some(piece) => piece,

@@ -63,12 +63,18 @@ pub(crate) struct Running {
 impl Running {
     /// True if parts of the body can be fetched by themselves: the object is visible, and its length is
     /// known. Before its end, neither holds for a body that is compared with a digest.
-    pub(crate) fn is_sized(&self) -> bool {
+    fn is_sized(&self) -> bool {
         self.head.total_length() != u64::MAX
     }
 }
 
 impl FillHead {
+    /// The body, if it can be read back while it arrives, and parts of it can be fetched by themselves.
+    pub(crate) fn sized(&self) -> Option<&Running> {
+        let running = self.running.get()?;
+        (self.length.is_some() && running.is_sized()).then_some(running)
+    }
+
     /// A head with these fields and no body.
     pub(super) fn bare(status: u16, origin: SocketAddr, fields: FieldBlock) -> Self {
         Self {

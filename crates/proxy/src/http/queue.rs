@@ -68,7 +68,7 @@ impl<T: Transport> Link<T> {
             });
         }
         let io = self.io();
-        let turn = next_turn(local, io, local.patience.progress, Doing::Queued).await;
+        let turn = begin_turn(local, io, local.patience.progress, Doing::Queued).await;
         turn.map(|turn| Queued {
             _whole: None,
             turn: Some(turn),
@@ -101,7 +101,7 @@ impl Queued {
     ///
     /// # Errors
     /// The answer cannot go on.
-    pub(crate) async fn pass<T: Transport>(
+    pub(crate) async fn next_turn<T: Transport>(
         &mut self,
         local: &Local,
         io: &Io<T>,
@@ -111,14 +111,14 @@ impl Queued {
         drained.map_err(|_| TurnLost::Client)?;
         self.turn = None;
         // An answer that has begun is not ended for others.
-        let turn = next_turn(local, io, patience.twice(), Doing::Work).await;
+        let turn = begin_turn(local, io, patience.twice(), Doing::Work).await;
         self.turn = Some(turn.ok_or(TurnLost::Memory)?);
         Ok(())
     }
 }
 
 /// Waits for a place.
-async fn next_turn<T: Transport>(
+async fn begin_turn<T: Transport>(
     local: &Local,
     io: &Io<T>,
     patience: Ticks,
@@ -128,7 +128,7 @@ async fn next_turn<T: Transport>(
         Some(place) => place,
         None => wait_for_place(local, io, patience, doing).await?,
     };
-    io.sit(&place);
+    io.limit_to(&place);
     Some(Turn {
         _place: place,
         began: local.proxy.clock.mono(),

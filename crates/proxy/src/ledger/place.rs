@@ -69,10 +69,8 @@ impl Places {
 impl Ledger {
     /// Enters a place with the least bytes; `None` if there is no room, or if others wait already.
     pub(crate) fn place(self: &Arc<Self>) -> Option<Rc<Place>> {
-        match self.places.line.lock().waiting.is_empty() {
-            true => self.enter_place(),
-            false => None,
-        }
+        let line = self.places.line.lock();
+        line.waiting.is_empty().then(|| self.enter_place())?
     }
 
     /// How long the first in the line has waited; zero if none waits.

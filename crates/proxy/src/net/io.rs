@@ -160,7 +160,7 @@ impl<T: Transport> Io<T> {
     }
 
     /// From now on, and as long as this place exists, the kernel keeps at most its bytes for the peer.
-    pub(crate) fn sit(&self, place: &Rc<Place>) {
+    pub(crate) fn limit_to(&self, place: &Rc<Place>) {
         *self.place.borrow_mut() = Rc::downgrade(place);
         self.fit();
     }

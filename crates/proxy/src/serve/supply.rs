@@ -68,8 +68,7 @@ pub(crate) struct Missing;
 impl Supply {
     /// For the body of `head`, which is stored.
     pub(crate) fn new(ask: &Rc<Ask>, head: &Arc<Object>) -> Self {
-        let alone = ask.digest.only_if_cached || ask.role.objects().is_some();
-        let divisible = !alone && strong_etag(head.fields()).is_some();
+        let divisible = ask.may_fetch_parts() && strong_etag(head.fields()).is_some();
         Self {
             ask: Rc::clone(ask),
             head: Arc::clone(head),
