@@ -1,4 +1,4 @@
-//! What the kernel says about a socket.
+//! The send queue of a socket.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, AsRawFd};
 /// acknowledged.
 ///
 /// # Errors
-/// What the system says, for example about a descriptor that is not a socket.
+/// The error of the system, for example for a descriptor that is not a socket.
 pub fn send_queue(socket: impl AsFd) -> io::Result<usize> {
     let mut bytes: libc::c_int = 0;
     // SAFETY: the request writes one int to the address that it gets, and `bytes` is one that lives
