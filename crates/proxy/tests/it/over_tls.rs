@@ -9,11 +9,12 @@ use crate::common::over_tls::{SWITCH, is_on};
 use crate::common::{Foxy, Origin};
 
 /// The modules whose tests know nothing of TLS.
-const MODULES: [&str; 12] = [
+const MODULES: [&str; 13] = [
     "access::",
     "broken::",
     "caching::",
     "cookies::",
+    "crowds::",
     "keys::",
     "leaders::",
     "methods::",
