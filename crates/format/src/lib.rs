@@ -33,7 +33,9 @@ pub use record::{
     RecordPlace, RecordSections, encode_record, fragment_hash, may_be_record, parse_record,
 };
 pub use removals::{REMOVAL_BYTES, RemovalEntry, Removed, read_removals};
-pub use slot::{SLOT_HEADER_BYTES, SegmentState, SlotHeader, decode_slot_entries, encode_slot};
+pub use slot::{
+    SLOT_HEADER_BYTES, SegmentState, SlotHeader, decode_slot_entries, encode_slot, encode_slot_into,
+};
 pub use superblock::{Company, FORMER_MAX, QUARANTINE_MAX, SUPERBLOCK_BYTES, Superblock};
 
 /// Version of the format read and written by this code. Frozen: `docs/disk-format.md` says what

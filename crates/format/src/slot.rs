@@ -45,35 +45,67 @@ pub struct SlotHeader {
     pub last_cluster: u64,
 }
 
-/// The bytes of a summary with `entries`. Bytes that do not fit into the slot lie at the end of the
-/// segment ([`crate::Geometry::spill_at`]). Sets the header's count and checksum of entries.
+/// Entries that are encoded at a time.
+const SOME: usize = 128;
+
+/// The bytes of a summary with `entries`, in one piece. Sets the header's count and checksum of entries.
 #[must_use]
 pub fn encode_slot(header: &SlotHeader, entries: &[Entry]) -> Vec<u8> {
-    let mut table = Vec::with_capacity(entries.len() * ENTRY_BYTES);
-    for entry in entries {
-        entry.encode(&mut table);
-    }
-    let mut out = Vec::with_capacity(SLOT_HEADER_BYTES + table.len());
-    let mut put = Put(&mut out);
-    put.bytes(&MAGIC);
-    put.u16(FORMAT_VERSION);
-    put.u8(header.state as u8);
-    put.u8(0);
-    put.bytes(&header.uuid.0);
-    put.u32(header.segment);
-    put.u32(header.used_units);
-    put.u64(header.sequence);
-    put.u32(entries.len() as u32);
-    put.u32(foxy_base::crc32c(&table));
-    put.u48(header.last_cluster);
-    put.pad_to(SLOT_HEADER_BYTES - 4);
-    let crc = foxy_base::crc32c(&out);
-    Put(&mut out).u32(crc);
-    out.extend_from_slice(&table);
+    let mut out = vec![0; SLOT_HEADER_BYTES + entries.len() * ENTRY_BYTES];
+    encode_slot_into(header, entries, &mut out, &mut []);
     out
 }
 
+/// As [`encode_slot`], into `slot`, and what it has no room for into `rest`, which lies at the end of the
+/// segment ([`crate::Geometry::spill_at`]). Bytes behind the summary stay. Needs no other memory: the summary
+/// of a segment of small objects has many megabytes.
+///
+/// # Panics
+/// If both together are shorter than the summary, or `slot` is shorter than the header.
+pub fn encode_slot_into(header: &SlotHeader, entries: &[Entry], slot: &mut [u8], rest: &mut [u8]) {
+    let (head, mut here) = slot.split_at_mut(SLOT_HEADER_BYTES);
+    let mut rest = Some(rest);
+    let mut crc = foxy_base::crc32c(&[]);
+    let mut some = Vec::with_capacity(SOME * ENTRY_BYTES);
+    for entries in entries.chunks(SOME) {
+        some.clear();
+        entries.iter().for_each(|entry| entry.encode(&mut some));
+        crc = foxy_base::crc32c_append(crc, &some);
+        let (first, second) = some.split_at(some.len().min(here.len()));
+        let (filled, left) = here.split_at_mut(first.len());
+        filled.copy_from_slice(first);
+        here = left;
+        if !second.is_empty() {
+            here = rest.take().unwrap_or_default();
+            let (filled, left) = here.split_at_mut(second.len());
+            filled.copy_from_slice(second);
+            here = left;
+        }
+    }
+    head.copy_from_slice(&header.encode(entries.len() as u32, crc));
+}
+
 impl SlotHeader {
+    fn encode(&self, entries: u32, entries_crc: u32) -> Vec<u8> {
+        let mut out = Vec::with_capacity(SLOT_HEADER_BYTES);
+        let mut put = Put(&mut out);
+        put.bytes(&MAGIC);
+        put.u16(FORMAT_VERSION);
+        put.u8(self.state as u8);
+        put.u8(0);
+        put.bytes(&self.uuid.0);
+        put.u32(self.segment);
+        put.u32(self.used_units);
+        put.u64(self.sequence);
+        put.u32(entries);
+        put.u32(entries_crc);
+        put.u48(self.last_cluster);
+        put.pad_to(SLOT_HEADER_BYTES - 4);
+        let crc = foxy_base::crc32c(&out);
+        Put(&mut out).u32(crc);
+        out
+    }
+
     /// Reads a slot's header.
     ///
     /// # Errors
@@ -135,4 +167,53 @@ pub fn decode_slot_entries(
         return Err(FormatError::Checksum);
     }
     decode_entries(bytes, header.entries, segment_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use foxy_base::KeyHash;
+
+    use super::*;
+    use crate::EntryKind;
+
+    fn header() -> SlotHeader {
+        SlotHeader {
+            state: SegmentState::Sealed,
+            uuid: StoreUuid([7; 16]),
+            segment: 3,
+            sequence: 9,
+            used_units: 40,
+            entries: 0,
+            entries_crc: 0,
+            last_cluster: 5,
+        }
+    }
+
+    /// Wherever the slot ends, both pieces have the bytes of the whole.
+    #[test]
+    fn a_summary_in_two_pieces_has_the_same_bytes() {
+        for count in [0, 1, 2, SOME, SOME + 1, 3 * SOME + 7] {
+            let entry = |n: usize| Entry {
+                hash: KeyHash(n as u128 * 0x1234_5678_9abc_def1),
+                offset_units: n as u32,
+                len_units: 1,
+                kind: EntryKind::Object,
+            };
+            let entries: Vec<_> = (0..count).map(entry).collect();
+            let whole = encode_slot(&header(), &entries);
+            let decoded = SlotHeader::decode(&whole).unwrap();
+            assert_eq!(
+                decode_slot_entries(&decoded, &whole, 1 << 20).unwrap(),
+                entries
+            );
+            for slot in (SLOT_HEADER_BYTES..whole.len()).step_by(13) {
+                let mut first = vec![1; slot];
+                let mut rest = vec![1; whole.len() - slot + 3];
+                encode_slot_into(&header(), &entries, &mut first, &mut rest);
+                let (own, behind) = rest.split_at(whole.len() - slot);
+                assert_eq!([&first[..], own].concat(), whole, "{count} in {slot}");
+                assert_eq!(behind, [1; 3], "what lies behind stays");
+            }
+        }
+    }
 }

@@ -3,7 +3,8 @@
 use foxy_base::rule;
 use foxy_disk::AlignedBuf;
 use foxy_format::{
-    Entry, Geometry, SegmentState, SlotHeader, StoreUuid, UNIT, encode_slot, round_to_block,
+    ENTRY_BYTES, Entry, Geometry, SLOT_HEADER_BYTES, SegmentState, SlotHeader, StoreUuid, UNIT,
+    encode_slot_into, round_to_block,
 };
 
 /// A segment that takes clusters.
@@ -75,17 +76,16 @@ pub(crate) fn summary(
         entries_crc: 0,
         last_cluster: segment.last_cluster,
     };
-    let bytes = encode_slot(&header, entries);
-    let (slot, spill) = bytes.split_at(bytes.len().min(geometry.slot_bytes as usize));
+    let all = SLOT_HEADER_BYTES + entries.len() * ENTRY_BYTES;
+    let mut slot = blocks(all.min(geometry.slot_bytes as usize));
     let at = geometry.spill_at(segment.index, entries.len());
-    Summary {
-        slot: whole_blocks(slot),
-        spill: at.map(|at| (at, whole_blocks(spill))),
-    }
+    let mut spill = at.map(|at| (at, blocks(all - slot.len())));
+    let rest = spill.as_mut().map(|(_, buf)| &mut buf[..]);
+    encode_slot_into(&header, entries, &mut slot, rest.unwrap_or_default());
+    Summary { slot, spill }
 }
 
-fn whole_blocks(bytes: &[u8]) -> AlignedBuf {
-    let mut padded = bytes.to_vec();
-    padded.resize(round_to_block(bytes.len() as u64) as usize, 0);
-    AlignedBuf::copy_of(&padded)
+/// Whole blocks of zeros with room for `bytes` bytes.
+fn blocks(bytes: usize) -> AlignedBuf {
+    AlignedBuf::new(round_to_block(bytes as u64) as usize)
 }
