@@ -145,6 +145,12 @@ impl Arena {
             .store(bytes.min(self.limit_max), Ordering::Relaxed);
     }
 
+    /// Bytes that may still be used.
+    pub(crate) fn left(&self) -> u64 {
+        let limit = self.limit.load(Ordering::Relaxed);
+        limit.saturating_sub(self.used())
+    }
+
     /// Counts `bytes` as used if the limit allows it.
     pub(crate) fn charge(&self, bytes: u64) -> bool {
         let fits = bytes == 0 || self.used() + bytes <= self.limit.load(Ordering::Relaxed);

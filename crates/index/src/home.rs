@@ -3,7 +3,7 @@
 use crate::address::Address;
 use crate::bits::{Fingerprint, Packed, TAG_BITS};
 use crate::entry::{Candidates, Entry, Insert};
-use crate::line::Line;
+use crate::line::{Line, SLOTS};
 
 /// A line, and the fingerprint as its slots store it.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +46,12 @@ impl<'a> Home<'a> {
     pub(crate) fn position(&self, address: Option<Address>) -> Option<(Place<'a>, usize)> {
         self.tagged()
             .find(|(place, slot)| place.line.holds(place.fp, *slot, address))
+    }
+
+    /// For the holder of the lock: all slots.
+    pub(crate) fn slots(self) -> impl Iterator<Item = (&'a Line, usize)> {
+        let lines = self.0.into_iter().map(|place| place.line);
+        lines.flat_map(|line| (0..SLOTS).map(move |slot| (line, slot)))
     }
 
     /// All slots with the tag; empty slots may be among them. The tags of both lines are compared

@@ -41,6 +41,9 @@ use shard::Shard;
 /// Groups of shards; see [`Index::lane`].
 pub const LANES: usize = 2;
 
+/// What an entry takes at most where the table is not nearly empty, in bytes.
+const BYTES_PER_ENTRY: u64 = 16;
+
 /// Entries by key hash. `Send + Sync`; share it by `Arc`. See the crate's head for its promises.
 #[derive(Debug)]
 pub struct Index {
@@ -185,6 +188,21 @@ impl Index {
         shard.remove(fp, Some(address)).first()
     }
 
+    /// Entries of whatever keys in the slots that `hash` could have: where there is no room for `hash`, one
+    /// of them can be [evicted](Self::evict).
+    pub fn neighbours(&self, hash: KeyHash) -> impl Iterator<Item = Entry> + use<> {
+        let (shard, fp) = self.shard(hash);
+        shard.neighbours(fp).into_iter().flatten()
+    }
+
+    /// Removes this [neighbour](Self::neighbours) of `hash`, so that an insertion of `hash` finds room; false,
+    /// and nothing changed, if it is not there any more. If it was used since its insertion, the uses of the
+    /// other neighbours are set back to 0.
+    pub fn evict(&self, hash: KeyHash, neighbour: Entry) -> bool {
+        let (shard, fp) = self.shard(hash);
+        shard.evict(fp, neighbour)
+    }
+
     /// Exchanges the entry of `hash` at `old` for `new` (a relocation); false, and nothing
     /// changed, if there is none at `old` any more.
     pub fn replace_if(&self, hash: KeyHash, old: Address, new: Entry) -> bool {
@@ -243,6 +261,12 @@ impl Index {
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         self.arena.used()
+    }
+
+    /// Estimated number of entries that fit into the memory below the limit; huge without a limit.
+    #[must_use]
+    pub fn room(&self) -> u64 {
+        self.arena.left() / BYTES_PER_ENTRY
     }
 
     /// Figures of this moment; takes every shard's lock for a moment.

@@ -358,6 +358,47 @@ impl Shard {
         removed
     }
 
+    /// What stands in the slots that `fp` could have.
+    pub(crate) fn neighbours(&self, fp: Fingerprint) -> [Option<Entry>; 2 * SLOTS] {
+        let _writer = self.counted.writer.lock();
+        let mut found = [None; 2 * SLOTS];
+        let slots = self.home(fp).into_iter().flat_map(Home::slots);
+        for (out, (line, slot)) in found.iter_mut().zip(slots) {
+            *out = line.get(slot).entry();
+        }
+        found
+    }
+
+    /// Removes this neighbour of `fp`. If it was used, no use of its neighbours counts any more.
+    pub(crate) fn evict(&self, fp: Fingerprint, neighbour: Entry) -> bool {
+        let _writer = self.counted.writer.lock();
+        let Some(home) = self.home(fp) else {
+            return false;
+        };
+        // Uses may have been counted meanwhile. Short records may share an address, but not a hint too.
+        let is_it = |(line, slot): &(&Line, usize)| {
+            let now = line.get(*slot).entry();
+            now.is_some_and(|now| {
+                Entry { freq: 0, ..now }
+                    == Entry {
+                        freq: 0,
+                        ..neighbour
+                    }
+            })
+        };
+        let Some((line, slot)) = home.slots().find(is_it) else {
+            return false;
+        };
+        let removed = line.clear(slot).entry();
+        self.add_len(-1);
+        if removed.is_some_and(|entry| entry.freq > 0) {
+            home.slots().for_each(|(line, slot)| {
+                let _ = line.take_freq(slot);
+            });
+        }
+        true
+    }
+
     pub(crate) fn replace_if(&self, fp: Fingerprint, old: Address, new: Entry) -> bool {
         let _writer = self.counted.writer.lock();
         let Some(home) = self.home(fp) else {

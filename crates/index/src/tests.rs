@@ -311,6 +311,74 @@ fn readers_never_miss_what_is_there_nor_see_what_is_gone() {
     assert!(index.stats().displaced > 0);
 }
 
+/// In a full index a hash finds room after one of its neighbours was evicted, and that one alone is gone: also
+/// where all have the same address.
+#[test]
+fn an_evicted_neighbour_makes_room() {
+    let index = Index::with_limit(200 << 10);
+    let short = |n: u64| {
+        let class = SizeClass::for_bytes(16).unwrap();
+        let address = Address::from_units(7).unwrap();
+        Entry::new(address, class).with_hint((n % 4096) as u16)
+    };
+    let refused = |n: &u64| index.insert(hash(*n), short(*n)) == Insert::Dropped;
+    let full = (0..100_000).find(refused).unwrap();
+    let count = index.len();
+    assert!(index.room() < 1000, "less than the next step of growth");
+    let before: Vec<_> = index.neighbours(hash(full)).collect();
+    assert!(before.len() >= 5, "{before:?}");
+    let least = before[3];
+    assert!(!index.evict(
+        hash(full),
+        Entry {
+            hint: least.hint ^ 1,
+            ..least
+        }
+    ));
+    assert!(
+        index.evict(hash(full), Entry { freq: 2, ..least }),
+        "uses do not matter"
+    );
+    assert_eq!(index.len(), count - 1);
+    let after: Vec<_> = index.neighbours(hash(full)).collect();
+    let left: Vec<_> = before.into_iter().filter(|e| *e != least).collect();
+    assert_eq!(after, left);
+    assert!(index.insert(hash(full), short(full)).is_stored());
+    assert_eq!(index.len(), count);
+}
+
+/// A neighbour that was used stays longer than those that were not, but not for ever.
+#[test]
+fn uses_are_forgotten_when_a_used_neighbour_is_evicted() {
+    let index = Index::new();
+    assert!(index.insert(hash(1), entry(1)).is_stored());
+    index.touch(hash(1), entry(1).address);
+    let used: Vec<_> = index.neighbours(hash(1)).collect();
+    assert_eq!(
+        used,
+        [Entry {
+            freq: 1,
+            ..entry(1)
+        }]
+    );
+    // Three in the same two lines.
+    let near: Vec<_> = (2..100_000)
+        .filter(|n| {
+            index
+                .neighbours(hash(*n))
+                .any(|e| e.address == entry(1).address)
+        })
+        .take(3)
+        .collect();
+    for n in &near {
+        assert!(index.insert(hash(*n), entry(*n)).is_stored());
+        index.touch(hash(*n), entry(*n).address);
+    }
+    let first = index.neighbours(hash(1)).next().unwrap();
+    assert!(index.evict(hash(1), first));
+    assert!(index.neighbours(hash(1)).all(|entry| entry.freq == 0));
+}
+
 #[test]
 fn size_classes_cover_and_do_not_over_read() {
     for bytes in (0..8_000_000u64).step_by(509) {
