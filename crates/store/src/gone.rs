@@ -4,6 +4,9 @@ use std::collections::HashSet;
 
 use foxy_base::{KeyHash, rule};
 
+/// Memory of a key, in bytes, where the set has just grown.
+const KEY_BYTES: u64 = 20;
+
 /// Keys removed while older segments are being loaded.
 #[derive(Debug)]
 pub(crate) struct Gone {
@@ -24,6 +27,12 @@ impl Gone {
             full: false,
             untold: false,
         }
+    }
+
+    /// Most keys where the engine has `memory` bytes: a quarter of them, which the RAM tier does not need
+    /// before objects are loaded.
+    pub(crate) fn most(memory: u64) -> usize {
+        usize::try_from(memory / 4 / KEY_BYTES).unwrap_or(usize::MAX)
     }
 
     pub(crate) fn add(&mut self, hash: KeyHash) {
@@ -49,5 +58,27 @@ impl Gone {
     pub(crate) fn has(&self, hash: KeyHash) -> bool {
         rule!("gone: a full set names every key", self.full, false)
             || self.keys.contains(&hash.low())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use foxy_base::key_hash;
+
+    use super::*;
+
+    #[test]
+    fn a_full_set_has_a_quarter_of_the_memory_and_names_every_key() {
+        const MEMORY: u64 = 1 << 20;
+        let mut gone = Gone::new(Gone::most(MEMORY));
+        let keys: Vec<_> = (0..100_000u32)
+            .map(|n| key_hash(&n.to_le_bytes()))
+            .collect();
+        let mut all = keys.iter();
+        while !gone.full {
+            gone.add(*all.next().unwrap());
+            assert!(gone.memory_bytes() as u64 <= MEMORY / 4);
+        }
+        assert!(gone.keys.len() > 10_000 && gone.has(keys[99_999]));
     }
 }

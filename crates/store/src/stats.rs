@@ -174,7 +174,7 @@ counters! {
         wait_segment_nanos,
         /// Nanoseconds during which a cluster waited for the write rate that is set.
         wait_rate_nanos,
-        /// Entries pushed out of the index by a twin, or not taken in by a full one.
+        /// Entries pushed out of the index by a twin or, where it is full, by another entry; or not taken in.
         index_displaced,
         /// Failed writes and flushes.
         write_errors,
@@ -220,6 +220,9 @@ counters! {
         moved_bytes,
         /// Segments not loaded because too many removals came in meanwhile.
         load_given_up,
+        /// Records left out one by one before recovery found the index full. It left out what is older without
+        /// a look.
+        load_unplaced,
     }
 }
 

@@ -7,11 +7,11 @@ use std::sync::atomic::Ordering;
 use foxy_base::{Clock, MonoTime, rule};
 use foxy_disk::AlignedBuf;
 use foxy_format::{LogPosition, Removed};
-use foxy_index::LANES;
+use foxy_index::{Index, LANES};
 
 use super::part::{Part, slot_len};
 use super::pieces::{Piece, Pieces, Raw, tell};
-use super::take::{Keys, Taker, take_all};
+use super::take::{Keys, Taker, Unplaced, take_all};
 use crate::engine::{Ground, Tables};
 use crate::shared::StoreShared;
 use crate::stats::add;
@@ -42,17 +42,36 @@ pub(crate) struct Loader {
     voids: HashMap<u64, Vec<u32>>,
     /// Keys that the removal log names, by the lane they are of.
     keys: [Keys; LANES],
-    /// Entries not yet looked at.
-    left: u64,
-    /// Entries looked at, and how many of them are in the index now.
-    seen: u64,
-    stored: u64,
+    progress: Progress,
     /// Processors that are available.
     cores: usize,
     /// The floor that the superblock gets once everything that the store missed is void in the log.
     restore: Option<LogPosition>,
     /// The floor that the superblock still has to name: nothing before it counts any more.
     owed: Option<LogPosition>,
+}
+
+/// Entries of all segments.
+#[derive(Debug, Default)]
+struct Progress {
+    /// Not yet looked at.
+    left: u64,
+    /// Looked at, and how many of them are in the index now.
+    seen: u64,
+    stored: u64,
+    unplaced: Unplaced,
+}
+
+impl Progress {
+    /// For how many entries there should be room now: `count`, and some of those that follow.
+    fn room(&mut self, index: &Index, count: u64) -> u64 {
+        let part = u128::from(self.stored + 1) * u128::from(self.left);
+        let expected = u64::try_from(part / u128::from(self.seen + 1)).unwrap_or(u64::MAX);
+        let ahead = index.len() / ROOM_AHEAD + count;
+        self.left = self.left.saturating_sub(count);
+        self.seen += count;
+        ahead.min(expected)
+    }
 }
 
 /// How long loading takes, from its first step on.
@@ -94,9 +113,7 @@ impl Loader {
             pieces: Pieces::default(),
             voids: HashMap::new(),
             keys: Default::default(),
-            left: 0,
-            seen: 0,
-            stored: 0,
+            progress: Progress::default(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             restore: None,
             owed: None,
@@ -141,7 +158,7 @@ impl Loader {
 
     /// Adds a segment older than those before it.
     pub(crate) fn add(&mut self, part: Part) {
-        self.left += part.count();
+        self.progress.left += part.count();
         self.parts.push_back(part);
     }
 
@@ -200,12 +217,17 @@ impl Loader {
         wanted
     }
 
-    /// How many segments the next turn takes in; also the estimate for the turns after it.
+    /// How many segments the next turn takes in; also the estimate for the turns after it. One at a time
+    /// where the index may become full: if it does, all segments of the turn count as lost.
     fn turn(&self) -> usize {
+        let most = match self.tables.index().room() {
+            room if room < 2 * TURN_ENTRIES => 0,
+            _ => TURN_ENTRIES,
+        };
         let mut entries = 0;
         let next = self.parts.iter().take(self.at_once).take_while(|part| {
             entries += part.count();
-            entries <= TURN_ENTRIES
+            entries <= most
         });
         next.count().max(1)
     }
@@ -257,28 +279,20 @@ impl Loader {
             told.voids = self.voids.remove(&told.part.sequence).unwrap_or_default();
             told.voids.sort_unstable();
         }
-        let room = self.room(count);
+        let room = self.progress.room(self.tables.index(), count);
         let taker = Taker {
             index: self.tables.index(),
             store: &self.store,
             floor: self.floor,
             room,
+            unplaced: &self.progress.unplaced,
         };
-        self.stored += take_all(taker, &mut self.keys, &segments, together).loaded;
-    }
-
-    /// For how many entries there should be room now: `count`, and some of those that follow.
-    fn room(&mut self, count: u64) -> u64 {
-        let part = u128::from(self.stored + 1) * u128::from(self.left);
-        let expected = u64::try_from(part / u128::from(self.seen + 1)).unwrap_or(u64::MAX);
-        let ahead = self.tables.index().len() / ROOM_AHEAD + count;
-        self.left = self.left.saturating_sub(count);
-        self.seen += count;
-        ahead.min(expected)
+        let taken = take_all(taker, &mut self.keys, &segments, together);
+        self.progress.stored += taken.loaded;
     }
 
     /// If there are too many removals to remember, gives up what lies before `floor`: it cannot be
-    /// told from what was removed.
+    /// told from what was removed. Also if the index is full.
     fn lose_if_full(&mut self, floor: LogPosition) {
         let full = self
             .store
@@ -295,6 +309,12 @@ impl Loader {
         }
     }
 
+    /// True if the index has no room for what is left to load.
+    fn is_index_full(&self) -> bool {
+        let unplaced = &self.progress.unplaced;
+        unplaced.is_index_full(self.tables.index())
+    }
+
     /// Declares void everything that was written before `floor`. The part that is not loaded may have
     /// removed records of older segments; and nobody would know of its records when their keys are
     /// removed later.
@@ -306,11 +326,24 @@ impl Loader {
             ()
         );
         let lost = self.parts.len() as u64 + 1;
-        tracing::warn!(
-            store = %self.store.disk.describe(), sequence = floor.sequence(), lost,
-            "what was written up to this segment cannot be told from what was removed: it counts as lost"
+        let store = self.store.disk.describe();
+        let sequence = floor.sequence();
+        if self.is_index_full() {
+            tracing::warn!(
+                %store, sequence, lost, objects = self.progress.stored,
+                "the index is full: older objects than these count as lost; with a larger `memory` a start finds more"
+            );
+        } else {
+            tracing::warn!(
+                %store, sequence, lost,
+                "what was written up to this segment cannot be told from what was removed: it counts as lost"
+            );
+            add(&self.store.counters.load_given_up, lost);
+        }
+        add(
+            &self.store.counters.load_unplaced,
+            self.progress.unplaced.count(),
         );
-        add(&self.store.counters.load_given_up, lost);
         self.parts.clear();
     }
 

@@ -6,6 +6,7 @@
 //! comes out does not depend on whether the lanes run at the same time.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use foxy_base::{KeyHash, rule};
 use foxy_format::{Entry, EntryKind, LogPosition, UNIT};
@@ -20,6 +21,11 @@ use crate::stats::add;
 /// Index places are prefetched this many entries ahead: more than a core can have under way (10 to 24
 /// lines, two for each entry), few enough to stay in its first-level cache.
 const LOAD_AHEAD: usize = 32;
+
+/// The index is full once it had no room for more than this part (1/n) of its entries.
+const UNPLACED_PART: u64 = 64;
+/// No index is full before it had no room for this many: one of its shards may be full before the others.
+const UNPLACED_LEAST: u64 = 4096;
 
 /// An entry whose turn is next, and its segment.
 type Due<'a> = (&'a Told, &'a Entry);
@@ -56,6 +62,30 @@ enum Fate {
     Last {
         record: bool,
     },
+    /// As [`Fate::Last`], a record for which the index has no room.
+    Unplaced,
+}
+
+/// Records for which the index had no room.
+#[derive(Debug, Default)]
+pub(super) struct Unplaced(AtomicU64);
+
+impl Unplaced {
+    fn add(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Number of these records.
+    pub(super) fn count(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// True if the index takes little of what comes now. Each further record would cost an entry in the
+    /// removal log and a tombstone; one floor removes all of them.
+    pub(super) fn is_index_full(&self, index: &Index) -> bool {
+        let count = self.count();
+        count > UNPLACED_LEAST && count > index.len() / UNPLACED_PART
+    }
 }
 
 /// The input of both lanes.
@@ -67,11 +97,12 @@ pub(super) struct Taker<'a> {
     pub(super) floor: LogPosition,
     /// Entries that the index shall have room for first.
     pub(super) room: u64,
+    pub(super) unplaced: &'a Unplaced,
 }
 
 impl Taker<'_> {
-    /// Takes in what is of `lane`: segments in the order given, later entries first. Stops
-    /// when there are too many removals to remember.
+    /// Takes in what is of `lane`: segments in the order given, later entries first. Leaves out the rest
+    /// when there are too many removals to remember, or when the index is full.
     pub(super) fn take(self, lane: usize, keys: &mut Keys, segments: &[Told]) -> Taken {
         self.index.reserve(lane, self.room);
         let due = segments.iter().flat_map(|told| {
@@ -112,15 +143,27 @@ impl Taker<'_> {
                 None => Fate::Skipped,
             };
             taken.loaded += u64::from(matches!(fate, Fate::Loaded));
-            let skipped = matches!(fate, Fate::Skipped | Fate::Last { record: true });
+            let skipped = matches!(
+                fate,
+                Fate::Skipped | Fate::Last { record: true } | Fate::Unplaced
+            );
             taken.skipped += u64::from(skipped);
-            if matches!(fate, Fate::Last { .. }) {
+            if matches!(fate, Fate::Last { .. } | Fate::Unplaced) {
                 drop(gone);
-                if let Some(gone) = self.store.loading.gone_mut().as_mut() {
-                    gone.add(entry.hash);
-                }
+                self.nothing_older(entry.hash, &fate);
                 gone = self.store.loading.gone();
             }
+        }
+    }
+
+    /// Nothing older of this key may come. If the index is full, nothing older of any key.
+    fn nothing_older(self, hash: KeyHash, fate: &Fate) {
+        if matches!(fate, Fate::Unplaced) {
+            self.unplaced.add();
+        }
+        if let Some(gone) = self.store.loading.gone_mut().as_mut() {
+            gone.add(hash);
+            gone.full |= self.unplaced.is_index_full(self.index);
         }
     }
 
@@ -199,25 +242,25 @@ impl Taker<'_> {
         let Some(new) = spot.entry(u64::from(entry.len_units) * UNIT) else {
             return Fate::Skipped;
         };
-        match self.index.insert_if_absent(entry.hash, new) {
-            Insert::Stored | Insert::Replaced(_) => Fate::Loaded,
-            // The place is taken by a newer record of the key, or by a twin, or there is no room.
-            // In case the twin goes: an older record of this key must not take its place. And this
-            // one must not return once it is out of date, when nothing is known of it any more.
-            Insert::Present(_) | Insert::Dropped => {
-                let place = self.store.space.position(spot);
-                rule!(
-                    "load: a record that finds its place in the index taken becomes void",
-                    self.store.remove_all(place.map(Removal::Place).as_slice()),
-                    ()
-                );
-                rule!(
-                    "load: nothing older may take the place of a record that found none",
-                    Fate::Last { record: true },
-                    Fate::Skipped
-                )
-            }
-        }
+        let fate = match self.index.insert_if_absent(entry.hash, new) {
+            Insert::Stored | Insert::Replaced(_) => return Fate::Loaded,
+            // The place is taken by a newer record of the key, or by a twin. In case the twin goes: an older
+            // record of this key must not take its place.
+            Insert::Present(_) => Fate::Last { record: true },
+            Insert::Dropped => Fate::Unplaced,
+        };
+        // It must not return once it is out of date, when nothing is known of it any more.
+        let place = self.store.space.position(spot);
+        rule!(
+            "load: a record that finds its place in the index taken becomes void",
+            self.store.remove_all(place.map(Removal::Place).as_slice()),
+            ()
+        );
+        rule!(
+            "load: nothing older may take the place of a record that found none",
+            fate,
+            Fate::Skipped
+        )
     }
 }
 

@@ -21,6 +21,7 @@ use self::role::Role;
 use self::space::Space;
 use crate::around::Around;
 use crate::condition::Condition;
+use crate::gone::Gone;
 use crate::inbox::{Bell, Inbox, Item};
 use crate::purge::JournalInbox;
 use crate::reads::StoreReads;
@@ -71,7 +72,7 @@ impl StoreShared {
             inbox: Mutex::default(),
             journal: Mutex::default(),
             bell: Arc::default(),
-            loading: Loading::new(options.gone_max),
+            loading: Loading::new(options.gone_max.min(Gone::most(memory_bytes))),
             condition: Condition::new(geometry.segments),
             reads: StoreReads::new(options.reads),
             around: Around::new(memory_bytes, options.buffer_bytes),

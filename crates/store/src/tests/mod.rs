@@ -15,6 +15,7 @@ mod breaches;
 mod chain;
 mod company;
 mod crash_points;
+mod crowded;
 mod fault_histories;
 mod faults;
 mod flips;

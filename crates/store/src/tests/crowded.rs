@@ -1,0 +1,69 @@
+//! Starts with less memory than the index of all objects needs.
+
+use super::rig::{Rig, options};
+use foxy_disk::MemDisk;
+
+const KEYS: usize = 60_000;
+/// Enough for all.
+const LARGE: u64 = 64 << 20;
+/// Enough for the index entries of about half of them.
+const SMALL: u64 = 1 << 20;
+
+fn name(n: usize) -> String {
+    format!("k{n}")
+}
+
+/// A disk with all objects, the one with the highest number is the newest.
+fn written() -> MemDisk {
+    let mut rig = Rig::new(700, LARGE, 41);
+    for n in 0..KEYS {
+        rig.put(&name(n), b"x");
+        if n % 1000 == 999 {
+            rig.settle();
+        }
+    }
+    rig.settle();
+    rig.disk.kill()
+}
+
+fn start(disk: MemDisk, memory: u64) -> Rig {
+    let mut rig = Rig::open(disk, memory, 42, options());
+    rig.settle();
+    rig
+}
+
+/// The number of objects that are found.
+fn found(rig: &Rig) -> usize {
+    (0..KEYS).filter(|n| rig.get(&name(*n)).is_some()).count()
+}
+
+#[test]
+fn what_a_full_index_has_no_room_for_is_void_by_one_floor() {
+    let rig = start(written(), SMALL);
+    let counts = rig.counts();
+    assert!(counts.load_unplaced > 0, "the index has no room for all");
+    assert_eq!(counts.load_given_up, 0, "nothing is damaged");
+    let loaded = counts.loaded as usize;
+    let left = KEYS - loaded;
+    assert!(counts.removals_logged as usize * 2 < left, "{counts:?}");
+    assert_eq!(found(&rig), loaded);
+    assert!(rig.get(&name(KEYS - 1)).is_some() && rig.get(&name(0)).is_none());
+    // The segments before the one that filled the index count at the next start, wherever there is room.
+    let again = start(rig.disk.kill(), LARGE);
+    assert!(found(&again) > loaded / 4 * 3, "{loaded}");
+    assert!(again.get(&name(0)).is_none());
+}
+
+/// Nothing is known of the objects that found no room, so that their removal leaves no trace in the log.
+#[test]
+fn what_a_full_index_had_no_room_for_does_not_come_back_out_of_date() {
+    let mut rig = start(written(), SMALL);
+    for n in 0..KEYS {
+        rig.supersede(&name(n));
+        if n % 1000 == 999 {
+            rig.settle();
+        }
+    }
+    rig.settle();
+    assert_eq!(found(&start(rig.disk.kill(), LARGE)), 0);
+}
