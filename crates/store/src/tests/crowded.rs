@@ -67,3 +67,36 @@ fn what_a_full_index_had_no_room_for_does_not_come_back_out_of_date() {
     rig.settle();
     assert_eq!(found(&start(rig.disk.kill(), LARGE)), 0);
 }
+
+/// A running engine whose index is full: some new objects take the places of older ones. What has no place
+/// does not come back.
+#[test]
+fn new_objects_find_room_in_a_full_index_and_what_gave_way_is_void() {
+    let mut rig = Rig::new(700, SMALL, 43);
+    for n in 0..KEYS {
+        rig.put(&name(n), b"x");
+        if n % 100 == 99 {
+            rig.settle();
+        }
+    }
+    rig.settle();
+    let displaced = rig.counts().index_displaced as usize;
+    assert!(displaced > KEYS / 8, "the index is full: {displaced}");
+    rig.engine.foundation().memory.clear();
+    let newest = (KEYS - 4000..KEYS).filter(|n| rig.get(&name(*n)).is_some());
+    let newest = newest.count();
+    assert!((150..500).contains(&newest), "one in sixteen: {newest}");
+    let there = found(&rig);
+    assert_eq!(there + displaced, KEYS);
+    let again = start(rig.disk.kill(), LARGE);
+    assert_eq!(found(&again), there, "and no others");
+    // Nothing is known of what gave way.
+    for n in 0..KEYS {
+        rig.supersede(&name(n));
+        if n % 1000 == 999 {
+            rig.settle();
+        }
+    }
+    rig.settle();
+    assert_eq!(found(&start(rig.disk.kill(), LARGE)), 0);
+}

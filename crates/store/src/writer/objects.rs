@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use foxy_base::{Clock, KeyHash, rule};
+use foxy_base::{Clock, KeyHash, hash64, rule};
 use foxy_format::{Entry, LogPosition, RecordKind};
 use foxy_index::{Address, Entry as IndexEntry, Insert};
 use foxy_policy::CachePolicy;
@@ -23,6 +23,11 @@ use crate::shared::StoreShared;
 use crate::spot::Spot;
 use crate::stats::{EngineCounters, add};
 use crate::{Object, StoreId};
+
+/// Where the index is full, one in this number of new records takes the place of another entry. If all did, each
+/// object that is requested once would cost one that is requested again; if none did, nothing new would be
+/// found until older records are overwritten.
+const DISPLACING: u64 = 16;
 
 /// Records whose index entries are prefetched together.
 const COMMIT_AHEAD: usize = 32;
@@ -53,6 +58,12 @@ pub(super) struct Objects {
     puts: Arc<Puts>,
     counters: Arc<EngineCounters>,
     clock: Arc<dyn Clock>,
+}
+
+/// True for one in [`DISPLACING`] records, by their place: an object that is stored again has another chance.
+fn may_displace(entry: &IndexEntry) -> bool {
+    let place = entry.address.units() << 12 | u64::from(entry.hint);
+    hash64(0, &place.to_le_bytes()).is_multiple_of(DISPLACING)
 }
 
 impl Objects {
@@ -170,7 +181,14 @@ impl Objects {
                 ()
             );
         }
-        match self.tables.index().insert(hash, entry) {
+        let index = self.tables.index();
+        let inserted = match index.insert(hash, entry) {
+            Insert::Dropped if may_displace(&entry) && self.make_room(hash) => {
+                index.insert(hash, entry)
+            }
+            inserted => inserted,
+        };
+        match inserted {
             Insert::Replaced(_) => add(&self.store.counters.index_displaced, 1),
             Insert::Dropped => {
                 rule!(
@@ -182,6 +200,29 @@ impl Objects {
             }
             Insert::Stored | Insert::Present(_) => {}
         }
+    }
+
+    /// Takes an entry out of the full index that stands where `hash` could: the least used one, and of
+    /// several the oldest. False if there is none.
+    fn make_room(&self, hash: KeyHash) -> bool {
+        let index = self.tables.index();
+        let stores = self.fleet.stores();
+        let known = index.neighbours(hash).filter_map(|entry| {
+            let store = stores.at(entry.address)?;
+            let place = store.space.position(Spot::of(&entry))?;
+            Some((entry.freq, place, entry))
+        });
+        let Some((_, _, least)) = known.min_by_key(|(freq, place, _)| (*freq, *place)) else {
+            return false;
+        };
+        // First void, then removed: what nothing is known of must not come back.
+        rule!(
+            "commit: an entry that gives way in a full index becomes void",
+            self.catalogue.void(least),
+            ()
+        );
+        add(&self.store.counters.index_displaced, 1);
+        index.evict(hash, least)
     }
 
     /// Gives the room of an object back that waited for the store of this number.
