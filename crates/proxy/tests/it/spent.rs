@@ -7,7 +7,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use crate::common::{Answer, Client, Foxy, Origin};
-use foxy_proxy::{Config, Event, Role};
+use foxy_proxy::{Config, Event, Role, Serves};
 
 pub(crate) fn origin(size: usize) -> Origin {
     Origin::start(move |asked| {
@@ -16,12 +16,17 @@ pub(crate) fn origin(size: usize) -> Origin {
     })
 }
 
-/// A proxy with this many bytes for requests.
-pub(crate) fn with_memory(bytes: usize) -> Foxy {
+/// This many bytes for requests.
+fn memory(bytes: usize) -> Config {
     let mut config = Config::default();
     config.limits.memory = bytes;
     config.fill.memory = bytes / 2;
-    Foxy::start(Role::Forward, config, 1)
+    config
+}
+
+/// A proxy with this many bytes for requests.
+pub(crate) fn with_memory(bytes: usize) -> Foxy {
+    Foxy::start(Role::Forward, memory(bytes), 1)
 }
 
 pub(crate) fn get(origin: &Origin, path: &str) -> String {
@@ -59,6 +64,9 @@ fn the_body_of_a_refused_request_is_no_request() {
     let rest = String::from_utf8_lossy(&rest);
     assert!(!rest.contains("HTTP/1.1"), "a second answer: {rest}");
 }
+
+/// Memory for a few requests.
+const MEMORY: usize = 256 << 10;
 
 /// Clients whose requests an origin holds back until `ends` is dropped. `ends` is the first field, and so
 /// dropped first, since the proxy waits for requests when it ends.
@@ -121,7 +129,7 @@ impl Held {
 
 #[test]
 fn connections_beyond_those_that_may_wait_are_left_to_the_kernel() {
-    let mut held = Held::with_memory(256 << 10);
+    let mut held = Held::with_memory(MEMORY);
     held.fill();
     // No more than one client may have: further ones could be refused as they enter.
     (0..12).for_each(|_| held.ask());
@@ -153,7 +161,7 @@ impl Held {
 
 #[test]
 fn a_connection_that_ends_lets_in_one_that_waits() {
-    let mut held = Held::with_memory(256 << 10);
+    let mut held = Held::with_memory(MEMORY);
     held.fill();
     held.have_too_much();
     let (client, answer) = held.answered();
@@ -164,9 +172,43 @@ fn a_connection_that_ends_lets_in_one_that_waits() {
     assert_eq!(held.settled(), (accepted, served + 1));
 }
 
+/// The memory of a connection that Foxy closes because it has too much goes back to the system.
+#[test]
+fn a_connection_closed_for_its_memory_lets_nobody_in() {
+    let mut held = Held::with_memory(MEMORY);
+    held.fill();
+    held.have_too_much();
+    let (mut idle, _) = held.answered();
+    assert_eq!(idle.to_end(), b"", "closed while it is idle");
+    held.foxy.counts(Event::ConnectionsShed, 1);
+    let (accepted, served) = held.settled();
+    assert_eq!(accepted, served + 1, "one still waits");
+}
+
+/// A connection that waits keeps its place in the line over a reload, and is served by the new settings.
+#[test]
+fn a_connection_that_waits_enters_after_a_reload() {
+    let mut held = Held::with_memory(MEMORY);
+    held.fill();
+    held.have_too_much();
+    let mut config = memory(MEMORY);
+    config.access.allow_clients = vec!["192.0.2.1/32".parse().unwrap()];
+    let addr = held.foxy.addr;
+    held.foxy
+        .renew(config, false, &[(addr, Serves::One(Role::Forward))]);
+    let mut waiting = held.clients.pop().unwrap();
+    let mut byte = [0];
+    let wait = Some(Duration::from_millis(300));
+    waiting.stream.set_read_timeout(wait).unwrap();
+    assert!(waiting.stream.read(&mut byte).is_err(), "nobody has left");
+    waiting.stream.set_read_timeout(None).unwrap();
+    drop(held.answered());
+    assert_eq!(waiting.answer().status, 403);
+}
+
 #[test]
 fn the_first_answer_ends_its_connection_while_many_wait() {
-    let mut held = Held::with_memory(256 << 10);
+    let mut held = Held::with_memory(MEMORY);
     held.fill();
     held.have_too_much();
     (0..12).for_each(|_| held.ask());
