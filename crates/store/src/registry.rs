@@ -92,6 +92,11 @@ impl Registry {
         });
     }
 
+    /// Stores that were opened so far.
+    pub(crate) fn opened(&self) -> u64 {
+        self.opened.load(Ordering::Acquire)
+    }
+
     /// Tells walks that what they still want to look through may be gone.
     pub(crate) fn count_departure(&self) {
         self.left.fetch_add(1, Ordering::AcqRel);

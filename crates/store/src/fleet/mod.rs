@@ -63,6 +63,11 @@ impl Fleet {
         self.membership.lock()
     }
 
+    /// The same lock, unless a store is being opened or taken out now.
+    pub(crate) fn try_lock_membership(&self) -> Option<MutexGuard<'_, ()>> {
+        self.membership.try_lock()
+    }
+
     /// All open stores, in order of opening.
     pub(crate) fn stores(&self) -> Stores {
         self.registry.load()

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use foxy_base::{Clock, rule};
 
 use super::set::{PurgeSet, Verdict};
+use super::sweep::Way;
 use super::{Places, Purge, PurgeError, PurgeStatus, Sweep, Walk};
 use crate::catalogue::Catalogue;
 use crate::engine::{Ground, Tables};
@@ -168,12 +169,44 @@ impl Purges {
             self.tell_journals();
         }
         let goal = self.set.unswept()?;
+        let way = self.way()?;
+        Some(Sweep::new(Arc::clone(self), way, goal))
+    }
+
+    /// The way of a sweep. `None` while a store comes, goes or is loaded.
+    pub(super) fn way(&self) -> Option<Way> {
+        let _none_comes = self.fleet.try_lock_membership()?;
+        let stores = self.fleet.stores();
         let loading = stores.iter().any(|s| s.loading.is_on());
         if rule!("sweep: it begins when everything is loaded", loading, false) {
             return None;
         }
-        let walk = Walk::new(&self.tables, &self.fleet, true);
-        Some(Sweep::new(Arc::clone(self), walk, goal))
+        Some(Way {
+            walk: Walk::new(&self.tables, &self.fleet, true),
+            opened: self.fleet.registry().opened(),
+        })
+    }
+
+    /// A sweep of the purges up to `goal` has come to the end of its way, and knows whether it saw
+    /// everything (`all`). False if a store has come since it began, or comes now: that store may hold what
+    /// the purges cover.
+    pub(super) fn end_sweep(&self, way: &Way, goal: u64, all: bool) -> bool {
+        // While the lock is held, no store is about to come that knows these purges to be active.
+        let Some(_none_comes) = self.fleet.try_lock_membership() else {
+            return false;
+        };
+        let came = self.fleet.registry().opened() != way.opened;
+        if rule!(
+            "sweep: it goes through a store that comes meanwhile",
+            came,
+            false
+        ) {
+            return false;
+        }
+        if self.set.swept(goal, all) {
+            self.tell_journals();
+        }
+        true
     }
 
     /// A ticket for the removals that are on their way.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use foxy_base::rule;
 
 use super::Purges;
-use super::walk::{Place, Walk, Walked};
+use super::walk::{Walk, Walked};
 use crate::Durable;
 use crate::purge::Verdict;
 use crate::ticket::SyncTicket;
@@ -17,11 +17,19 @@ use crate::ticket::SyncTicket;
 /// Hashes that one sweep remembers, so as not to count twice what is in memory and on disk.
 const COUNTED_MAX: usize = 1 << 20;
 
+/// The way of a sweep: everything that was stored when it began.
+#[derive(Debug)]
+pub(super) struct Way {
+    pub(super) walk: Walk,
+    /// Stores that had been opened by then.
+    pub(super) opened: u64,
+}
+
 /// A sweep under way.
 #[derive(Debug)]
 pub struct Sweep {
     purges: Arc<Purges>,
-    walk: Walk,
+    way: Way,
     /// It deals with purges up to this number.
     goal: u64,
     counted: HashSet<u64>,
@@ -41,11 +49,11 @@ pub enum SweepStep {
 }
 
 impl Sweep {
-    /// Goes along `walk`, for purges up to number `goal`.
-    pub(super) fn new(purges: Arc<Purges>, walk: Walk, goal: u64) -> Self {
+    /// Goes along `way`, for purges up to number `goal`.
+    pub(super) fn new(purges: Arc<Purges>, way: Way, goal: u64) -> Self {
         Self {
             purges,
-            walk,
+            way,
             goal,
             counted: HashSet::new(),
             ticket: None,
@@ -63,18 +71,30 @@ impl Sweep {
                 outcome == Durable::Yes,
                 true
             );
-            let all = durable && !self.walk.has_missed();
-            if self.purges.set().swept(self.goal, all) {
-                self.purges.tell_journals();
-            }
-            return SweepStep::Done;
+            let all = durable && !self.way.walk.has_missed();
+            return match self.purges.end_sweep(&self.way, self.goal, all) {
+                true => SweepStep::Done,
+                false => self.begin_anew(),
+            };
         }
         let (purges, counted) = (&self.purges, &mut self.counted);
-        let step = self.walk.step(|walked| visit(purges, counted, &walked));
+        let step = self.way.walk.step(|walked| visit(purges, counted, &walked));
         if !step.more {
             self.ticket = Some(self.purges.removals());
         }
         SweepStep::Read(step.read)
+    }
+
+    /// Goes through everything once more, as soon as no store comes, goes or is loaded.
+    fn begin_anew(&mut self) -> SweepStep {
+        match self.purges.way() {
+            Some(way) => {
+                self.way = way;
+                self.ticket = None;
+                SweepStep::Read(0)
+            }
+            None => SweepStep::Wait,
+        }
     }
 }
 
@@ -87,8 +107,8 @@ fn visit(purges: &Purges, counted: &mut HashSet<u64>, walked: &Walked) {
             let Some(number) = purges.set().soft_unswept(object) else {
                 return;
             };
-            let on_disk = matches!(walked.place, Place::Store { .. });
-            if on_disk && counted.contains(&object.hash().low()) {
+            // It is in memory and on disk, or the sweep has begun anew.
+            if counted.contains(&object.hash().low()) {
                 return;
             }
             if counted.len() < COUNTED_MAX {

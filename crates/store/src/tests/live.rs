@@ -94,6 +94,44 @@ fn a_store_comes_back_with_its_contents_but_for_what_was_removed_meanwhile() {
 }
 
 #[test]
+fn a_sweep_does_not_end_before_it_went_through_a_store_that_comes_meanwhile() {
+    for grows in [true, false] {
+        let mut live = Live::new(&[16, 16], 3);
+        (0..KEYS).for_each(|key| live.put(key));
+        live.settle();
+        if !grows {
+            assert!(live.remove(1));
+        }
+        live.purge(PurgeKind::Host, "h1.test", false);
+        live.settle();
+        // Otherwise the sweep finds everything in memory.
+        live.engine.foundation().memory.clear();
+        let mut sweep = live.engine.purges().sweep().unwrap();
+        sweep.step();
+        match grows {
+            true => {
+                live.grow(1, 4).unwrap();
+            }
+            false => live.add(1),
+        }
+        for _ in 0..20_000 {
+            match sweep.step() {
+                SweepStep::Done => break,
+                SweepStep::Wait => live.run(1),
+                SweepStep::Read(_) => {}
+            }
+        }
+        live.settle();
+        assert_eq!(live.engine.purges().active_purges(), 0);
+        let left = live.on_disk();
+        assert!(left.len() as u64 > KEYS / 2, "{left:?}");
+        let mut again = live.crash(None);
+        again.settle();
+        assert_eq!(again.on_disk(), left);
+    }
+}
+
+#[test]
 fn a_store_that_was_away_when_the_process_ended_comes_back_empty() {
     let mut live = Live::new(&[16, 16], 3);
     (0..KEYS).for_each(|key| live.put(key));
