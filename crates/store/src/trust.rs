@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 pub(crate) struct Trust {
     out_of_date: Mutex<HashSet<[u8; 16]>>,
     unnoted: AtomicBool,
+    unmarked: AtomicBool,
 }
 
 impl Trust {
@@ -31,6 +32,17 @@ impl Trust {
     /// From now on nothing remembers a removal that a missing store misses.
     pub(crate) fn lose(&self) {
         self.unnoted.store(true, Ordering::Release);
+    }
+
+    /// A store went, and its own disk does not say that its contents do not count: only stores that are
+    /// there can note what it misses.
+    pub(crate) fn leave_unmarked(&self) {
+        self.unmarked.store(true, Ordering::Release);
+    }
+
+    /// Returns whether a store went so.
+    pub(crate) fn has_unmarked(&self) -> bool {
+        self.unmarked.load(Ordering::Acquire)
     }
 
     /// Nothing remembers a removal that a missing store misses.

@@ -50,12 +50,13 @@ impl Catalogue {
         }
     }
 
-    /// Takes a store out: from the list and the index, with the objects that wait for it.
-    pub(crate) fn detach(&self, store: &StoreShared) {
+    /// Takes a store out: from the list and the index, with the objects that wait for it. Those who wait
+    /// until something survives a power cut are told `outcome`.
+    pub(crate) fn detach(&self, store: &StoreShared, outcome: Durable) {
         self.fleet.registry().remove(store.id);
         self.forget(store);
-        store.inbox.lock().close(Durable::Yes);
-        store.journal.lock().close(Durable::Yes, None);
+        store.inbox.lock().close(outcome);
+        store.journal.lock().close(outcome, None);
         store.role.depart();
         self.fleet.registry().count_departure();
     }
@@ -74,7 +75,7 @@ mod tests {
         catalogue.take_in(&store, Standing::Known, None);
         assert_eq!(ground.fleet.store_ids(), [store.id]);
         let waiting = ground.fleet.sync();
-        catalogue.detach(&store);
+        catalogue.detach(&store, Durable::Yes);
         assert!(ground.fleet.store_ids().is_empty());
         assert_eq!(waiting.outcome(), Some(Durable::Yes));
         assert_eq!(ground.fleet.registry().departures(), 1);

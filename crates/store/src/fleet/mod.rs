@@ -7,6 +7,7 @@ mod tickets;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use foxy_base::rule;
 use foxy_disk::Disk;
 use foxy_format::Company;
 use parking_lot::{Mutex, MutexGuard};
@@ -56,6 +57,19 @@ impl Fleet {
     /// [`crate::Durable::Failed`], since a purged object may be there again when the store is.
     pub fn lose_purges(&self) {
         self.trust.lose();
+    }
+
+    /// Returns whether a store is missing and nothing notes what is removed meanwhile, so that it may come
+    /// back with what was purged.
+    pub(crate) fn is_unnoted(&self) -> bool {
+        let notes = |s: &Arc<StoreShared>| s.takes_writes() && s.role.duty() != Duty::Leaving;
+        let alone = self.trust.has_unmarked() && !self.stores().iter().any(notes);
+        self.trust.is_unnoted()
+            || rule!(
+                "leave: no purge is durable while nobody notes a store whose disk does not say so",
+                alone,
+                false
+            )
     }
 
     /// The lock that is held while a store is opened or taken out: one at a time.

@@ -42,7 +42,7 @@ impl Fleet {
 
     /// A ticket for a removal.
     pub(crate) fn removal_ticket(&self) -> SyncTicket {
-        if self.trust().is_unnoted() {
+        if self.is_unnoted() {
             return SyncTicket::failed();
         }
         ticket_of(&self.stores(), false)

@@ -56,7 +56,7 @@ impl Purges {
         add(&self.counters.purges, 1);
         if rule!(
             "purge: not durable while a store is missing that nobody can note",
-            self.fleet.trust().is_unnoted(),
+            self.fleet.is_unnoted(),
             false
         ) {
             return Ok((note.sequence, SyncTicket::failed()));

@@ -9,7 +9,9 @@ use foxy_base::KeyHash;
 use foxy_disk::Keep;
 
 use super::live_rig::{KEYS, Live, Slot, all};
+use super::purges::purge;
 use super::rig::hash;
+use super::several_rig::dies;
 use crate::*;
 
 #[test]
@@ -172,6 +174,37 @@ fn a_store_that_nobody_remembers_is_taken_in_empty_while_running() {
     let mut again = other.crash(None);
     again.settle();
     assert_eq!(again.on_disk(), all());
+}
+
+/// The disk of the only store does not answer while the store is taken out, and is there again after the
+/// next start.
+#[test]
+fn no_purge_is_durable_once_a_store_went_that_nobody_can_note() {
+    let mut live = Live::new(&[16, 16], 3);
+    (0..KEYS).for_each(|key| live.put(key));
+    live.settle();
+    assert!(live.remove(1));
+    let left = live.on_disk();
+    let key = *left.first().unwrap();
+    let outcome = |live: &mut Live| {
+        let name = Live::name(key);
+        let purges = live.engine.purges();
+        let all = purge(PurgeKind::Host, "none.test", false);
+        let many = purges.purge_many(&all, Places::Reserved).unwrap().1;
+        let one = live.engine.purge(hash(&name), name.as_bytes());
+        live.run(60);
+        [one, many].map(|ticket| ticket.outcome())
+    };
+    assert_eq!(outcome(&mut live), [Some(Durable::Yes); 2]);
+    dies(&live.slots[0].disk, 5);
+    (0..8).for_each(|key| live.put(key));
+    live.run(400);
+    assert!(!live.remove(0));
+    assert_eq!(outcome(&mut live), [Some(Durable::Failed); 2]);
+    // Another store can note it from now on.
+    live.add(1);
+    live.settle();
+    assert_eq!(outcome(&mut live), [Some(Durable::Yes); 2]);
 }
 
 #[test]

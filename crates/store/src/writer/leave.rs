@@ -105,7 +105,7 @@ impl Writer {
         if !marked {
             rule!(
                 "leave: the others note a store whose disk does not say so",
-                seat.leave_behind(),
+                seat.leave_unmarked(),
                 ()
             );
         }
@@ -185,7 +185,7 @@ impl Writer {
             written.and_then(|()| Ok(Self::open(seat.foundation(), disk, &options, Some(&old))?));
         if opened.is_err() {
             seat.forget_removals();
-            seat.leave_behind();
+            seat.leave_unmarked();
             seat.take_out();
         }
         opened

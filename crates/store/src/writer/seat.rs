@@ -7,6 +7,7 @@ use foxy_base::MonoTime;
 use foxy_format::{Company, LogPosition};
 use parking_lot::MutexGuard;
 
+use crate::Durable;
 use crate::engine::Foundation;
 use crate::shared::StoreShared;
 use crate::stats::Duty;
@@ -97,9 +98,20 @@ impl Seat {
         self.away().take(self.store.space.uuid());
     }
 
+    /// Its disk does not say that its contents do not count: the others note it, and nobody does where
+    /// there are none.
+    pub(super) fn leave_unmarked(&self) {
+        self.foundation.ground.fleet.trust().leave_unmarked();
+        self.leave_behind();
+    }
+
     /// Nothing leads to the store any more.
     pub(super) fn take_out(&self) {
-        self.foundation.catalogue.detach(&self.store);
+        let outcome = match self.foundation.ground.fleet.is_unnoted() {
+            true => Durable::Failed,
+            false => Durable::Yes,
+        };
+        self.foundation.catalogue.detach(&self.store, outcome);
         self.foundation.memory.rebalance();
     }
 
