@@ -181,8 +181,13 @@ impl Purges {
         if rule!("sweep: it begins when everything is loaded", loading, false) {
             return None;
         }
+        let walk = Walk::new(&self.tables, &self.fleet, true);
         Some(Way {
-            walk: Walk::new(&self.tables, &self.fleet, true),
+            walk: rule!(
+                "sweep: a soft purge makes stale each copy in memory",
+                walk.each_copy(),
+                walk
+            ),
             opened: self.fleet.registry().opened(),
         })
     }

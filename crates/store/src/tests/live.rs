@@ -176,6 +176,30 @@ fn a_store_that_nobody_remembers_is_taken_in_empty_while_running() {
     assert_eq!(again.on_disk(), all());
 }
 
+/// A record that moves is read from its disk, while memory may have another copy of it.
+#[test]
+fn a_soft_purge_makes_stale_each_copy_in_memory() {
+    let mut live = Live::new(&[16, 16], 3);
+    (0..KEYS).for_each(|key| live.put(key));
+    live.settle();
+    live.engine.fleet().drain_store(live.id(0)).unwrap();
+    live.run(2);
+    let mut drain = live.engine.begin_drain().unwrap();
+    while drain.step() != DrainStep::Done {}
+    assert!(live.health(0).counts.moved > 5);
+    live.purge(PurgeKind::Host, "h1.test", true);
+    live.sweep();
+    live.settle();
+    // Nothing of the purge's time is on a disk any more, so it retires.
+    assert!(live.remove(0) && live.remove(1));
+    assert!(live.engine.purges().sweep().is_none());
+    assert_eq!(live.engine.purges().active_purges(), 0);
+    (0..KEYS).for_each(|key| {
+        live.check(key);
+    });
+    assert_eq!(live.stale.get(), KEYS / 4);
+}
+
 /// The disk of the only store does not answer while the store is taken out, and is there again after the
 /// next start.
 #[test]

@@ -67,6 +67,8 @@ pub struct Walk {
     segments: VecDeque<(Arc<StoreShared>, u32, u64)>,
     current: Option<Segment>,
     missed: bool,
+    /// Every copy of an object in memory: one that is written again has been read anew for that.
+    each_copy: bool,
     /// Fragments and dead records too.
     thorough: bool,
     damages: Damages,
@@ -126,6 +128,7 @@ impl Walk {
             segments: segments.into(),
             current: None,
             missed: false,
+            each_copy: false,
             thorough: false,
             damages: Damages::default(),
             faults: Vec::new(),
@@ -138,6 +141,12 @@ impl Walk {
     #[must_use]
     pub const fn has_missed(&self) -> bool {
         self.missed
+    }
+
+    /// Makes the walk meet each copy of an object that memory has.
+    pub(crate) const fn each_copy(mut self) -> Self {
+        self.each_copy = true;
+        self
     }
 
     /// Makes the walk check fragments, and records that nobody can find, too.
@@ -228,7 +237,11 @@ impl Walk {
             let shard = shard.read();
             let pending = shard.pending.values().map(|p| (&p.object, Place::Pending));
             let ram = shard.ram.iter().map(|(_, object)| (object, Place::Memory));
-            let ram = ram.filter(|(object, _)| !shard.pending.contains_key(&object.hash()));
+            let other = |object: &Arc<Object>| {
+                let pending = shard.pending.get(&object.hash());
+                pending.is_none_or(|p| self.each_copy && !Arc::ptr_eq(&p.object, object))
+            };
+            let ram = ram.filter(|(object, _)| other(object));
             let all = pending
                 .chain(ram)
                 .filter(|(object, _)| !object.is_fragment());
