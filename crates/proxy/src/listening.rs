@@ -81,6 +81,18 @@ impl Listening {
         Ok(())
     }
 
+    /// A listener whose connections come from a test: there is no socket.
+    #[cfg(test)]
+    pub(crate) fn open_without_socket(&mut self, address: SocketAddr, serves: Serves) -> Rc<Post> {
+        let post = Post::new(self.posted(serves, (None, false)));
+        let open = Open {
+            post: Rc::clone(&post),
+            accepting: Vec::new(),
+        };
+        self.open.insert(address, open);
+        post
+    }
+
     fn posted(&self, serves: Serves, (tls, named): Way) -> Posted {
         Posted {
             local: Rc::clone(&self.local),

@@ -21,7 +21,7 @@ use crate::ledger::Pressure;
 use crate::listening::Listening;
 use crate::local::Local;
 use crate::named;
-use crate::net::{TICK, TlsStream};
+use crate::net::{TICK, TlsStream, Transport};
 use crate::places::Place;
 use crate::post::{Post, Posted};
 use crate::upstream::exchange::Upstream;
@@ -173,35 +173,16 @@ pub(crate) fn start(post: &Rc<Post>, stream: TcpStream, peer: SocketAddr) {
     let Posted {
         local, tls, named, ..
     } = post.current();
-    let open = &local.proxy.connections;
     let access = &local.proxy.config.access;
     let named = named && contains(&access.trusted_proxies, peer.ip());
-    let Some(place) = place_of(&local, peer) else {
+    let Some(guard) = Open::count(&local, peer) else {
         return;
     };
-    let places = local.proxy.config.limits.connections;
-    let full = open.fetch_add(1, Ordering::Relaxed) >= places;
-    // The place of a connection that is closed for this one becomes free at once.
-    let made_room = match full {
-        true => local.make_place(),
-        false => local.proxy.ledger.pressure() == Pressure::Spent && local.shed() > 0,
-    };
-    if full && !made_room {
-        open.fetch_sub(1, Ordering::Relaxed);
-        local.count(Event::ConnectionsRefused);
-        return;
-    }
-    local.count(Event::ConnectionsAccepted);
     // Answers are written whole: waiting for more would only delay them.
     let _ = stream.set_nodelay(true);
     // Without this limit, megabytes stay in the kernel for a client that does not read.
     let most = local.proxy.ledger.send_bytes() as u32;
     let _ = SockRef::from(&stream).set_tcp_notsent_lowat(most);
-    let guard = Open {
-        _busy: local.busy(),
-        place,
-        local: Rc::clone(&local),
-    };
     let post = Rc::clone(post);
     tokio::task::spawn_local(async move {
         let mut guard = guard;
@@ -219,11 +200,7 @@ pub(crate) fn start(post: &Rc<Post>, stream: TcpStream, peer: SocketAddr) {
                 None => return,
             };
         }
-        if local.proxy.ledger.is_over() {
-            // Boxed: it would enlarge the task of every connection.
-            Box::pin(guard.wait()).await;
-        }
-        if !guard.is_let_in() {
+        if !guard.enter().await {
             return;
         }
         let number = guard.client();
@@ -236,7 +213,11 @@ pub(crate) fn start(post: &Rc<Post>, stream: TcpStream, peer: SocketAddr) {
 }
 
 /// Serves a plain connection; `number` distinguishes its client from others.
-async fn serve(post: &Rc<Post>, stream: TcpStream, (client, number): (SocketAddr, u64)) {
+pub(crate) async fn serve<T: Transport>(
+    post: &Rc<Post>,
+    stream: T,
+    (client, number): (SocketAddr, u64),
+) {
     let connection = Conn::new(post, stream, client);
     connection.set_client(number);
     connection.serve().await;
@@ -285,15 +266,48 @@ fn has_share(local: &Local, place: &Place) -> bool {
 }
 
 /// Counts an open connection until it is dropped.
-struct Open {
+pub(crate) struct Open {
     _busy: crate::local::Busy,
     place: Option<Place>,
     local: Rc<Local>,
 }
 
 impl Open {
+    /// Counts a connection that was accepted, and makes room for it. `None`: it is refused.
+    pub(crate) fn count(local: &Rc<Local>, peer: SocketAddr) -> Option<Self> {
+        let open = &local.proxy.connections;
+        let place = place_of(local, peer)?;
+        let places = local.proxy.config.limits.connections;
+        let full = open.fetch_add(1, Ordering::Relaxed) >= places;
+        // The place of a connection that is closed for this one becomes free at once.
+        let made_room = match full {
+            true => local.make_place(),
+            false => local.proxy.ledger.pressure() == Pressure::Spent && local.shed() > 0,
+        };
+        if full && !made_room {
+            open.fetch_sub(1, Ordering::Relaxed);
+            local.count(Event::ConnectionsRefused);
+            return None;
+        }
+        local.count(Event::ConnectionsAccepted);
+        Some(Self {
+            _busy: local.busy(),
+            place,
+            local: Rc::clone(local),
+        })
+    }
+
+    /// Waits while memory is spent. False if the connection is not served after all.
+    pub(crate) async fn enter(&self) -> bool {
+        if self.local.proxy.ledger.is_over() {
+            // Boxed: it would enlarge the task of every connection.
+            Box::pin(self.wait()).await;
+        }
+        self.is_let_in()
+    }
+
     /// The number that distinguishes the client from others; 0 if it is not counted.
-    fn client(&self) -> u64 {
+    pub(crate) fn client(&self) -> u64 {
         self.place.as_ref().map_or(0, Place::client)
     }
 

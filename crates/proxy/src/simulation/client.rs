@@ -8,6 +8,7 @@ use foxy_base::Rng;
 use tokio::time::{sleep, timeout};
 
 use super::content::Made;
+use super::life::FORWARD;
 use super::message::{Head, ends_with_connection, read_body, read_head};
 use super::network::Network;
 use super::oracle::{self, Ending};
@@ -38,6 +39,7 @@ struct Connection {
     /// Bytes that were read and belong to no answer yet.
     buf: Vec<u8>,
     life: u32,
+    worker: usize,
     /// When it was last used.
     used: u64,
 }
@@ -85,8 +87,10 @@ impl Client {
         if !self.connect() {
             return;
         }
+        let worker = self.connection.as_ref().map_or(0, |one| one.worker);
+        self.world.note_worker(asked.number, worker);
         let line = format!(
-            "client {} asks #{} {}",
+            "client {} asks worker {worker} #{} {}",
             self.number,
             asked.number,
             asked.text()
@@ -148,17 +152,18 @@ impl Client {
             *cut = Cut::Reset;
         }
         let own = SocketAddr::from(([127, 0, 0, self.number + 10], 5000));
-        let foxy = SocketAddr::from(([127, 0, 0, 1], 3128));
+        let foxy = SocketAddr::from(FORWARD);
         let [mine, other] = pair(&mut self.rng, manners, [own, foxy]);
-        let door = self.world.door.borrow();
-        let sent = door.as_ref().map(|door| door.send((other, own)));
-        if !matches!(sent, Some(Ok(()))) {
+        // The kernel spreads connections without any order.
+        let worker = self.rng.below(self.world.profile.workers as u64) as usize;
+        if !self.world.connect((worker, 0), (other, own)) {
             return false;
         }
         self.connection = Some(Connection {
             wire: mine,
             buf: Vec::new(),
             life,
+            worker,
             used: now,
         });
         true

@@ -1,6 +1,6 @@
 //! The clock of a history: that of the runtime, whose time stands still until nothing is left to do.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use foxy_base::{Clock, MonoTime, WallTime};
@@ -9,6 +9,8 @@ use tokio::time::Instant;
 
 /// 2026-11-20 12:00:00 UTC.
 const NOON: i64 = 1_795_176_000_000;
+/// Time between two looks at the clock during work that blocks a thread, in nanoseconds.
+const STEP: u64 = 200_000;
 
 thread_local! {
     /// When the history on this thread began.
@@ -21,6 +23,9 @@ pub(super) struct SimulatedClock {
     began: Instant,
     /// For threads that are outside the runtime, in nanoseconds.
     last: AtomicU64,
+    /// Work that blocks its thread is under way, and this much time has passed in it.
+    blocks: AtomicBool,
+    ahead: AtomicU64,
 }
 
 impl SimulatedClock {
@@ -31,14 +36,32 @@ impl SimulatedClock {
         Self {
             began,
             last: AtomicU64::new(0),
+            blocks: AtomicBool::new(false),
+            ahead: AtomicU64::new(0),
         }
+    }
+
+    /// Carries out work that the product does on a thread of its own, and that ends by the clock if not
+    /// otherwise. Time passes with each look at the clock.
+    pub(super) async fn blocking<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.blocks.store(true, Ordering::Relaxed);
+        let result = work();
+        self.blocks.store(false, Ordering::Relaxed);
+        // The runtime's clock has advanced before anybody looks at this one again.
+        let passed = Duration::from_nanos(self.ahead.swap(0, Ordering::Relaxed));
+        tokio::time::advance(passed).await;
+        result
     }
 
     fn elapsed(&self) -> Duration {
         if Handle::try_current().is_err() {
             return Duration::from_nanos(self.last.load(Ordering::Relaxed));
         }
-        let elapsed = self.began.elapsed();
+        let ahead = match self.blocks.load(Ordering::Relaxed) {
+            true => self.ahead.fetch_add(STEP, Ordering::Relaxed) + STEP,
+            false => 0,
+        };
+        let elapsed = self.began.elapsed() + Duration::from_nanos(ahead);
         self.last
             .store(elapsed.as_nanos() as u64, Ordering::Relaxed);
         elapsed

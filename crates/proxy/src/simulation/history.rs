@@ -6,19 +6,19 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use foxy_base::{Clock, Rng};
-use foxy_disk::{Keep, MemDisk};
+use foxy_base::Rng;
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, LocalSet, spawn_local};
 use tokio::time::{sleep, timeout};
 
 use super::client::Client;
 use super::clock::SimulatedClock;
-use super::life::{self, Life};
+use super::life::Life;
 use super::network::Network;
 use super::profile::{Ends, Profile};
+use super::stores::Machine;
 use super::world::World;
-use super::{operator, oracle, origin};
+use super::{keeper, operator, oracle, origin};
 
 const CLIENTS: u8 = 6;
 /// Requests of each client.
@@ -37,8 +37,8 @@ pub(super) struct Done {
 pub(super) struct History {
     world: Rc<World>,
     rng: Rng,
-    clock: Arc<dyn Clock>,
-    disk: MemDisk,
+    clock: Arc<SimulatedClock>,
+    machine: Machine,
     clients: Vec<JoinHandle<()>>,
 }
 
@@ -67,7 +67,7 @@ impl History {
             .map(|number| spawn_local(Client::new(&world, number).run(requests(&mut rng))))
             .collect();
         let mut history = Self {
-            disk: life::disk(rng.next_u64()),
+            machine: Machine::new(&world.profile, &mut rng),
             world,
             rng,
             clock,
@@ -91,7 +91,7 @@ impl History {
             self.world.life.set(number as u32);
             let tasks = LocalSet::new();
             tasks.run_until(self.live(number == lives)).await;
-            *self.world.door.borrow_mut() = None;
+            self.world.doors.borrow_mut().clear();
             // The process is gone, whatever was under way.
             drop(tasks);
             let down = Duration::from_millis(self.rng.below(500));
@@ -99,12 +99,17 @@ impl History {
         }
     }
 
-    /// A life; what its disk holds at the end is left in `self`.
+    /// A life; what its disks hold at the end is left in `self`.
     async fn live(&mut self, last: bool) {
-        let life = Life::start(&self.world, &self.disk, &self.clock, &mut self.rng);
-        let rng = Rng::new(self.rng.next_u64());
-        let works = operator::run(Rc::clone(&self.world), Arc::clone(&life.proxy), rng);
-        spawn_local(works);
+        let (world, machine) = (Rc::clone(&self.world), &mut self.machine);
+        let life = Life::start(&world, machine, &self.clock, &mut self.rng);
+        let mut rng = || Rng::new(self.rng.next_u64());
+        let purges = operator::run(Rc::clone(&world), Arc::clone(&life.proxy), rng());
+        spawn_local(purges);
+        if world.profile.moves {
+            let stores = Rc::clone(&life.stores);
+            spawn_local(keeper::run(Rc::clone(&world), stores, rng()));
+        }
         if last {
             for client in std::mem::take(&mut self.clients) {
                 if client.await.is_err() {
@@ -122,17 +127,12 @@ impl History {
         };
         sleep(Duration::from_millis(time)).await;
         let power = self.world.profile.ends == Ends::PowerCuts && self.rng.chance(0.6);
-        let keep = match self.rng.below(3) {
-            _ if !power => Keep::All,
-            0 => Keep::Nothing,
-            _ => Keep::Random(self.rng.next_u64()),
-        };
         let word = if power { "power cut" } else { "kill" };
         self.world.trace.note(word);
         self.world.counts.add(word);
-        let world = &self.world;
-        world.crash(|barrier| oracle::survives(world, barrier, power));
-        self.disk = life.disk.crash(keep);
+        world.crash(|barrier| oracle::survives(&world, barrier, power));
+        let cut = power.then_some(&mut self.rng);
+        self.machine.crash(&life.stores, cut);
     }
 
     /// Nothing is left after the last request.

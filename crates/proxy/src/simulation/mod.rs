@@ -46,6 +46,7 @@ mod client;
 mod clock;
 mod content;
 mod history;
+mod keeper;
 mod life;
 mod message;
 mod network;
@@ -55,8 +56,10 @@ mod origin;
 mod pipe;
 mod profile;
 mod request;
+mod stores;
 mod trace;
 mod wire;
+mod workers;
 mod world;
 
 pub(crate) use network::{dial, is_running};

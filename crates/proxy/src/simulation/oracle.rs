@@ -60,7 +60,7 @@ pub(super) fn judge(world: &Rc<World>, asked: &Asked, ending: &Ending) {
 
 /// True if the process that was asked has ended.
 pub(super) fn has_ended(world: &World, asked: &Asked) -> bool {
-    asked.life != world.life.get() || world.door.borrow().is_none()
+    asked.life != world.life.get() || world.is_down()
 }
 
 /// True if an answer may be cut where the disk loses bytes. The origin gives the rest of one version only
@@ -68,8 +68,10 @@ pub(super) fn has_ended(world: &World, asked: &Asked) -> bool {
 fn may_lose_bytes(world: &World, asked: &Asked) -> bool {
     let page = &PAGES[asked.page];
     let alone = page.tag != Tag::Strong || asked.control == Control::OnlyIfCached;
-    // A power cut tears what was not synced, in the middle of an object too.
-    let torn = world.profile.disk != DiskTrouble::None || world.profile.ends == Ends::PowerCuts;
+    let profile = &world.profile;
+    // A power cut tears what was not synced, in the middle of an object too. A store that is taken out is
+    // not read any more.
+    let torn = profile.disk != DiskTrouble::None || profile.ends == Ends::PowerCuts || profile.moves;
     torn && page.is_long() && alone
 }
 
@@ -108,6 +110,12 @@ fn judge_answer(world: &World, asked: &Asked, got: &Got, excused: bool) -> Judge
     }
     let own = said.asked_by == asked.number;
     world.counts.add(if own { "own" } else { "shared" });
+    if !own && world.differ(said.asked_by, asked.number) {
+        world.counts.add("shared between workers");
+        if said.at >= asked.started {
+            world.counts.add("joined between workers");
+        }
+    }
     owner(asked, got, &said, &made, own)?;
     // A 304 that is not the newest answer changes nothing that is stored, nor the fields.
     let confirmed = world.confirmed(&made, asked.started);

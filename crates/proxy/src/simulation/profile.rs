@@ -33,6 +33,10 @@ pub(super) struct Profile {
     pub(super) ends: Ends,
     /// Little memory for requests.
     pub(super) short: bool,
+    pub(super) workers: usize,
+    pub(super) stores: usize,
+    /// Stores are taken out, put back, drained and made longer.
+    pub(super) moves: bool,
     /// Memory of the engine, in bytes.
     pub(super) memory: u64,
     /// The first of the pages that are asked for most.
@@ -41,11 +45,18 @@ pub(super) struct Profile {
 
 impl Profile {
     pub(super) fn of(seed: u64, rng: &mut Rng) -> Self {
+        // The kinds of trouble come round every eight seeds, and these numbers have no divisor in common:
+        // everything meets everything.
+        let round = seed / 8;
+        let stores = 1 + usize::from(round % 2 == 1);
         let none = Self {
             network: false,
             disk: DiskTrouble::None,
             ends: Ends::None,
             short: false,
+            workers: [2, 1, 3][(round % 3) as usize],
+            stores,
+            moves: stores > 1,
             memory: [512 << 10, 2 << 20][rng.below(2) as usize],
             hot: rng.below(PAGES.len() as u64) as usize,
         };

@@ -3,17 +3,15 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::rc::Rc;
 
 use foxy_base::Rng;
-use tokio::sync::mpsc::UnboundedSender;
 
 use super::clock;
 use super::content::{Made, PAGES, Page, Personal, Tag};
 use super::profile::Profile;
 use super::trace::Trace;
-use super::wire::Wire;
+use super::workers::{Arrival, Doors};
 
 /// An answer of the origin.
 #[derive(Clone, Debug)]
@@ -79,8 +77,10 @@ pub(super) struct World {
     versions: RefCell<Vec<u64>>,
     said: RefCell<Vec<Said>>,
     barriers: RefCell<Vec<Barrier>>,
-    /// Where clients connect to; `None` between two lives.
-    pub(super) door: RefCell<Option<UnboundedSender<(Wire, SocketAddr)>>>,
+    /// Where clients connect to, by worker; empty between two lives.
+    pub(super) doors: RefCell<Vec<Doors>>,
+    /// The worker that each request went to.
+    asked: RefCell<BTreeMap<u64, usize>>,
     /// Number of the process's life.
     pub(super) life: Cell<u32>,
     requests: Cell<u64>,
@@ -113,7 +113,8 @@ impl World {
             versions: RefCell::new(vec![1; PAGES.len()]),
             said: RefCell::default(),
             barriers: RefCell::default(),
-            door: RefCell::default(),
+            doors: RefCell::default(),
+            asked: RefCell::default(),
             life: Cell::new(0),
             requests: Cell::new(0),
             is_over: Cell::new(false),
@@ -128,6 +129,29 @@ impl World {
     pub(super) fn next_request(&self) -> u64 {
         self.requests.set(self.requests.get() + 1);
         self.requests.get()
+    }
+
+    /// Hands a connection to a listener of a worker; false if nobody listens.
+    pub(super) fn connect(&self, (worker, listener): (usize, usize), arrival: Arrival) -> bool {
+        let doors = self.doors.borrow();
+        let door = doors.get(worker).and_then(|own| own.get(listener));
+        door.is_some_and(|door| door.send(arrival).is_ok())
+    }
+
+    /// True if no process runs.
+    pub(super) fn is_down(&self) -> bool {
+        self.doors.borrow().is_empty()
+    }
+
+    /// The request goes to this worker.
+    pub(super) fn note_worker(&self, request: u64, worker: usize) {
+        self.asked.borrow_mut().insert(request, worker);
+    }
+
+    /// True if these requests went to different workers.
+    pub(super) fn differ(&self, one: u64, other: u64) -> bool {
+        let asked = self.asked.borrow();
+        asked.get(&one) != asked.get(&other)
     }
 
     pub(super) fn version(&self, page: usize) -> u64 {

@@ -1,0 +1,305 @@
+//! The disks of a machine, and the stores of a process on them: opened together at its start, each driven
+//! by a task, taken out and put back as the product's keeper does it.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use foxy_base::Rng;
+use foxy_disk::{Disk, Fault, FaultPlan, FaultRule, Keep, MemDisk, OpClass};
+use foxy_store::{Engine, EngineConfig, Grown, OpenError, StoreId, StoreOptions, Writer};
+use tokio::task::spawn_local;
+use tokio::time::sleep;
+
+use super::clock::SimulatedClock;
+use super::profile::Profile;
+use super::world::World;
+
+/// Longest time in which a store is taken out, or grows.
+const CLOSE_MAX: Duration = Duration::from_millis(800);
+/// Segments of an empty disk: many in little data.
+const SEGMENTS: u64 = 24;
+
+/// Bytes of a segment, of a cluster and of the summary of a segment.
+const GEOMETRY: (u32, u32, u32) = (64 << 10, 16 << 10, 4 << 10);
+
+/// What lasts from one life of the process to the next.
+#[derive(Debug)]
+pub(super) struct Machine {
+    disks: Vec<MemDisk>,
+    /// Identities of the stores of the last start, as the product lists them in its state folder.
+    roster: Option<Vec<[u8; 16]>>,
+}
+
+impl Machine {
+    /// A machine with empty disks.
+    pub(super) fn new(profile: &Profile, rng: &mut Rng) -> Self {
+        Self {
+            disks: (0..profile.stores)
+                .map(|_| disk(rng.next_u64()))
+                .collect(),
+            roster: None,
+        }
+    }
+
+    /// The process has ended: what is left of its disks. A power cut meets all of them.
+    pub(super) fn crash(&mut self, stores: &Stores, rng: Option<&mut Rng>) {
+        let kept = stores.kept.borrow();
+        let mut keep = match rng {
+            None => None,
+            Some(rng) => Some((rng.below(3), rng)),
+        };
+        let crash = |kept: &Kept| match &mut keep {
+            None => kept.disk.kill(),
+            Some((0, _)) => kept.disk.crash(Keep::Nothing),
+            Some((_, rng)) => kept.disk.crash(Keep::Random(rng.next_u64())),
+        };
+        self.disks = kept.iter().map(crash).collect();
+    }
+}
+
+/// An empty disk.
+fn disk(seed: u64) -> MemDisk {
+    MemDisk::new(room(SEGMENTS) + (64 << 10), 512, seed)
+}
+
+/// Bytes for this number of segments.
+fn room(segments: u64) -> u64 {
+    let (segment, _, summary) = GEOMETRY;
+    segments * u64::from(segment + summary)
+}
+
+/// A disk, and the writer of its store while that is open.
+struct Kept {
+    disk: MemDisk,
+    writer: Rc<RefCell<Option<Writer>>>,
+}
+
+/// The stores of a process.
+pub(super) struct Stores {
+    pub(super) engine: Arc<Engine>,
+    clock: Arc<SimulatedClock>,
+    kept: RefCell<Vec<Kept>>,
+    rng: RefCell<Rng>,
+}
+
+impl Stores {
+    /// Opens the stores of a start. A start that faults prevent is made again without them, as an operator
+    /// does it; disks that cannot be opened at all are replaced by empty ones.
+    pub(super) fn open(
+        world: &World,
+        machine: &mut Machine,
+        clock: &Arc<SimulatedClock>,
+        rng: &mut Rng,
+    ) -> Self {
+        let profile = world.profile;
+        for attempt in 0..3 {
+            let disks: Vec<_> = (0..machine.disks.len())
+                .map(|n| match attempt {
+                    2 => disk(rng.next_u64()),
+                    _ => machine.disks[n].kill(),
+                })
+                .map(|disk| prepared(disk, clock))
+                .collect();
+            if attempt == 0 {
+                disks.iter().for_each(|d| d.set_faults(profile.faults(rng)));
+            }
+            // A disk that is not there at this start, as one that is not mounted.
+            let away = attempt == 0 && disks.len() > 1 && profile.moves && rng.chance(0.3);
+            let away = away.then(|| rng.below(disks.len() as u64) as usize);
+            let stores = Self::of(profile, disks, (clock, rng.next_u64()));
+            match stores.open_together(machine, away, world) {
+                Ok(()) => {
+                    if away.is_some() {
+                        world.trace.note("a store is not there at this start");
+                        world.counts.add("stores not there");
+                    }
+                    return stores;
+                }
+                Err(error) => {
+                    let note = format!("the stores do not open: {error}");
+                    world.trace.note(&note);
+                }
+            }
+            machine.crash(&stores, None);
+        }
+        unreachable!("empty disks open");
+    }
+
+    fn of(
+        profile: Profile,
+        disks: Vec<MemDisk>,
+        (clock, seed): (&Arc<SimulatedClock>, u64),
+    ) -> Self {
+        let config = EngineConfig {
+            pending_bytes_max: profile.memory / 2,
+            ..EngineConfig::new(profile.memory, seed)
+        };
+        let kept = disks.into_iter().map(|disk| Kept {
+            disk,
+            writer: Rc::default(),
+        });
+        Self {
+            engine: Engine::new(config, Arc::<SimulatedClock>::clone(clock)),
+            clock: Arc::clone(clock),
+            kept: RefCell::new(kept.collect()),
+            rng: RefCell::new(Rng::new(seed)),
+        }
+    }
+
+    /// The steps of the product's start. It goes without a store whose disk is at fault if another one
+    /// opens.
+    fn open_together(
+        &self,
+        machine: &mut Machine,
+        away: Option<usize>,
+        world: &World,
+    ) -> Result<(), OpenError> {
+        let (mut found, mut failed) = (Vec::new(), None);
+        let mut identities = Vec::new();
+        for (n, kept) in self.kept.borrow().iter().enumerate() {
+            if away == Some(n) {
+                continue;
+            }
+            let disk = Arc::new(kept.disk.clone()) as Arc<dyn Disk>;
+            match foxy_store::identity(&*disk, &self.options()) {
+                Ok(identity) => {
+                    identities.extend(identity);
+                    found.push((n, disk));
+                }
+                Err(error) => failed = Some(error),
+            }
+        }
+        if let Some(known) = &machine.roster {
+            let new = identities.iter().filter(|uuid| !known.contains(uuid));
+            self.engine.fleet().begin_empty(new.copied());
+        }
+        let disks: Vec<_> = found.iter().map(|(_, disk)| Arc::clone(disk)).collect();
+        self.engine.meet(&disks, &self.options())?;
+        let (mut writers, mut places) = (Vec::new(), Vec::new());
+        for (n, disk) in found {
+            match self.engine.open_store(disk, self.options()) {
+                Ok(writer) => {
+                    writers.push(writer);
+                    places.push(n);
+                }
+                Err(error) => failed = Some(error),
+            }
+        }
+        if let Some(error) = failed {
+            if writers.is_empty() {
+                return Err(error);
+            }
+            let note = format!("a start without one store: {error}");
+            world.trace.note(&note);
+        }
+        self.engine.join(&mut writers)?;
+        let here = self.engine.stats().stores;
+        machine.roster = Some(here.iter().map(|store| store.uuid).collect());
+        for (n, writer) in places.into_iter().zip(writers) {
+            self.drive(n, writer);
+        }
+        Ok(())
+    }
+
+    fn options(&self) -> StoreOptions {
+        StoreOptions {
+            segment_bytes: Some(GEOMETRY.0),
+            cluster_bytes: GEOMETRY.1,
+            mean_object_bytes: 512,
+            buffers: 4,
+            buffer_bytes: 4 << 10,
+            // For a new store. Each has its own.
+            uuid: Some(u128::from(self.rng.borrow_mut().next_u64() | 1).to_be_bytes()),
+            ..StoreOptions::default()
+        }
+    }
+
+    /// Starts the task in place of the thread of a store.
+    fn drive(&self, n: usize, writer: Writer) {
+        let rng = Rng::new(self.rng.borrow_mut().next_u64());
+        // A task that sleeps still has the place of the writer before.
+        let writer = Rc::new(RefCell::new(Some(writer)));
+        self.kept.borrow_mut()[n].writer = Rc::clone(&writer);
+        spawn_local(write(writer, rng));
+    }
+
+    /// The number of disks.
+    pub(super) fn count(&self) -> usize {
+        self.kept.borrow().len()
+    }
+
+    /// The store on disk `n`, while it is open.
+    pub(super) fn id(&self, n: usize) -> Option<StoreId> {
+        let kept = self.kept.borrow();
+        let writer = kept[n].writer.borrow();
+        writer.as_ref().map(Writer::store_id)
+    }
+
+    /// Takes a store out. True if everything that waited was written.
+    pub(super) async fn take_out(&self, n: usize) -> bool {
+        let writer = self.kept.borrow()[n].writer.borrow_mut().take();
+        let Some(writer) = writer else { return false };
+        self.clock.blocking(|| writer.close(CLOSE_MAX)).await
+    }
+
+    /// Puts a store in while everything runs.
+    pub(super) async fn put_in(&self, n: usize) -> Result<(), OpenError> {
+        let disk = Arc::new(self.kept.borrow()[n].disk.clone());
+        let mut writer = self.engine.open_store(disk, self.options())?;
+        if let Err(error) = self.engine.join(std::slice::from_mut(&mut writer)) {
+            self.clock.blocking(|| writer.close(CLOSE_MAX)).await;
+            return Err(error);
+        }
+        self.drive(n, writer);
+        Ok(())
+    }
+
+    /// Makes a store longer by two segments.
+    pub(super) async fn grow(&self, n: usize) -> bool {
+        let (writer, bytes) = {
+            let kept = &self.kept.borrow()[n];
+            (
+                kept.writer.borrow_mut().take(),
+                kept.disk.len() + room(2),
+            )
+        };
+        let Some(writer) = writer else { return false };
+        let grown = self.clock.blocking(|| writer.grow(bytes, CLOSE_MAX));
+        let Grown { writer, result } = grown.await;
+        if let Some(writer) = writer {
+            self.drive(n, writer);
+        }
+        result.is_ok()
+    }
+
+    /// From now on disk `n` does nothing any more (true), or works again.
+    pub(super) fn set_dead(&self, n: usize, dead: bool) {
+        let rule = FaultRule::new(OpClass::Any, Fault::EIO);
+        let plan = match dead {
+            true => FaultPlan::none().and(rule),
+            false => FaultPlan::none(),
+        };
+        self.kept.borrow()[n].disk.set_faults(plan);
+    }
+}
+
+fn prepared(disk: MemDisk, clock: &Arc<SimulatedClock>) -> MemDisk {
+    disk.with_clock(Arc::<SimulatedClock>::clone(clock))
+        .with_longest_wait(Duration::from_millis(1))
+}
+
+/// A store's thread.
+async fn write(writer: Rc<RefCell<Option<Writer>>>, mut rng: Rng) {
+    loop {
+        let turn = writer.borrow_mut().as_mut().map(Writer::turn);
+        let Some(turn) = turn else { return };
+        let wait = match turn.busy {
+            true => Duration::from_millis(1),
+            false => turn.wait.unwrap_or(Duration::from_millis(100)),
+        };
+        let late = Duration::from_millis(rng.below(8) + 2);
+        sleep(wait.clamp(late, Duration::from_millis(100))).await;
+    }
+}

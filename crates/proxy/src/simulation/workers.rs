@@ -1,0 +1,90 @@
+//! The workers of a process: each has state, listeners and connections of its own, as on its own thread.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use foxy_base::Rng;
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio::task::spawn_local;
+use tokio::time::sleep;
+
+use super::wire::Wire;
+use super::world::World;
+use crate::listening::Listening;
+use crate::local::Local;
+use crate::post::Post;
+use crate::worker::{self, Open};
+use crate::{NoLog, Proxy, Renewals, Renewer, Serves};
+
+/// A connection of a client, on its way to a listener.
+pub(super) type Arrival = (Wire, SocketAddr);
+
+/// The listeners of one worker, as clients reach them.
+pub(super) type Doors = Vec<UnboundedSender<Arrival>>;
+
+/// The listeners of a process, and their roles.
+pub(super) type Listeners = Vec<(SocketAddr, Serves)>;
+
+/// Starts worker `index` on the present `LocalSet`. Returns its listeners, and where it gets new settings.
+pub(super) fn start(
+    world: &Rc<World>,
+    proxy: &Arc<Proxy>,
+    (index, listeners): (usize, &Listeners),
+    rng: Rng,
+) -> (Doors, Renewer) {
+    let local = Local::new(Arc::clone(proxy), index, Box::new(NoLog));
+    spawn_local(worker::sweep(Rc::clone(&local)));
+    let mut listening = Listening::new(local);
+    let open = |(address, serves): &(SocketAddr, Serves)| {
+        let post = listening.open_without_socket(*address, serves.clone());
+        let (door, accepted) = mpsc::unbounded_channel();
+        spawn_local(accept(Rc::clone(world), post, accepted));
+        door
+    };
+    let doors = listeners.iter().map(open).collect();
+    let (renewer, renewals) = Renewals::channel();
+    spawn_local(renew(listening, renewals, rng));
+    (doors, renewer)
+}
+
+/// Takes new settings, each worker at its own time.
+async fn renew(mut listening: Listening, mut renewals: Renewals, mut rng: Rng) {
+    loop {
+        let (renewal, applied) = renewals.next().await;
+        sleep(Duration::from_millis(rng.below(40))).await;
+        listening.renew(renewal);
+        // Whoever sent it may not wait.
+        let _ = applied.send(());
+    }
+}
+
+/// Accepts the connections of a listener, as the product does it with sockets.
+async fn accept(world: Rc<World>, post: Rc<Post>, mut accepted: UnboundedReceiver<Arrival>) {
+    loop {
+        let local = post.current().local;
+        local.entrance.room(&local).await;
+        let Some((wire, peer)) = accepted.recv().await else {
+            return;
+        };
+        let local = post.current().local;
+        let Some(guard) = Open::count(&local, peer) else {
+            continue;
+        };
+        let post = Rc::clone(&post);
+        let serving = spawn_local(async move {
+            if guard.enter().await {
+                let number = guard.client();
+                Box::pin(worker::serve(&post, wire, (peer, number))).await;
+            }
+        });
+        let world = Rc::clone(&world);
+        spawn_local(async move {
+            if serving.await.is_err_and(|error| error.is_panic()) {
+                let text = "a connection's task has panicked";
+                world.trace.wrong("liveness", text);
+            }
+        });
+    }
+}
