@@ -8,13 +8,14 @@ use foxy_base::Rng;
 use tokio::time::{sleep, timeout};
 
 use super::content::Made;
-use super::life::FORWARD;
 use super::message::{Head, ends_with_connection, read_body, read_head};
 use super::network::Network;
 use super::oracle::{self, Ending};
 use super::origin;
 use super::pipe::Cut;
 use super::request::Asked;
+use super::settings;
+use super::spot::{Part, Spot};
 use super::wire::{Wire, pair};
 use super::world::World;
 use crate::net::Transport as _;
@@ -40,6 +41,7 @@ struct Connection {
     buf: Vec<u8>,
     life: u32,
     worker: usize,
+    listener: usize,
     /// When it was last used.
     used: u64,
 }
@@ -50,7 +52,7 @@ pub(super) struct Client {
     number: u8,
     connection: Option<Connection>,
     /// The tag of the last answer, and its page.
-    known: Option<(usize, String)>,
+    known: Option<(Spot, String)>,
 }
 
 impl Client {
@@ -77,14 +79,41 @@ impl Client {
             if self.world.trace.is_wrong() {
                 break;
             }
-            let asked = Asked::draw(&self.world, &mut self.rng, self.known.clone());
+            let spot = self.spot();
+            self.world.latest.set(Some(spot));
+            let asked = Asked::draw(&self.world, &mut self.rng, spot, self.known.clone());
             self.ask(asked).await;
+        }
+    }
+
+    /// What it asks for next: often what another client has asked for a moment ago.
+    fn spot(&mut self) -> Spot {
+        match self.world.latest.get() {
+            Some(spot) if self.rng.chance(0.25) => spot,
+            _ => {
+                let part = self.part();
+                Spot::draw(&self.world.profile, part, &mut self.rng)
+            }
+        }
+    }
+
+    /// The partition of the next request. A client stays with its listener for some time.
+    fn part(&mut self) -> Part {
+        if !self.world.profile.sites {
+            return Part::Forward;
+        }
+        let connection = self.connection.as_ref();
+        let listener = connection.map(|one| one.listener);
+        match (listener, self.rng.below(8)) {
+            (Some(0), 0..6) | (_, 6) => Part::Forward,
+            (_, drawn) if drawn % 2 == 0 => Part::Plain,
+            _ => Part::Users,
         }
     }
 
     /// Carries a request out and has its answer judged.
     async fn ask(&mut self, asked: Asked) {
-        if !self.connect() {
+        if !self.connect(asked.spot.part.listener()) {
             return;
         }
         let worker = self.connection.as_ref().map_or(0, |one| one.worker);
@@ -122,9 +151,13 @@ impl Client {
         let counts = got.head.status == 200 && got.whole && !oracle::has_ended(&self.world, asked);
         if let Some(made) = made.filter(|_| counts) {
             if asked.method == "POST" {
-                self.world.bar(origin::changed(&self.world, &made));
+                // A request whose query does not count is for the page without one.
+                let eras = self.world.eras.since(asked.started);
+                if eras.iter().all(|era| era.effective(made.spot) == made.spot) {
+                    self.world.bar(origin::changed(&self.world, &made));
+                }
             } else if asked.method == "GET" {
-                self.known = made.etag().map(|tag| (made.page, tag));
+                self.known = made.etag().map(|tag| (asked.spot, tag));
                 if oracle::speaks_for_others(asked) {
                     self.world.bar(oracle::seen(&self.world, &made));
                 }
@@ -132,12 +165,14 @@ impl Client {
         }
     }
 
-    /// True if there is a connection.
-    fn connect(&mut self) -> bool {
+    /// True if there is a connection to this listener.
+    fn connect(&mut self, listener: usize) -> bool {
         let (now, life) = (self.world.trace.now(), self.world.life.get());
         // Foxy may close a resting connection at any moment; the requests on this connection must be
         // answered.
-        let good = |one: &Connection| one.life == life && now - one.used < RESTS;
+        let good = |one: &Connection| {
+            one.life == life && one.listener == listener && now - one.used < RESTS
+        };
         if self.connection.as_ref().is_some_and(good) {
             return true;
         }
@@ -146,17 +181,18 @@ impl Client {
         } else {
             0.0
         };
-        let mut manners = [0.0, cuts].map(|cuts| Network::manner(&mut self.rng, cuts));
+        let profile = self.world.profile;
+        let mut manners = [0.0, cuts].map(|cuts| Network::manner(&profile, &mut self.rng, cuts));
         if let Some((_, cut)) = &mut manners[1].cut {
             // No network ends a connection in order.
             *cut = Cut::Reset;
         }
         let own = SocketAddr::from(([127, 0, 0, self.number + 10], 5000));
-        let foxy = SocketAddr::from(FORWARD);
+        let foxy = settings::address(listener);
         let [mine, other] = pair(&mut self.rng, manners, [own, foxy]);
         // The kernel spreads connections without any order.
         let worker = self.rng.below(self.world.profile.workers as u64) as usize;
-        if !self.world.connect((worker, 0), (other, own)) {
+        if !self.world.connect((worker, listener), (other, own)) {
             return false;
         }
         self.connection = Some(Connection {
@@ -164,6 +200,7 @@ impl Client {
             buf: Vec::new(),
             life,
             worker,
+            listener,
             used: now,
         });
         true
@@ -195,7 +232,8 @@ impl Client {
                 self.world.trace.wrong("bytes", wrong);
             }
         };
-        if self.rng.chance(0.05) {
+        let slow = if self.world.profile.wide { 0.25 } else { 0.05 };
+        if self.rng.chance(slow) {
             // A slow reader, whose answer fills the connection.
             sleep(Duration::from_millis(self.rng.below(4000))).await;
         }

@@ -2,6 +2,8 @@
 
 use foxy_base::hash64;
 
+use super::spot::Spot;
+
 /// The credentials that a page looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Personal {
@@ -43,6 +45,8 @@ pub(super) struct Page {
     pub(super) open: bool,
     /// Selected by `X-Variant`.
     pub(super) varies: bool,
+    /// It does not say so in Vary.
+    pub(super) silent: bool,
     pub(super) tag: Tag,
     /// The longest body.
     pub(super) size: u64,
@@ -77,6 +81,7 @@ const fn shared(name: &'static str, control: &'static str, lifetime: u64) -> Pag
         alone: false,
         open: false,
         varies: false,
+        silent: false,
         tag: Tag::Strong,
         size: 3000,
     }
@@ -142,6 +147,11 @@ pub(super) const PAGES: &[Page] = &[
         ..shared("variant", "max-age=20", 20_000)
     },
     Page {
+        varies: true,
+        silent: true,
+        ..shared("parted", "max-age=20", 20_000)
+    },
+    Page {
         personal: Personal::Cookie,
         fields: "Vary: Cookie\r\n",
         ..shared("by-cookie", "max-age=20", 20_000)
@@ -182,12 +192,24 @@ pub(super) const PAGES: &[Page] = &[
         open: true,
         ..shared("s-maxage", "s-maxage=5, max-age=60", 5000)
     },
+    Page {
+        size: 600_000,
+        ..shared("huge", "max-age=20", 20_000)
+    },
+    Page {
+        size: 400_000,
+        fields: "Surrogate-Key: news\r\n",
+        ..shared("flow", "max-age=3", 3000)
+    },
 ];
+
+/// The last pages are for histories in which long bodies pass through small windows.
+pub(super) const LONG_PAGES: usize = 2;
 
 /// An answer's own description, in the field `X-Made`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Made {
-    pub(super) page: usize,
+    pub(super) spot: Spot,
     pub(super) version: u64,
     /// The user that it was made for; `-`: everybody.
     pub(super) user: String,
@@ -198,21 +220,14 @@ pub(super) struct Made {
 
 impl Made {
     pub(super) fn text(&self) -> String {
-        let Self {
-            page,
-            version,
-            user,
-            variant,
-            serial,
-        } = self;
-        format!("{page}|{version}|{user}|{variant}|{serial}")
+        format!("{}{}", self.identity(), self.serial)
     }
 
     pub(super) fn parse(text: &str) -> Option<Self> {
         let mut parts = text.trim().split('|');
         let mut next = || parts.next();
         Some(Self {
-            page: next()?.parse().ok()?,
+            spot: Spot::of(next()?.parse().ok()?)?,
             version: next()?.parse().ok()?,
             user: next()?.to_owned(),
             variant: next()?.to_owned(),
@@ -223,17 +238,18 @@ impl Made {
     /// Everything but the serial number: equal for equal bodies.
     pub(super) fn identity(&self) -> String {
         let Self {
-            page,
+            spot,
             version,
             user,
             variant,
             ..
         } = self;
-        format!("{page}|{version}|{user}|{variant}|")
+        let number = spot.number();
+        format!("{number}|{version}|{user}|{variant}|")
     }
 
     pub(super) fn etag(&self) -> Option<String> {
-        let weak = match PAGES[self.page].tag {
+        let weak = match self.spot.page().tag {
             Tag::No | Tag::Modified => return None,
             Tag::Strong => "",
             Tag::Weak => "W/",
@@ -251,11 +267,17 @@ impl Made {
     pub(super) fn body(&self) -> Vec<u8> {
         let mut body = self.identity().into_bytes();
         let mixed = hash64(17, &body);
-        let most = PAGES[self.page].size;
+        let most = self.spot.page().size;
         // Mostly near the longest, so that long ones have several fragments.
         let len = most / 2 + mixed % (most / 2);
         let (step, first) = ((mixed >> 20) % 250 + 1, mixed >> 40);
-        body.extend((0..len).map(|i| ((first + i * step) % 251) as u8));
+        let period: Vec<_> = (0..251).map(|i| ((first + i * step) % 251) as u8).collect();
+        body.reserve(len as usize + period.len());
+        let whole = body.len() + len as usize;
+        while body.len() < whole {
+            body.extend_from_slice(&period);
+        }
+        body.truncate(whole);
         body
     }
 }

@@ -18,7 +18,7 @@ use super::network::Network;
 use super::profile::{Ends, Profile};
 use super::stores::Machine;
 use super::world::World;
-use super::{keeper, operator, oracle, origin};
+use super::{keeper, operator, oracle, origin, sweeper};
 
 const CLIENTS: u8 = 6;
 /// Requests of each client.
@@ -58,7 +58,7 @@ impl History {
         let profile = Profile::of(seed, &mut rng);
         let clock = Arc::new(SimulatedClock::start());
         let (sender, dialled) = mpsc::unbounded_channel();
-        let network = Network::new(Rng::new(rng.next_u64()), sender, profile.network);
+        let network = Network::new(Rng::new(rng.next_u64()), sender, profile);
         let connected = network.connected();
         let world = World::new(profile, Rng::new(rng.next_u64()));
         spawn_local(origin::run(Rc::clone(&world), dialled));
@@ -85,7 +85,7 @@ impl History {
     async fn lives(&mut self) {
         let lives = match self.world.profile.ends {
             Ends::None => 1,
-            _ => 2 + self.rng.below(3),
+            _ => self.world.profile.lives(&mut self.rng),
         };
         for number in 1..=lives {
             self.world.life.set(number as u32);
@@ -104,8 +104,12 @@ impl History {
         let (world, machine) = (Rc::clone(&self.world), &mut self.machine);
         let life = Life::start(&world, machine, &self.clock, &mut self.rng);
         let mut rng = || Rng::new(self.rng.next_u64());
-        let purges = operator::run(Rc::clone(&world), Arc::clone(&life.proxy), rng());
-        spawn_local(purges);
+        spawn_local(operator::run(Rc::clone(&world), Rc::clone(&life), rng()));
+        let engine = Arc::clone(&life.stores.engine);
+        spawn_local(sweeper::run(Rc::clone(&world), engine, rng()));
+        if world.profile.reloads {
+            spawn_local(operator::reload(Rc::clone(&world), Rc::clone(&life), rng()));
+        }
         if world.profile.moves {
             let stores = Rc::clone(&life.stores);
             spawn_local(keeper::run(Rc::clone(&world), stores, rng()));
@@ -119,18 +123,17 @@ impl History {
                 }
             }
             self.world.is_over.set(true);
-            return self.rest(&life).await;
+            self.rest(&life).await;
+            return life.count(&world);
         }
-        let time = match self.rng.below(3) {
-            0 => self.rng.below(3000),
-            _ => self.rng.below(30_000),
-        };
-        sleep(Duration::from_millis(time)).await;
+        let time = self.world.profile.life(&mut self.rng);
+        sleep(time).await;
         let power = self.world.profile.ends == Ends::PowerCuts && self.rng.chance(0.6);
         let word = if power { "power cut" } else { "kill" };
         self.world.trace.note(word);
         self.world.counts.add(word);
         world.crash(|barrier| oracle::survives(&world, barrier, power));
+        life.count(&world);
         let cut = power.then_some(&mut self.rng);
         self.machine.crash(&life.stores, cut);
     }

@@ -1,49 +1,29 @@
 //! One life of the process: stores, proxy and workers, started on the disks that the last one left.
 
-use std::net::{IpAddr, SocketAddr};
+use std::cell::RefCell;
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::mpsc::TryRecvError;
 use std::time::Duration;
 
 use foxy_base::Rng;
+use tokio::time::sleep;
 
 use super::clock::SimulatedClock;
+use super::profile::Profile;
+use super::settings::{self, Settings};
 use super::stores::{Machine, Stores};
 use super::workers;
 use super::world::World;
-use crate::{Config, FixedNames, Proxy, Role, Serves, Timeouts, Use};
-
-/// The listener of the forward proxy.
-pub(super) const FORWARD: ([u8; 4], u16) = ([127, 0, 0, 1], 3128);
-
-fn config(world: &World) -> Config {
-    let seconds = Duration::from_secs;
-    let mut config = Config {
-        timeouts: Timeouts {
-            head: seconds(5),
-            idle: seconds(20),
-            progress: seconds(10),
-            connect: seconds(3),
-            first_byte: seconds(8),
-            upstream_progress: seconds(6),
-            ..Timeouts::default()
-        },
-        seed: 7,
-        ..Config::default()
-    };
-    config.headers.instance = "simulated".into();
-    config.rules.stale_on_disconnect_s = (super::ON_FAILURE / 1000) as u32;
-    config.upstream.idle_max = seconds(10);
-    if world.profile.short {
-        config.limits.memory = 1 << 20;
-        config.fill.memory = 256 << 10;
-    }
-    config
-}
+use crate::{Event, FixedNames, Proxy, Renewal, RenewedListener, Renewer, Use};
 
 /// A process.
 pub(super) struct Life {
-    pub(super) proxy: Arc<Proxy>,
+    profile: Profile,
+    /// The proxy of now, and its settings.
+    now: RefCell<(Arc<Proxy>, Settings)>,
+    renewers: Vec<Renewer>,
     pub(super) stores: Rc<Stores>,
 }
 
@@ -54,29 +34,89 @@ impl Life {
         machine: &mut Machine,
         clock: &Arc<SimulatedClock>,
         rng: &mut Rng,
-    ) -> Self {
+    ) -> Rc<Self> {
         let stores = Stores::open(world, machine, clock, rng);
         let names = FixedNames::default().with("origin.sim", &[IpAddr::from([127, 0, 0, 1])]);
         let engine = Arc::clone(&stores.engine);
         let own = Arc::<SimulatedClock>::clone(clock);
-        let workers = world.profile.workers;
-        let proxy = Proxy::new(config(world), engine, own, Arc::new(names), workers);
-        let listeners = vec![(SocketAddr::from(FORWARD), Serves::One(Role::Forward))];
-        let started = (0..workers).map(|index| {
+        let profile = world.profile;
+        let settings = match profile.reloads && rng.chance(0.5) {
+            true => Settings::draw(rng),
+            false => world.eras.last(),
+        };
+        world.eras.begin(settings, Some(world.trace.now()));
+        world.trace.note(&format!("start with {settings:?}"));
+        let config = settings.config(&profile);
+        let proxy = Proxy::new(config, engine, own, Arc::new(names), profile.workers);
+        let listeners = settings::listeners(&profile);
+        let started = (0..profile.workers).map(|index| {
             let rng = Rng::new(rng.next_u64());
             workers::start(world, &proxy, (index, &listeners), rng)
         });
-        let (doors, _renewers): (_, Vec<_>) = started.unzip();
+        let (doors, renewers) = started.unzip();
         *world.doors.borrow_mut() = doors;
-        Self {
-            proxy,
+        Rc::new(Self {
+            profile,
+            now: RefCell::new((proxy, settings)),
+            renewers,
             stores: Rc::new(stores),
+        })
+    }
+
+    /// The proxy of now, and its settings.
+    pub(super) fn now(&self) -> (Arc<Proxy>, Settings) {
+        self.now.borrow().clone()
+    }
+
+    /// Gives all workers other settings, as the product does it, and waits until each has them.
+    pub(super) async fn reload(&self, settings: Settings, memory: u64) {
+        let (proxy, old) = self.now();
+        self.stores.engine.set_memory(memory);
+        let alike = settings.is_like(old);
+        let proxy = proxy.renewed(settings.config(&self.profile), alike);
+        let listeners = settings::listeners(&self.profile);
+        let sent = self.renewers.iter().map(|renewer| {
+            let listeners = listeners.iter().map(|(address, serves)| RenewedListener {
+                address: *address,
+                socket: None,
+                serves: serves.clone(),
+                tls: None,
+                proxy_protocol: false,
+            });
+            renewer.send(Renewal {
+                proxy: Arc::clone(&proxy),
+                listeners: listeners.collect(),
+            })
+        });
+        let sent: Vec<_> = sent.collect();
+        for applied in sent {
+            while applied.try_recv() == Err(TryRecvError::Empty) {
+                sleep(Duration::from_millis(3)).await;
+            }
+        }
+        *self.now.borrow_mut() = (proxy, settings);
+    }
+
+    /// Adds what the process has counted itself.
+    pub(super) fn count(&self, world: &World) {
+        let totals = self.now().0.totals();
+        let counts = [
+            ("followers", Event::Followers),
+            ("released", Event::FollowersReleased),
+            ("disk reads", Event::DiskReads),
+        ];
+        for (name, event) in counts {
+            world.counts.add_many(name, totals.event(event));
+        }
+        if self.profile.wide {
+            let released = totals.event(Event::FollowersReleased);
+            world.counts.add_many("released from windows", released);
         }
     }
 
     /// Work that is left, by name; empty when the process rests.
     pub(super) fn left(&self) -> Vec<(&'static str, usize)> {
-        let proxy = &self.proxy;
+        let (proxy, _) = self.now();
         let memory = Use::ALL.map(|of| (of.name(), proxy.memory_used(of)));
         let work = [
             ("connections", proxy.connections()),

@@ -3,20 +3,25 @@
 //!
 //! Everything between a client's bytes and the bytes on the medium is the code of the product, except
 //! the accepting of sockets and the threads. Connections are pipes in memory ([`wire`]), to clients as
-//! well as to the origin; the disk is a `MemDisk`; the writer's turns are taken by a task. The runtime's
+//! well as to the origin; a disk is a `MemDisk`; tasks take the place of the threads of workers
+//! ([`workers`]), of writers ([`stores`]) and of the sweeper ([`sweeper`]). The runtime's
 //! clock stands still until nothing is left to do, and is the `Clock` of proxy, store and disk as well.
 //! Six clients, which now and then speak HTTP/1.0, ask for pages with every usual caching directive
-//! ([`content`]). Meanwhile contents change and an operator purges ([`operator`]), connections break and
-//! the origin fails ([`network`], [`origin`]), operations of the disk fail, and the process is killed or
-//! loses power ([`history`]).
+//! ([`content`]), of the forward proxy and of two sites ([`spot`]). Meanwhile contents change and an operator
+//! purges and reloads ([`operator`], [`settings`]), stores come and go ([`keeper`]), connections break and
+//! the origin fails ([`network`], [`origin`]), operations of the disks fail, and the process is killed or
+//! loses power ([`history`]). The seed decides which of these a history has ([`profile`]).
 //!
-//! Each answer names in `X-Made` the URL, version, user and variant that it was made for, and the number
-//! of the origin's answer, which a 304 renews. The body follows from the first four. [`oracle`] compares:
+//! Each answer names in `X-Made` the partition and URL, version, user and variant that it was made for, and
+//! the number of the origin's answer, which a 304 renews. The body follows from the first four. [`oracle`]
+//! compares:
 //!
-//! **Owner.** Nobody gets what was made for another user, another URL or another variant, nor a field that
-//! names another user. An answer that is `private`, `no-store` or sets a cookie goes to the request that
-//! it was fetched for, and to no other, not even of the same user. An answer to Authorization goes to others only
-//! with leave (RFC 9111 section 3.5). A user does not get the page of nobody where users have their own.
+//! **Owner.** Nobody gets what was made for another user, another partition, another URL or another variant,
+//! nor a field that names another user, nor anything without the login that a site asks for. A login for
+//! Foxy itself does not reach the origin. An answer that is `private`, `no-store` or sets a cookie goes to
+//! the request that it was fetched for, and to no other, not even of the same user. An answer to
+//! Authorization goes to others only with leave (RFC 9111 section 3.5). A user does not get the page of
+//! nobody where users have their own.
 //!
 //! **Freshness.** What the origin said before a request began is younger than its lifetime, or stale as
 //! the page permits, the request accepts, or a failing origin allows. What needs validation was confirmed
@@ -25,7 +30,11 @@
 //! **Removed.** After a purge is acknowledged, or a changing request has succeeded, no later request gets
 //! what the origin said before. After a client has the whole of a version, and the answer was not for one
 //! login alone, no later request gets an earlier one. Both hold over kills, and acknowledged purges over
-//! power cuts; other removals over power cuts that come [`SYNCED`] later, on a sound disk.
+//! power cuts; other removals over power cuts that come [`SYNCED`] later, on sound disks. All hold for what
+//! a store brings back that was away, for a while or for a whole life of the process.
+//!
+//! **Settings.** A request that begins after every worker has other settings is answered by these alone:
+//! about queries in keys, about what selects a variant, and about cookies that a rule shares.
 //!
 //! **Bytes.** A body has the bytes that its head stands for, also in parts, and is whole or visibly cut.
 //! It is cut only with a reason: something failed, or what is missing is of a version that is gone.
@@ -36,9 +45,14 @@
 //! **Leaks.** At the end no fetch runs, nobody follows one, and the ledger of memory is at zero.
 //!
 //! Trouble that the oracle must excuse is excluded by [`profile`] in some of the histories, so that each
-//! rule is held strictly somewhere. Not simulated: several workers, TLS, several stores, sites,
-//! parents, and the random order in which `select!` without `biased` looks at what is ready together
-//! (an upload's beginning, a store that leaves): neither changes an answer.
+//! rule is held strictly somewhere. Not simulated:
+//!
+//! - TLS: a handshake draws keys from the system, and the lengths of its messages follow from them, so that a
+//!   seed would not give one history. `tests/it` runs over TLS as well.
+//! - Parents, mirrors, build caches, compression, passwords (they are checked on other threads).
+//! - Workers that do something at the same moment: the tests with threads have that.
+//! - The random order in which `select!` without `biased` looks at what is ready together (an upload's
+//!   beginning, a store that leaves): neither changes an answer.
 //!
 //! `FOXY_SEED=N` runs one history, `FOXY_TRACE=1` prints its events, `FOXY_LONG=1` runs many more.
 
@@ -56,7 +70,10 @@ mod origin;
 mod pipe;
 mod profile;
 mod request;
+mod settings;
+mod spot;
 mod stores;
+mod sweeper;
 mod trace;
 mod wire;
 mod workers;
@@ -81,6 +98,31 @@ fn is_long() -> bool {
 /// Histories of the ordinary run.
 const HISTORIES: u64 = 240;
 
+/// What has to happen in them, and how often at least.
+const EVENTS: &[(&str, u64)] = &[
+    ("own", HISTORIES),
+    ("shared", HISTORIES),
+    ("purges", HISTORIES),
+    ("purges of many", HISTORIES),
+    ("sweeps", 100),
+    ("shared between workers", 500),
+    ("joined between workers", 50),
+    ("stores taken out", 50),
+    ("stores drained", 10),
+    ("stores put in", 50),
+    ("stores back with contents", 20),
+    ("stores grown", 10),
+    ("stores not there", 10),
+    ("disks dead", 10),
+    ("reloads", 100),
+    ("reloads that decide nothing", 20),
+    ("shared cookies", 20),
+    ("shared at a site", 100),
+    ("shared by users", 100),
+    ("without a login", 50),
+    ("released from windows", 50),
+];
+
 #[test]
 fn every_answer_of_every_history_is_right() {
     let seeds = match std::env::var("FOXY_SEED") {
@@ -103,11 +145,9 @@ fn every_answer_of_every_history_is_right() {
     println!("{counts:?}");
     assert!(found.is_empty(), "wrong answers in histories {found:?}");
     if many {
-        for name in ["own", "shared", "purges", "purges of many"] {
-            assert!(
-                counts.get(name).is_some_and(|count| *count > HISTORIES),
-                "{counts:?}"
-            );
+        for (name, least) in EVENTS {
+            let count = counts.get(name).copied().unwrap_or(0);
+            assert!(count >= *least, "{name}: {count} times of {counts:?}");
         }
     }
 }

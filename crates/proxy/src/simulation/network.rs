@@ -11,6 +11,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::sleep;
 
 use super::pipe::{Cut, Manner};
+use super::profile::Profile;
 use super::wire::{Wire, pair};
 
 thread_local! {
@@ -23,8 +24,7 @@ thread_local! {
 pub(crate) struct Network {
     rng: RefCell<Rng>,
     origin: UnboundedSender<Wire>,
-    /// Connections are refused, cut and reset.
-    troubled: bool,
+    profile: Profile,
 }
 
 /// Takes the network away with the end of a history.
@@ -37,11 +37,11 @@ impl Drop for Connected {
 }
 
 impl Network {
-    pub(super) fn new(rng: Rng, origin: UnboundedSender<Wire>, troubled: bool) -> Rc<Self> {
+    pub(super) fn new(rng: Rng, origin: UnboundedSender<Wire>, profile: Profile) -> Rc<Self> {
         Rc::new(Self {
             rng: RefCell::new(rng),
             origin,
-            troubled,
+            profile,
         })
     }
 
@@ -51,7 +51,7 @@ impl Network {
     }
 
     /// A connection's manner in one direction; `cuts`: the chance that it breaks.
-    pub(super) fn manner(rng: &mut Rng, cuts: f64) -> Manner {
+    pub(super) fn manner(profile: &Profile, rng: &mut Rng, cuts: f64) -> Manner {
         let cut = rng.chance(cuts).then(|| {
             let at = match rng.below(3) {
                 0 => rng.below(600),
@@ -67,8 +67,11 @@ impl Network {
                 },
             )
         });
+        // Long bodies in very small pieces would take too long.
+        let least = if profile.wide { 4000 } else { 40 };
+        let pieces: [usize; 4] = [40, 900, 9000, 9000];
         Manner {
-            piece: [40, 900, 9000, 9000][rng.below(4) as usize],
+            piece: pieces[rng.below(4) as usize].max(least),
             delay: [0, 3, 40][rng.below(3) as usize],
             cut,
         }
@@ -77,15 +80,15 @@ impl Network {
     async fn dial(&self, to: SocketAddr) -> io::Result<(Wire, SocketAddr)> {
         let (wait, refused, wires) = {
             let mut rng = self.rng.borrow_mut();
-            let wait = match self.troubled && rng.chance(0.02) {
+            let wait = match self.profile.network && rng.chance(0.02) {
                 true => 60_000,
                 false => rng.below(30),
             };
-            let refused = self.troubled && rng.chance(0.04);
-            let cuts = if self.troubled { 0.15 } else { 0.0 };
+            let refused = self.profile.network && rng.chance(0.04);
+            let cuts = if self.profile.network { 0.15 } else { 0.0 };
             let manners = [
-                Self::manner(&mut rng, cuts / 3.0),
-                Self::manner(&mut rng, cuts),
+                Self::manner(&self.profile, &mut rng, cuts / 3.0),
+                Self::manner(&self.profile, &mut rng, cuts),
             ];
             let own = SocketAddr::from(([127, 0, 0, 1], 4000));
             (wait, refused, pair(&mut rng, manners, [own, to]))

@@ -3,9 +3,11 @@
 use std::rc::Rc;
 
 use super::client::Got;
-use super::content::{Made, PAGES, Personal, Stale, Tag};
+use super::content::{Made, Personal, Stale, Tag};
 use super::profile::{DiskTrouble, Ends};
 use super::request::{Asked, Control};
+use super::settings::Settings;
+use super::spot::Part;
 use super::world::{Barrier, Cause, Said, User, World};
 
 /// How a request ended for its client.
@@ -47,8 +49,9 @@ pub(super) fn judge(world: &Rc<World>, asked: &Asked, ending: &Ending) {
             ));
             // The origin has no bytes of an old version once there is a newer one.
             let made = made.and_then(Made::parse);
-            let gone = made.is_some_and(|made| made.version != world.version(made.page));
-            if !got.whole && !excused && !gone && !lost {
+            let gone = made.is_some_and(|made| made.version != world.version(made.spot));
+            let lags = may_lag(world, asked, got);
+            if !got.whole && !excused && !gone && !lost && !lags {
                 wrong("bytes", "a cut answer, though nothing failed");
             }
             if let Err((oracle, text)) = judge_answer(world, asked, got, excused) {
@@ -66,19 +69,31 @@ pub(super) fn has_ended(world: &World, asked: &Asked) -> bool {
 /// True if an answer may be cut where the disk loses bytes. The origin gives the rest of one version only
 /// under a strong validator. A request that forbids a fetch gets nothing from the origin.
 fn may_lose_bytes(world: &World, asked: &Asked) -> bool {
-    let page = &PAGES[asked.page];
-    let alone = page.tag != Tag::Strong || asked.control == Control::OnlyIfCached;
+    let page = asked.spot.page();
+    let alone = page.tag != Tag::Strong || asked.obeyed() == Control::OnlyIfCached;
     let profile = &world.profile;
     // A power cut tears what was not synced, in the middle of an object too. A store that is taken out is
     // not read any more.
-    let torn = profile.disk != DiskTrouble::None || profile.ends == Ends::PowerCuts || profile.moves;
+    let torn =
+        profile.disk != DiskTrouble::None || profile.ends == Ends::PowerCuts || profile.moves;
     torn && page.is_long() && alone
+}
+
+/// True if an answer may be cut because its client reads so slowly that others went on, and nobody knows
+/// how long the body is, so that its rest cannot be asked for.
+fn may_lag(world: &World, asked: &Asked, got: &Got) -> bool {
+    let eras = world.eras.since(asked.started);
+    let little = world.profile.wide || eras.iter().any(|era| era.tight);
+    let unsized_body = got.head.field("content-length").is_none();
+    little && asked.spot.page().is_long() && unsized_body
 }
 
 /// True if an answer may be cut because what is left of it is of a version that the origin does not have
 /// any more.
 fn may_be_outdated(world: &World, asked: &Asked) -> bool {
-    PAGES[asked.page].is_long() && world.version(asked.page) > 1
+    let eras = world.eras.since(asked.started);
+    let mut spots = eras.iter().map(|era| era.effective(asked.spot));
+    asked.spot.page().is_long() && spots.any(|spot| world.version(spot) > 1)
 }
 
 type Judgement = Result<(), (&'static str, String)>;
@@ -86,11 +101,18 @@ type Judgement = Result<(), (&'static str, String)>;
 fn judge_answer(world: &World, asked: &Asked, got: &Got, excused: bool) -> Judgement {
     let head = &got.head;
     let made = head.field("x-made").and_then(Made::parse);
+    if asked.lacks_login() && made.is_some() {
+        return Err(("owner", "an answer without a login".to_owned()));
+    }
     let Some(made) = made.filter(|_| head.status < 500) else {
         return match head.status {
+            401 if asked.lacks_login() => {
+                world.counts.add("without a login");
+                Ok(())
+            }
             // Foxy's own 304 has no other fields than those of caching.
             304 if asked.known.as_deref() == head.field("etag") => Ok(()),
-            504 if asked.control == Control::OnlyIfCached => Ok(()),
+            504 if asked.obeyed() == Control::OnlyIfCached => Ok(()),
             416 if asked.range.is_some() => Ok(()),
             500.. if excused => Ok(()),
             status => Err((
@@ -102,7 +124,14 @@ fn judge_answer(world: &World, asked: &Asked, got: &Got, excused: bool) -> Judge
     let Some(said) = world.said(made.serial) else {
         return Err(("bytes", "an answer that the origin never gave".to_owned()));
     };
-    if made.page != asked.page || said.made.page != asked.page {
+    let eras = world.eras.since(asked.started);
+    // A changing request reaches the origin as it came.
+    let spot_in = |era: &Settings| match asked.method {
+        "POST" => asked.spot,
+        _ => era.effective(asked.spot),
+    };
+    let mut spots = eras.iter().map(spot_in);
+    if made != said.made || !spots.any(|spot| made.spot == spot) {
         return Err(("owner", "the answer for another URL".to_owned()));
     }
     if asked.method == "POST" {
@@ -110,13 +139,21 @@ fn judge_answer(world: &World, asked: &Asked, got: &Got, excused: bool) -> Judge
     }
     let own = said.asked_by == asked.number;
     world.counts.add(if own { "own" } else { "shared" });
+    if asked.spot.part != Part::Forward {
+        world.counts.add(match (asked.spot.part, own) {
+            (Part::Plain, true) => "own at a site",
+            (Part::Plain, false) => "shared at a site",
+            (_, true) => "own of users",
+            (_, false) => "shared by users",
+        });
+    }
     if !own && world.differ(said.asked_by, asked.number) {
         world.counts.add("shared between workers");
         if said.at >= asked.started {
             world.counts.add("joined between workers");
         }
     }
-    owner(asked, got, &said, &made, own)?;
+    owner(world, asked, (got, &said), own)?;
     // A 304 that is not the newest answer changes nothing that is stored, nor the fields.
     let confirmed = world.confirmed(&made, asked.started);
     if confirmed.is_none() {
@@ -131,10 +168,13 @@ fn judge_answer(world: &World, asked: &Asked, got: &Got, excused: bool) -> Judge
 }
 
 /// The answer's owner.
-fn owner(asked: &Asked, got: &Got, said: &Said, made: &Made, own: bool) -> Judgement {
+fn owner(world: &World, asked: &Asked, (got, said): (&Got, &Said), own: bool) -> Judgement {
     let wrong = |text: &str| Err(("owner", text.to_owned()));
-    let page = &PAGES[asked.page];
+    let (page, made) = (asked.spot.page(), &said.made);
     let name = asked.user.name();
+    let eras = world.eras.since(asked.started);
+    // A rule may share answers with cookies, and their cookies.
+    let cookies = page.name == "cookie" && eras.iter().any(|era| era.shares_cookies);
     if made.user != "-" && made.user != name {
         return wrong("the page of another user");
     }
@@ -149,21 +189,26 @@ fn owner(asked: &Asked, got: &Got, said: &Said, made: &Made, own: bool) -> Judge
     if personal && strict && made.user != name {
         return wrong("the page of nobody for a user");
     }
-    if !own && page.alone {
+    if !own && page.alone && !cookies {
         return wrong("an answer for one request alone went to another");
     }
     if !own && said.login && !page.open {
         return wrong("an answer to Authorization went to another");
     }
     for field in ["x-user", "set-cookie"] {
-        let value = got.head.field(field);
+        let value = got.head.field(field).filter(|_| !cookies);
         let value = value.map(|value| value.trim_start_matches("session="));
         if value.is_some_and(|value| value != name) {
             return wrong("a field for another user");
         }
     }
+    if cookies && !own {
+        world.counts.add("shared cookies");
+    }
     let variant = if page.varies { asked.variant } else { "-" };
-    match made.variant == variant {
+    // A page that does not say that it varies does so only for a rule.
+    let any = page.silent && eras.iter().any(|era| !era.has_parts);
+    match any || made.variant == variant {
         true => Ok(()),
         false => wrong("another variant"),
     }
@@ -175,7 +220,7 @@ fn freshness(world: &World, asked: &Asked, said: &Said) -> Judgement {
         return Ok(());
     }
     let age = asked.started - said.at;
-    let page = &PAGES[asked.page];
+    let page = asked.spot.page();
     let stale = match page.stale {
         Stale::Meanwhile(time) if world.profile.network => time.max(super::ON_FAILURE),
         Stale::Meanwhile(time) => time,
@@ -183,7 +228,7 @@ fn freshness(world: &World, asked: &Asked, said: &Said) -> Judgement {
         _ => 0,
     };
     let forbidden = page.stale == Stale::Never;
-    let own = match asked.control {
+    let own = match asked.obeyed() {
         Control::MaxStale if !forbidden => 5000,
         _ => 0,
     };
@@ -192,7 +237,7 @@ fn freshness(world: &World, asked: &Asked, said: &Said) -> Judgement {
     } else {
         0
     };
-    let most = match (asked.control, said.lifetime) {
+    let most = match (asked.obeyed(), said.lifetime) {
         (Control::NoCache | Control::Fresh, _) if stale == 0 => 0,
         (_, Some(lifetime)) => lifetime + rounding + stale.max(own),
         (_, None) if page.control == "max-age=0" => stale.max(own),
@@ -209,11 +254,11 @@ fn barriers(world: &World, asked: &Asked, made: &Made) -> Judgement {
     let Some(barrier) = world.barred(made, asked.started) else {
         return Ok(());
     };
-    let page = &PAGES[asked.page];
+    let page = asked.spot.page();
     let stale = match page.stale {
         Stale::Never => false,
         Stale::Meanwhile(_) => true,
-        Stale::OnFailure(_) => world.profile.network || asked.control == Control::MaxStale,
+        Stale::OnFailure(_) => world.profile.network || asked.obeyed() == Control::MaxStale,
     };
     if barrier.cause == Cause::SoftPurge && stale {
         return Ok(());
@@ -276,13 +321,13 @@ fn bytes(asked: &Asked, got: &Got, made: &Made) -> Judgement {
 /// True if an answer to this request shows what others would get now. An answer to Authorization that
 /// only its user may have does not: a fetch for others that runs beside it is still stored.
 pub(super) fn speaks_for_others(asked: &Asked) -> bool {
-    !matches!(asked.user, User::Login(_)) || PAGES[asked.page].open
+    !matches!(asked.user, User::Login(_)) || asked.spot.page().open
 }
 
 /// The barrier after a whole answer that a client has got.
 pub(super) fn seen(world: &World, made: &Made) -> Barrier {
     Barrier {
-        page: made.page,
+        spot: made.spot,
         cause: Cause::Newer,
         serial: made.version,
         since: world.trace.now(),

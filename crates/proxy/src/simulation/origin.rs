@@ -9,8 +9,9 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::sleep;
 
 use super::clock;
-use super::content::{Made, PAGES, Tag};
+use super::content::{Made, Tag};
 use super::message::{self, Head};
+use super::spot::{Part, Spot};
 use super::wire::Wire;
 use super::world::{Barrier, Cause, User, World};
 
@@ -96,17 +97,16 @@ impl Connection {
     }
 
     fn make(&mut self, head: &Head) -> Option<Answer> {
-        let path = head.target.trim_start_matches('/');
-        let page = PAGES.iter().position(|page| page.name == path)?;
+        let spot = self.spot(head)?;
         let user = user_of(head);
         let number = head.number("x-request").unwrap_or(0);
         let variant = head.field("x-variant").unwrap_or("none").to_owned();
         let changes = !matches!(&head.method[..], "GET" | "HEAD");
         if changes {
-            self.world.publish(page);
+            self.world.publish(spot);
         }
-        let version = self.world.version(page);
-        let made = self.world.say(page, user, &variant, (number, version));
+        let version = self.world.version(spot);
+        let made = self.world.say(spot, user, &variant, (number, version));
         let text = made.text();
         let trace = &self.world.trace;
         trace.note(&format!("origin {} #{number} {text}", head.method));
@@ -125,8 +125,24 @@ impl Connection {
         Some(self.of_page(head, &made, user))
     }
 
+    /// The spot that is asked for. The partition is named by the request itself: two partitions have one
+    /// origin.
+    fn spot(&self, head: &Head) -> Option<Spot> {
+        let named = head.field("x-part");
+        let mut parts = Part::ALL.into_iter();
+        let part = parts.find(|part| Some(part.name()) == named)?;
+        let wrong = |text: &str| self.world.trace.wrong("owner", text);
+        if head.field("host") != Some(part.origin()) {
+            wrong("a request for another host");
+        }
+        if part == Part::Users && head.field("authorization").is_some() {
+            wrong("a login for Foxy reached the origin");
+        }
+        Spot::at(part, &head.target)
+    }
+
     fn of_page(&mut self, head: &Head, made: &Made, user: User) -> Answer {
-        let page = &PAGES[made.page];
+        let page = made.spot.page();
         let mut fields = format!(
             "Date: {}\r\nX-Made: {}\r\n",
             clock::date(clock::wall()),
@@ -240,7 +256,7 @@ fn user_of(head: &Head) -> User {
 /// The barrier after a change of a page that its origin has confirmed.
 pub(super) fn changed(world: &World, made: &Made) -> Barrier {
     Barrier {
-        page: made.page,
+        spot: made.spot,
         cause: Cause::Change,
         serial: made.serial,
         since: world.trace.now(),

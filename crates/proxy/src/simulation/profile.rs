@@ -1,8 +1,11 @@
 //! Kinds of trouble in a history.
 
-use super::content::PAGES;
+use std::time::Duration;
+
 use foxy_base::Rng;
 use foxy_disk::{Fault, FaultPlan, FaultRule, OpClass};
+
+use super::content::{LONG_PAGES, PAGES};
 
 /// Faults of the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +40,12 @@ pub(super) struct Profile {
     pub(super) stores: usize,
     /// Stores are taken out, put back, drained and made longer.
     pub(super) moves: bool,
+    /// Settings are reloaded.
+    pub(super) reloads: bool,
+    /// Sites beside the forward proxy.
+    pub(super) sites: bool,
+    /// Long bodies, small windows of fetches, and large fragments.
+    pub(super) wide: bool,
     /// Memory of the engine, in bytes.
     pub(super) memory: u64,
     /// The first of the pages that are asked for most.
@@ -49,6 +58,7 @@ impl Profile {
         // everything meets everything.
         let round = seed / 8;
         let stores = 1 + usize::from(round % 2 == 1);
+        let wide = matches!(round % 11, 3 | 6 | 8);
         let none = Self {
             network: false,
             disk: DiskTrouble::None,
@@ -57,8 +67,14 @@ impl Profile {
             workers: [2, 1, 3][(round % 3) as usize],
             stores,
             moves: stores > 1,
-            memory: [512 << 10, 2 << 20][rng.below(2) as usize],
-            hot: rng.below(PAGES.len() as u64) as usize,
+            reloads: matches!(round % 5, 1 | 2),
+            sites: matches!(round % 7, 1 | 3 | 5),
+            wide,
+            memory: match wide {
+                true => 4 << 20,
+                false => [512 << 10, 2 << 20][rng.below(2) as usize],
+            },
+            hot: rng.below((PAGES.len() - LONG_PAGES) as u64) as usize,
         };
         match seed % 8 {
             0 => none,
@@ -91,6 +107,48 @@ impl Profile {
                 short: true,
                 ..none
             },
+        }
+    }
+
+    /// The lives of a process that ends. What a store brings back that was not there in a life must still be
+    /// fresh, so lives are short where stores come and go.
+    pub(super) fn lives(&self, rng: &mut Rng) -> u64 {
+        match self.moves {
+            true => 4 + rng.below(5),
+            false => 2 + rng.below(3),
+        }
+    }
+
+    /// The length of such a life.
+    pub(super) fn life(&self, rng: &mut Rng) -> Duration {
+        let most = match (self.moves, rng.below(3)) {
+            (_, 0) => 3000,
+            (true, _) => 9000,
+            (false, _) => 30_000,
+        };
+        Duration::from_millis(rng.below(most))
+    }
+
+    /// A page, most often one of those that are hot in this history.
+    pub(super) fn page(&self, rng: &mut Rng) -> usize {
+        if self.wide && rng.chance(0.35) {
+            return PAGES.len() - 1 - rng.below(LONG_PAGES as u64) as usize;
+        }
+        let most = (PAGES.len() - LONG_PAGES) as u64;
+        // What a store brings back is asked for only if few pages are.
+        let hot = if self.moves { 0.8 } else { 0.5 };
+        match rng.chance(hot) {
+            true => (self.hot + rng.below(6) as usize) % most as usize,
+            false => rng.below(most) as usize,
+        }
+    }
+
+    /// Bytes of a segment, of a cluster and of the summary of a segment. Followers of a fetch read back from
+    /// the store only what is stored in fragments of at least 64 KiB.
+    pub(super) const fn geometry(&self) -> (u32, u32, u32) {
+        match self.wide {
+            true => (272 << 10, 136 << 10, 24 << 10),
+            false => (64 << 10, 16 << 10, 4 << 10),
         }
     }
 

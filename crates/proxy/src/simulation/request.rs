@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use foxy_base::Rng;
 
-use super::content::PAGES;
+use super::spot::{Part, Spot};
 use super::world::{User, World};
 
 /// Names of users, which are their credentials too.
@@ -38,9 +38,13 @@ impl Control {
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
     pub(super) number: u64,
-    pub(super) page: usize,
+    /// As the client names it: settings may leave the query out.
+    pub(super) spot: Spot,
     pub(super) method: &'static str,
+    /// As far as the origin is told.
     pub(super) user: User,
+    /// The user who logs in at Foxy.
+    pub(super) login: Option<&'static str>,
     pub(super) variant: &'static str,
     pub(super) range: Option<(u64, u64)>,
     /// The entity tag in If-None-Match.
@@ -57,27 +61,33 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// A request by chance; `known`: the page and tag of an answer that its client has.
-    pub(super) fn draw(world: &World, rng: &mut Rng, known: Option<(usize, String)>) -> Self {
-        let hot = rng.chance(0.5);
-        let page = rng.below(if hot { 6 } else { PAGES.len() as u64 }) as usize;
-        // Another part of the list is hot in each history.
-        let page = (page + if hot { world.profile.hot } else { 0 }) % PAGES.len();
+    /// A request for this spot, otherwise by chance; `known`: the spot and tag of an answer that its client has.
+    pub(super) fn draw(
+        world: &World,
+        rng: &mut Rng,
+        spot: Spot,
+        known: Option<(Spot, String)>,
+    ) -> Self {
+        let part = spot.part;
         let method = match rng.below(25) {
             0 => "POST",
             1 | 2 => "HEAD",
             _ => "GET",
         };
         let name = USERS[rng.below(4) as usize];
-        let user = match rng.below(5) {
+        let mut user = match rng.below(5) {
             0 | 1 => User::Nobody,
             2 | 3 => User::Cookie(name),
             _ => User::Login(name),
         };
-        let long = PAGES[page].is_long();
-        let range = (long && method == "GET" && rng.chance(0.4)).then(|| {
-            let from = rng.below(PAGES[page].size);
-            (from, from + rng.below(40_000))
+        let login = (part == Part::Users && rng.chance(0.85)).then_some(name);
+        if part == Part::Users && matches!(user, User::Login(_)) {
+            user = User::Nobody;
+        }
+        let page = spot.page();
+        let range = (page.is_long() && method == "GET" && rng.chance(0.4)).then(|| {
+            let from = rng.below(page.size);
+            (from, from + rng.below(page.size.max(40_000)))
         });
         let control = match rng.below(30) {
             0 => Control::NoCache,
@@ -87,12 +97,13 @@ impl Asked {
             4 => Control::NoStore,
             _ => Control::None,
         };
-        let known = known.filter(|(of, _)| *of == page && rng.chance(0.3));
+        let known = known.filter(|(of, _)| *of == spot && rng.chance(0.3));
         Self {
             number: world.next_request(),
-            page,
+            spot,
             method,
             user,
+            login,
             variant: ["none", "a", "b"][rng.below(3) as usize],
             range,
             known: known.map(|(_, tag)| tag).filter(|_| range.is_none()),
@@ -104,14 +115,35 @@ impl Asked {
         }
     }
 
+    /// The cache directive, if the partition looks at it.
+    pub(super) fn obeyed(&self) -> Control {
+        match self.spot.part.obeys() {
+            true => self.control,
+            false => Control::None,
+        }
+    }
+
+    /// Its client has to log in first.
+    pub(super) fn lacks_login(&self) -> bool {
+        self.spot.part == Part::Users && self.login.is_none()
+    }
+
     /// The request on the wire.
     pub(super) fn text(&self) -> String {
         let asked = self;
-        let (name, number) = (PAGES[asked.page].name, asked.number);
+        let (part, number) = (asked.spot.part, asked.number);
         let (method, minor) = (asked.method, u8::from(!asked.old));
+        let target = match part {
+            Part::Forward => asked.spot.url(),
+            _ => asked.spot.target(),
+        };
+        let (host, name) = (part.host(), part.name());
         let mut text = format!(
-            "{method} http://origin.sim/{name} HTTP/1.{minor}\r\nHost: origin.sim\r\nX-Request: {number}\r\n"
+            "{method} {target} HTTP/1.{minor}\r\nHost: {host}\r\nX-Request: {number}\r\nX-Part: {name}\r\n"
         );
+        if let Some(login) = asked.login {
+            let _ = write!(text, "Authorization: Bearer {login}\r\n");
+        }
         text.push_str(asked.control.text());
         match asked.user {
             User::Nobody => Ok(()),

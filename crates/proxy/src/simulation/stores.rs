@@ -21,9 +21,6 @@ const CLOSE_MAX: Duration = Duration::from_millis(800);
 /// Segments of an empty disk: many in little data.
 const SEGMENTS: u64 = 24;
 
-/// Bytes of a segment, of a cluster and of the summary of a segment.
-const GEOMETRY: (u32, u32, u32) = (64 << 10, 16 << 10, 4 << 10);
-
 /// What lasts from one life of the process to the next.
 #[derive(Debug)]
 pub(super) struct Machine {
@@ -37,7 +34,7 @@ impl Machine {
     pub(super) fn new(profile: &Profile, rng: &mut Rng) -> Self {
         Self {
             disks: (0..profile.stores)
-                .map(|_| disk(rng.next_u64()))
+                .map(|_| disk(profile, rng.next_u64()))
                 .collect(),
             roster: None,
         }
@@ -46,10 +43,7 @@ impl Machine {
     /// The process has ended: what is left of its disks. A power cut meets all of them.
     pub(super) fn crash(&mut self, stores: &Stores, rng: Option<&mut Rng>) {
         let kept = stores.kept.borrow();
-        let mut keep = match rng {
-            None => None,
-            Some(rng) => Some((rng.below(3), rng)),
-        };
+        let mut keep = rng.map(|rng| (rng.below(3), rng));
         let crash = |kept: &Kept| match &mut keep {
             None => kept.disk.kill(),
             Some((0, _)) => kept.disk.crash(Keep::Nothing),
@@ -60,13 +54,13 @@ impl Machine {
 }
 
 /// An empty disk.
-fn disk(seed: u64) -> MemDisk {
-    MemDisk::new(room(SEGMENTS) + (64 << 10), 512, seed)
+fn disk(profile: &Profile, seed: u64) -> MemDisk {
+    MemDisk::new(room(profile, SEGMENTS) + (64 << 10), 512, seed)
 }
 
 /// Bytes for this number of segments.
-fn room(segments: u64) -> u64 {
-    let (segment, _, summary) = GEOMETRY;
+fn room(profile: &Profile, segments: u64) -> u64 {
+    let (segment, _, summary) = profile.geometry();
     segments * u64::from(segment + summary)
 }
 
@@ -80,6 +74,7 @@ struct Kept {
 pub(super) struct Stores {
     pub(super) engine: Arc<Engine>,
     clock: Arc<SimulatedClock>,
+    profile: Profile,
     kept: RefCell<Vec<Kept>>,
     rng: RefCell<Rng>,
 }
@@ -97,7 +92,7 @@ impl Stores {
         for attempt in 0..3 {
             let disks: Vec<_> = (0..machine.disks.len())
                 .map(|n| match attempt {
-                    2 => disk(rng.next_u64()),
+                    2 => disk(&profile, rng.next_u64()),
                     _ => machine.disks[n].kill(),
                 })
                 .map(|disk| prepared(disk, clock))
@@ -106,7 +101,7 @@ impl Stores {
                 disks.iter().for_each(|d| d.set_faults(profile.faults(rng)));
             }
             // A disk that is not there at this start, as one that is not mounted.
-            let away = attempt == 0 && disks.len() > 1 && profile.moves && rng.chance(0.3);
+            let away = attempt == 0 && disks.len() > 1 && profile.moves && rng.chance(0.4);
             let away = away.then(|| rng.below(disks.len() as u64) as usize);
             let stores = Self::of(profile, disks, (clock, rng.next_u64()));
             match stores.open_together(machine, away, world) {
@@ -143,6 +138,7 @@ impl Stores {
         Self {
             engine: Engine::new(config, Arc::<SimulatedClock>::clone(clock)),
             clock: Arc::clone(clock),
+            profile,
             kept: RefCell::new(kept.collect()),
             rng: RefCell::new(Rng::new(seed)),
         }
@@ -204,9 +200,10 @@ impl Stores {
     }
 
     fn options(&self) -> StoreOptions {
+        let (segment, cluster, _) = self.profile.geometry();
         StoreOptions {
-            segment_bytes: Some(GEOMETRY.0),
-            cluster_bytes: GEOMETRY.1,
+            segment_bytes: Some(segment),
+            cluster_bytes: cluster,
             mean_object_bytes: 512,
             buffers: 4,
             buffer_bytes: 4 << 10,
@@ -258,14 +255,9 @@ impl Stores {
 
     /// Makes a store longer by two segments.
     pub(super) async fn grow(&self, n: usize) -> bool {
-        let (writer, bytes) = {
-            let kept = &self.kept.borrow()[n];
-            (
-                kept.writer.borrow_mut().take(),
-                kept.disk.len() + room(2),
-            )
-        };
+        let writer = self.kept.borrow()[n].writer.borrow_mut().take();
         let Some(writer) = writer else { return false };
+        let bytes = self.kept.borrow()[n].disk.len() + room(&self.profile, 2);
         let grown = self.clock.blocking(|| writer.grow(bytes, CLOSE_MAX));
         let Grown { writer, result } = grown.await;
         if let Some(writer) = writer {

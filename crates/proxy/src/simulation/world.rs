@@ -8,10 +8,15 @@ use std::rc::Rc;
 use foxy_base::Rng;
 
 use super::clock;
-use super::content::{Made, PAGES, Page, Personal, Tag};
+use super::content::{Made, Personal, Tag};
 use super::profile::Profile;
+use super::settings::Eras;
+use super::spot::Spot;
 use super::trace::Trace;
 use super::workers::{Arrival, Doors};
+
+/// Longest time of a request, in milliseconds.
+const LONGEST: u64 = 160_000;
 
 /// An answer of the origin.
 #[derive(Clone, Debug)]
@@ -41,7 +46,7 @@ pub(super) enum Cause {
 /// (causes `Purge`, `SoftPurge`, `Change`), or none of a version below `serial` (`Newer`).
 #[derive(Clone, Debug)]
 pub(super) struct Barrier {
-    pub(super) page: usize,
+    pub(super) spot: Spot,
     pub(super) cause: Cause,
     pub(super) serial: u64,
     pub(super) since: u64,
@@ -73,10 +78,11 @@ pub(super) struct World {
     pub(super) profile: Profile,
     pub(super) trace: Trace,
     pub(super) counts: Counts,
+    pub(super) eras: Eras,
     rng: RefCell<Rng>,
     versions: RefCell<Vec<u64>>,
     said: RefCell<Vec<Said>>,
-    barriers: RefCell<Vec<Barrier>>,
+    barriers: RefCell<BTreeMap<Spot, Vec<Barrier>>>,
     /// Where clients connect to, by worker; empty between two lives.
     pub(super) doors: RefCell<Vec<Doors>>,
     /// The worker that each request went to.
@@ -84,6 +90,8 @@ pub(super) struct World {
     /// Number of the process's life.
     pub(super) life: Cell<u32>,
     requests: Cell<u64>,
+    /// What a client has asked for last.
+    pub(super) latest: Cell<Option<Spot>>,
     pub(super) is_over: Cell<bool>,
 }
 
@@ -95,7 +103,11 @@ pub(super) struct Counts {
 
 impl Counts {
     pub(super) fn add(&self, name: &'static str) {
-        *self.names.borrow_mut().entry(name).or_default() += 1;
+        self.add_many(name, 1);
+    }
+
+    pub(super) fn add_many(&self, name: &'static str, count: u64) {
+        *self.names.borrow_mut().entry(name).or_default() += count;
     }
 
     pub(super) fn all(&self) -> BTreeMap<&'static str, u64> {
@@ -109,14 +121,16 @@ impl World {
             profile,
             trace: Trace::new(),
             counts: Counts::default(),
+            eras: Eras::default(),
             rng: RefCell::new(rng),
-            versions: RefCell::new(vec![1; PAGES.len()]),
+            versions: RefCell::new(vec![1; Spot::ALL]),
             said: RefCell::default(),
             barriers: RefCell::default(),
             doors: RefCell::default(),
             asked: RefCell::default(),
             life: Cell::new(0),
             requests: Cell::new(0),
+            latest: Cell::new(None),
             is_over: Cell::new(false),
         })
     }
@@ -154,16 +168,18 @@ impl World {
         asked.get(&one) != asked.get(&other)
     }
 
-    pub(super) fn version(&self, page: usize) -> u64 {
-        self.versions.borrow()[page]
+    pub(super) fn version(&self, spot: Spot) -> u64 {
+        self.versions.borrow()[spot.number()]
     }
 
     /// The page has another content from now on.
-    pub(super) fn publish(&self, page: usize) {
+    pub(super) fn publish(&self, spot: Spot) {
         let mut versions = self.versions.borrow_mut();
-        versions[page] += 1;
-        let (name, number) = (PAGES[page].name, versions[page]);
-        self.trace.note(&format!("publish {name} v{number}"));
+        let version = &mut versions[spot.number()];
+        *version += 1;
+        let (part, target) = (spot.part.name(), spot.target());
+        let text = format!("publish {part} {target} v{version}");
+        self.trace.note(&text);
     }
 
     /// Number that the next answer of the origin gets.
@@ -174,12 +190,12 @@ impl World {
     /// The origin makes an answer now.
     pub(super) fn say(
         &self,
-        page: usize,
+        spot: Spot,
         user: User,
         variant: &str,
         (asked_by, version): (u64, u64),
     ) -> Made {
-        let at: &Page = &PAGES[page];
+        let at = spot.page();
         let named = match (at.personal, user) {
             (Personal::No, _) => "-",
             (Personal::Cookie, User::Login(_)) => "-",
@@ -187,7 +203,7 @@ impl World {
             (_, user) => user.name(),
         };
         let made = Made {
-            page,
+            spot,
             version,
             user: named.to_owned(),
             variant: if at.varies { variant } else { "-" }.to_owned(),
@@ -224,26 +240,26 @@ impl World {
     }
 
     pub(super) fn bar(&self, barrier: Barrier) {
-        self.trace.note(&format!(
-            "barrier {} {:?} {}",
-            PAGES[barrier.page].name, barrier.cause, barrier.serial
-        ));
         let mut barriers = self.barriers.borrow_mut();
-        // Of versions that clients have got, the newest counts.
-        barriers.retain(|old| {
-            let same = old.page == barrier.page && old.cause == barrier.cause;
-            let newer = barrier.cause == Cause::Newer && old.serial <= barrier.serial;
-            !(same && newer && old.body == barrier.body)
+        let own = barriers.entry(barrier.spot).or_default();
+        let long_ago = barrier.since.saturating_sub(LONGEST);
+        own.retain(|old| {
+            // Of versions that clients have got, the newest counts. Others count no more for requests that
+            // begin later.
+            let covered = old.cause == barrier.cause
+                && old.body == barrier.body
+                && old.serial <= barrier.serial
+                && (barrier.durable || !old.durable);
+            !(covered && (barrier.cause == Cause::Newer || old.since < long_ago))
         });
-        barriers.push(barrier);
+        own.push(barrier);
     }
 
     /// The barrier that this answer to a request from `started` would break.
     pub(super) fn barred(&self, made: &Made, started: u64) -> Option<Barrier> {
         let barriers = self.barriers.borrow();
-        let mut own = barriers
-            .iter()
-            .filter(|barrier| barrier.page == made.page && barrier.since < started);
+        let own = barriers.get(&made.spot)?.iter();
+        let mut own = own.filter(|barrier| barrier.since < started);
         own.find(|barrier| match (barrier.cause, &barrier.body) {
             (Cause::Newer, Some((user, variant))) => {
                 *user == made.user && *variant == made.variant && made.version < barrier.serial
@@ -255,6 +271,7 @@ impl World {
 
     /// Keeps the barriers that hold for the next life.
     pub(super) fn crash(&self, keeps: impl Fn(&Barrier) -> bool) {
-        self.barriers.borrow_mut().retain(keeps);
+        let mut barriers = self.barriers.borrow_mut();
+        barriers.values_mut().for_each(|own| own.retain(&keeps));
     }
 }

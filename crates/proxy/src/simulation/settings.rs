@@ -1,0 +1,251 @@
+//! Settings that reloads change, and which of them a request may have met.
+
+use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use foxy_access::RuleSet as AccessRules;
+use foxy_base::{Pattern, Rng};
+use foxy_http_rules::rules::{Place, QueryRule, Rule, RuleSet, Which};
+use jiff::tz::TimeZone;
+use sha2::{Digest as _, Sha256};
+
+use super::profile::Profile;
+use super::request::USERS;
+use super::spot::{Part, Spot};
+use super::workers::Listeners;
+use crate::{
+    Config, Gatekeeper, LoginToken, LoginsConfig, Role, Serves, Site, SiteNames, SiteTable,
+    Timeouts,
+};
+
+type Caching = foxy_http_rules::Config;
+
+/// Settings of one time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Settings {
+    /// The query does not count, neither in keys nor at the origin.
+    pub(super) drops_query: bool,
+    /// Answers with cookies are shared, without leave of their origin.
+    pub(super) shares_cookies: bool,
+    /// `X-Variant` selects, though the page does not name it in Vary.
+    pub(super) has_parts: bool,
+    /// Little memory for fetches.
+    pub(super) tight: bool,
+}
+
+impl Settings {
+    pub(super) fn draw(rng: &mut Rng) -> Self {
+        let mut flag = || rng.chance(0.5);
+        Self {
+            drops_query: flag(),
+            shares_cookies: flag(),
+            has_parts: flag(),
+            tight: flag(),
+        }
+    }
+
+    /// The same where it does not decide about keys and sharing, the other settings elsewhere.
+    pub(super) const fn deciding_as(self, other: Self) -> Self {
+        let tight = self.tight;
+        Self { tight, ..other }
+    }
+
+    /// True if the other settings decide alike about keys and sharing.
+    pub(super) fn is_like(self, other: Self) -> bool {
+        self.deciding_as(other) == self
+    }
+
+    /// The spot that is asked for by a request for this one.
+    pub(super) fn effective(self, spot: Spot) -> Spot {
+        match self.drops_query || spot.part == Part::Users {
+            true => spot.plain(),
+            false => spot,
+        }
+    }
+
+    pub(super) fn config(self, profile: &Profile) -> Config {
+        let seconds = Duration::from_secs;
+        let mut config = Config {
+            timeouts: Timeouts {
+                head: seconds(5),
+                idle: seconds(20),
+                progress: seconds(10),
+                connect: seconds(3),
+                first_byte: seconds(8),
+                upstream_progress: seconds(6),
+                ..Timeouts::default()
+            },
+            seed: 7,
+            ..Config::default()
+        };
+        config.headers.instance = "simulated".into();
+        config.rules.stale_on_disconnect_s = (super::ON_FAILURE / 1000) as u32;
+        config.upstream.idle_max = seconds(10);
+        if profile.short {
+            config.limits.memory = 1 << 20;
+            config.fill.memory = 256 << 10;
+        }
+        if profile.wide {
+            config.fill.window = 64 << 10;
+            config.fill.lag = Duration::from_millis(400);
+            config.fill.finish_remaining = 64 << 10;
+            config.fill.memory = 1 << 20;
+            // Longer bodies pass through the window alone.
+            config.rules.store_bytes_max = 450_000;
+        }
+        if self.tight {
+            config.fill.memory = 300 << 10;
+        }
+        if profile.reloads || profile.sites {
+            config.user_rules = self.rules(&config.rules);
+        }
+        if profile.sites {
+            config.gatekeeper = Some(Arc::new(gatekeeper()));
+        }
+        config
+    }
+
+    /// The rules of the operator. The first that fits a request decides alone.
+    fn rules(self, base: &Caching) -> RuleSet {
+        let cookies = Caching {
+            store_set_cookie: self.shares_cookies,
+            ..base.clone()
+        };
+        let parts = Caching {
+            key_parts: match self.has_parts {
+                true => vec!["x-variant".into()],
+                false => Vec::new(),
+            },
+            ..base.clone()
+        };
+        let rule = |part: Option<Part>, paths: &[&str], config: &Caching| Rule {
+            name: format!("{part:?} {paths:?}"),
+            sites: part.iter().map(|part| part.name().to_owned()).collect(),
+            paths: paths.iter().map(|path| Pattern::new(path)).collect(),
+            query: match self.drops_query || part.is_some() {
+                true => QueryRule {
+                    which: Which::Ignore(vec![Pattern::new("tag")]),
+                    sort: false,
+                },
+                false => QueryRule::default(),
+            },
+            config: config.clone(),
+            ..Rule::default()
+        };
+        let users = Some(Part::Users);
+        let rules = vec![
+            rule(users, &["/cookie"], &cookies),
+            rule(None, &["/cookie"], &cookies),
+            rule(users, &["/parted"], &parts),
+            rule(None, &["/parted"], &parts),
+            rule(users, &[], base),
+            rule(None, &[], base),
+        ];
+        // A site ignores cache directives of requests, unless it says otherwise.
+        let deaf = |config: &Caching| Caching {
+            obey_request: false,
+            ..config.clone()
+        };
+        let place = Place {
+            partitions: vec![Part::Users.name().to_owned()],
+            config: deaf(base),
+            rules: rules.iter().map(|rule| deaf(&rule.config)).collect(),
+        };
+        RuleSet::new(rules).with_places(vec![place])
+    }
+}
+
+/// Users log in at one site, by tokens: passwords are checked on other threads.
+fn gatekeeper() -> Gatekeeper {
+    let token = |name: &&str| {
+        let user = LoginToken {
+            user: (*name).to_owned(),
+            ..LoginToken::default()
+        };
+        (Sha256::digest(name.as_bytes()).into(), user)
+    };
+    let logins = LoginsConfig {
+        realm: "simulated".to_owned(),
+        at: vec![Part::Users.name().to_owned()],
+        required: true,
+        tokens: USERS.iter().map(token).collect(),
+        lifetime: Duration::from_secs(60),
+        ..LoginsConfig::default()
+    };
+    Gatekeeper::new(AccessRules::new(Vec::new()), TimeZone::UTC).with_logins(Some(logins))
+}
+
+/// The address of a listener.
+pub(super) fn address(listener: usize) -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], [3128, 8080][listener]))
+}
+
+/// The listeners of a process: that of the forward proxy, and that of the sites.
+pub(super) fn listeners(profile: &Profile) -> Listeners {
+    let mut all = vec![(address(0), Serves::One(Role::Forward))];
+    if profile.sites {
+        let parts = [Part::Plain, Part::Users];
+        let names = parts.map(|part| SiteNames {
+            hosts: vec![part.host().to_owned()],
+            paths: Vec::new(),
+        });
+        let site = |part: Part| Site {
+            name: part.name().to_owned(),
+            host: "origin.sim".to_owned(),
+            port: 80,
+            preserve_host: part.host() == part.origin(),
+            ..Site::default()
+        };
+        let sites = parts.map(|part| (site(part), None)).into();
+        let table = SiteTable::new(&names).unwrap_or_default();
+        all.push((address(1), Serves::Sites(Arc::new(table), sites)));
+    }
+    all
+}
+
+/// The settings of a history, one after the other.
+#[derive(Debug, Default)]
+pub(super) struct Eras(RefCell<Vec<Era>>);
+
+/// Settings from one reload to the next.
+#[derive(Clone, Copy, Debug)]
+struct Era {
+    settings: Settings,
+    /// When every worker had them.
+    applied: Option<u64>,
+}
+
+impl Eras {
+    /// From now on some workers may have these settings; all of them have, if `applied` says since when.
+    pub(super) fn begin(&self, settings: Settings, applied: Option<u64>) {
+        self.0.borrow_mut().push(Era { settings, applied });
+    }
+
+    /// Every worker has the newest settings.
+    pub(super) fn apply(&self, now: u64) {
+        if let Some(era) = self.0.borrow_mut().last_mut() {
+            era.applied = Some(now);
+        }
+    }
+
+    /// The newest settings.
+    pub(super) fn last(&self) -> Settings {
+        let eras = self.0.borrow();
+        eras.last()
+            .map_or_else(Settings::default, |era| era.settings)
+    }
+
+    /// The settings by which a request that began at `started` may be answered until now.
+    pub(super) fn since(&self, started: u64) -> Vec<Settings> {
+        let mut found = Vec::new();
+        for era in self.0.borrow().iter().rev() {
+            found.push(era.settings);
+            if era.applied.is_some_and(|at| at < started) {
+                break;
+            }
+        }
+        found
+    }
+}

@@ -1,0 +1,44 @@
+//! The thread beside the workers that sweeps after purges and otherwise scrubs: it reads the disks, so
+//! that removed records leave them and purges come to their end.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use foxy_base::Rng;
+use foxy_store::{Engine, ScrubStep, SweepStep};
+use tokio::time::sleep;
+
+use super::world::World;
+
+/// Works until the process ends.
+pub(super) async fn run(world: Rc<World>, engine: Arc<Engine>, mut rng: Rng) {
+    let (mut sweep, mut scrub) = (None, None);
+    while !world.is_over.get() {
+        let most = match (&sweep, &scrub) {
+            (None, None) => 400,
+            _ => 40,
+        };
+        sleep(Duration::from_millis(rng.below(most) + 5)).await;
+        if sweep.is_none() {
+            sweep = engine.purges().sweep();
+        }
+        if let Some(pass) = &mut sweep {
+            if pass.step() == SweepStep::Done {
+                sweep = None;
+                world.trace.note("sweep done");
+                world.counts.add("sweeps");
+            }
+            continue;
+        }
+        if scrub.is_none() && rng.chance(0.02) {
+            scrub = engine.scrub();
+        }
+        if let Some(pass) = &mut scrub
+            && pass.step() == ScrubStep::Done
+        {
+            scrub = None;
+            world.counts.add("scrubs");
+        }
+    }
+}
