@@ -188,8 +188,8 @@ impl Index {
         shard.remove(fp, Some(address)).first()
     }
 
-    /// Entries of whatever keys in the slots that `hash` could have: where there is no room for `hash`, one
-    /// of them can be [evicted](Self::evict).
+    /// Entries, of any keys, in the slots that `hash` could have. Where there is no room for `hash`, one of them
+    /// can be [evicted](Self::evict).
     pub fn neighbours(&self, hash: KeyHash) -> impl Iterator<Item = Entry> + use<> {
         let (shard, fp) = self.shard(hash);
         shard.neighbours(fp).into_iter().flatten()

@@ -376,15 +376,10 @@ impl Shard {
             return false;
         };
         // Uses may have been counted meanwhile. Short records may share an address, but not a hint too.
+        let unused = |entry| Entry { freq: 0, ..entry };
         let is_it = |(line, slot): &(&Line, usize)| {
             let now = line.get(*slot).entry();
-            now.is_some_and(|now| {
-                Entry { freq: 0, ..now }
-                    == Entry {
-                        freq: 0,
-                        ..neighbour
-                    }
-            })
+            now.map(unused) == Some(unused(neighbour))
         };
         let Some((line, slot)) = home.slots().find(is_it) else {
             return false;

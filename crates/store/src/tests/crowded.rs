@@ -13,16 +13,29 @@ fn name(n: usize) -> String {
     format!("k{n}")
 }
 
-/// A disk with all objects, the one with the highest number is the newest.
-fn written() -> MemDisk {
-    let mut rig = Rig::new(700, LARGE, 41);
+/// Does something with each key in turn, `together` of them before the writer comes to rest.
+fn with_all(rig: &mut Rig, together: usize, each: impl Fn(&Rig, &str)) {
     for n in 0..KEYS {
-        rig.put(&name(n), b"x");
-        if n % 1000 == 999 {
+        each(rig, &name(n));
+        if n % together == together - 1 {
             rig.settle();
         }
     }
     rig.settle();
+}
+
+fn put(rig: &Rig, key: &str) {
+    rig.put(key, b"x");
+}
+
+fn supersede(rig: &Rig, key: &str) {
+    rig.supersede(key);
+}
+
+/// A disk with all objects, the one with the highest number is the newest.
+fn written() -> MemDisk {
+    let mut rig = Rig::new(700, LARGE, 41);
+    with_all(&mut rig, 1000, put);
     rig.disk.kill()
 }
 
@@ -58,13 +71,7 @@ fn what_a_full_index_has_no_room_for_is_void_by_one_floor() {
 #[test]
 fn what_a_full_index_had_no_room_for_does_not_come_back_out_of_date() {
     let mut rig = start(written(), SMALL);
-    for n in 0..KEYS {
-        rig.supersede(&name(n));
-        if n % 1000 == 999 {
-            rig.settle();
-        }
-    }
-    rig.settle();
+    with_all(&mut rig, 1000, supersede);
     assert_eq!(found(&start(rig.disk.kill(), LARGE)), 0);
 }
 
@@ -73,13 +80,7 @@ fn what_a_full_index_had_no_room_for_does_not_come_back_out_of_date() {
 #[test]
 fn new_objects_find_room_in_a_full_index_and_what_gave_way_is_void() {
     let mut rig = Rig::new(700, SMALL, 43);
-    for n in 0..KEYS {
-        rig.put(&name(n), b"x");
-        if n % 100 == 99 {
-            rig.settle();
-        }
-    }
-    rig.settle();
+    with_all(&mut rig, 100, put);
     let displaced = rig.counts().index_displaced as usize;
     assert!(displaced > KEYS / 8, "the index is full: {displaced}");
     rig.engine.foundation().memory.clear();
@@ -91,12 +92,6 @@ fn new_objects_find_room_in_a_full_index_and_what_gave_way_is_void() {
     let again = start(rig.disk.kill(), LARGE);
     assert_eq!(found(&again), there, "and no others");
     // Nothing is known of what gave way.
-    for n in 0..KEYS {
-        rig.supersede(&name(n));
-        if n % 1000 == 999 {
-            rig.settle();
-        }
-    }
-    rig.settle();
+    with_all(&mut rig, 1000, supersede);
     assert_eq!(found(&start(rig.disk.kill(), LARGE)), 0);
 }
