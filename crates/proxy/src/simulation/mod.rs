@@ -98,7 +98,7 @@ fn is_long() -> bool {
 /// Histories of the ordinary run.
 const HISTORIES: u64 = 240;
 
-/// What has to happen in them, and how often at least.
+/// Events that have to happen in them, and the least number of times.
 const EVENTS: &[(&str, u64)] = &[
     ("own", HISTORIES),
     ("shared", HISTORIES),

@@ -1,4 +1,4 @@
-//! What can be asked for: a page of a partition, with a query or without.
+//! A spot: a page of a partition, with a query or without. Requests are for spots.
 
 use foxy_base::Rng;
 

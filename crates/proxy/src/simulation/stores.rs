@@ -21,7 +21,7 @@ const CLOSE_MAX: Duration = Duration::from_millis(800);
 /// Segments of an empty disk: many in little data.
 const SEGMENTS: u64 = 24;
 
-/// What lasts from one life of the process to the next.
+/// The machine, which lasts from one life of the process to the next.
 #[derive(Debug)]
 pub(super) struct Machine {
     disks: Vec<MemDisk>,

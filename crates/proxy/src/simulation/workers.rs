@@ -55,7 +55,7 @@ async fn renew(mut listening: Listening, mut renewals: Renewals, mut rng: Rng) {
         let (renewal, applied) = renewals.next().await;
         sleep(Duration::from_millis(rng.below(40))).await;
         listening.renew(renewal);
-        // Whoever sent it may not wait.
+        // Its sender may have stopped waiting.
         let _ = applied.send(());
     }
 }
