@@ -18,6 +18,7 @@ use parking_lot::Mutex;
 pub use self::opening::Absent;
 
 use super::StartError;
+use super::roster::Roster;
 use super::stores::open_disk;
 use crate::config::StoreConfig;
 
@@ -98,6 +99,8 @@ pub(crate) struct StoreKeeper {
     kept: Mutex<BTreeMap<StoreId, Kept>>,
     /// Stores of the configuration that could not be opened.
     absent: Mutex<Vec<Absent>>,
+    /// The list for the next start, if there is a folder for it.
+    roster: Mutex<Option<Roster>>,
     /// One change at a time.
     changing: Mutex<()>,
 }
@@ -110,6 +113,7 @@ impl StoreKeeper {
             options,
             kept: Mutex::default(),
             absent: Mutex::default(),
+            roster: Mutex::default(),
             changing: Mutex::default(),
         }
     }
@@ -160,8 +164,21 @@ impl StoreKeeper {
         let id = self.keep(writer, Some(config))?;
         let path = config.path.display().to_string();
         self.absent.lock().retain(|absent| absent.path != path);
+        self.write_roster();
         tracing::info!(store = id.0, path, "a store was added");
         Ok(id)
+    }
+
+    /// Writes down for the next start which stores are there now. Returns whether that is durable, or
+    /// needs no writing.
+    fn write_roster(&self) -> bool {
+        let here: Vec<_> = self.engine.stats().stores.iter().map(|s| s.uuid).collect();
+        let mut roster = self.roster.lock();
+        let Some(Err(error)) = roster.as_mut().map(|roster| roster.write(&here)) else {
+            return true;
+        };
+        tracing::warn!(%error, "which stores are here cannot be remembered");
+        false
     }
 
     /// The store of this number or path.
@@ -212,6 +229,9 @@ impl StoreKeeper {
             tracing::info!(store = id.0, path = %kept.path.display(), written, "a store was taken out");
             join(kept.thread);
         }
+        // Its own disk says that it is out of date. If it could not, the other stores note it; if they are not
+        // there at the next start, the list tells.
+        self.write_roster();
         let closed = disk.is_none_or(|disk| is_let_go(&disk));
         Ok(TakenOut { written, closed })
     }

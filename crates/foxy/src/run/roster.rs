@@ -3,7 +3,8 @@
 //! A store that was missing for a run cannot know what was replaced or purged in it. The stores
 //! that were there note on their disks that it was missing. If there were none, or if none of them is
 //! there the next time, nothing tells of it. So each start writes a list of the stores that are there
-//! before anything is served, and a store that is not on the list of the run before begins empty.
+//! before anything is served, each store that is added or taken out later changes it, and a store that is
+//! not on the list of the run before begins empty.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -24,7 +25,7 @@ const FILE_MAX: u64 = 64 << 10;
 #[derive(Debug)]
 pub(super) struct Roster {
     file: PathBuf,
-    /// Those of the last run; `None`: nothing is known.
+    /// Those of the last run, or those that were written since; `None`: nothing is known.
     known: Option<Vec<[u8; 16]>>,
 }
 
@@ -63,7 +64,7 @@ impl Roster {
     }
 
     /// Writes down that these stores are there now, durably.
-    pub(super) fn write(&self, here: &[[u8; 16]]) -> io::Result<()> {
+    pub(super) fn write(&mut self, here: &[[u8; 16]]) -> io::Result<()> {
         let mut here = here.to_vec();
         here.sort_unstable();
         if self.known.as_ref() == Some(&here) {
@@ -89,7 +90,9 @@ impl Roster {
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
         std::fs::rename(&new, &self.file)?;
-        std::fs::File::open(folder)?.sync_all()
+        std::fs::File::open(folder)?.sync_all()?;
+        self.known = Some(here);
+        Ok(())
     }
 }
 
@@ -140,11 +143,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let state = folder.path().join("state");
         let two = [store("/b"), store("/a")];
-        let roster = Roster::read(&state, &two);
+        let mut roster = Roster::read(&state, &two);
         assert!(roster.strangers(&[[1; 16]]).is_empty(), "nothing is known");
         assert_eq!(roster.missing(&[]), 0);
         roster.write(&[[2; 16], [1; 16]]).unwrap();
-        let again = Roster::read(&state, &[store("/a"), store("/b")]);
+        let mut again = Roster::read(&state, &[store("/a"), store("/b")]);
         assert_eq!(again.strangers(&[[1; 16], [3; 16]]), [[3; 16]]);
         assert_eq!(again.missing(&[[1; 16]]), 1);
         let other = Roster::read(&state, &[store("/a")]);
@@ -161,7 +164,7 @@ mod tests {
     fn a_damaged_list_is_none_and_is_mended() {
         let folder = tempfile::tempdir().unwrap();
         let stores = [store("/a")];
-        let roster = Roster::read(folder.path(), &stores);
+        let mut roster = Roster::read(folder.path(), &stores);
         roster.write(&[[1; 16]]).unwrap();
         for text in [
             "",
@@ -170,12 +173,12 @@ mod tests {
             &format!("{HEAD}\nzz\n"),
         ] {
             std::fs::write(&roster.file, text).unwrap();
-            let read = Roster::read(folder.path(), &stores);
+            let mut read = Roster::read(folder.path(), &stores);
             assert!(read.known.is_none(), "{text}");
             read.write(&[[1; 16]]).unwrap();
             assert!(Roster::read(folder.path(), &stores).known.is_some());
         }
-        let nowhere = Roster::read(Path::new("/proc/nowhere"), &stores);
+        let mut nowhere = Roster::read(Path::new("/proc/nowhere"), &stores);
         assert!(nowhere.write(&[]).is_err());
     }
 }

@@ -272,6 +272,36 @@ fn what_is_purged_while_a_disk_is_not_mounted_stays_purged() {
     }
 }
 
+/// A store is taken out, and its disk has the bytes of before all the same. The only store that noted it is not
+/// there at the next start.
+#[test]
+fn a_store_that_was_taken_out_is_not_believed_without_the_store_that_noted_it() {
+    let place = Place::new();
+    let stores = ["one", "disk/other"];
+    std::fs::create_dir(place.path("disk")).unwrap();
+    let paths: Vec<_> = (0..40).map(|n| format!("/{n}")).collect();
+    let hits = |foxy: &Foxy| paths.iter().filter(|path| foxy.is_hit(path)).count();
+    let foxy = place.start(&stores);
+    hits(&foxy);
+    foxy.end();
+    let before = std::fs::read(place.path("one")).unwrap();
+    let foxy = place.start(&stores);
+    assert_eq!(hits(&foxy), paths.len(), "both are on disk");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_foxy"));
+    command.args(["store", "remove", "--now", "--admin", &foxy.admin]);
+    let removed = command.arg(place.path("one")).output().unwrap();
+    assert!(removed.status.success(), "{removed:?}");
+    for path in &paths {
+        assert!(foxy.purge(path).starts_with("HTTP/1.1 "));
+    }
+    foxy.end();
+    std::fs::write(place.path("one"), before).unwrap();
+    std::fs::rename(place.path("disk"), place.path("away")).unwrap();
+    let foxy = place.start(&stores);
+    assert!(foxy.headline.contains("WITHOUT"), "{}", foxy.headline);
+    assert_eq!(hits(&foxy), 0, "all were purged");
+}
+
 /// Neither disk nor state folder can record the purge, so Foxy does not answer that it is durable.
 #[test]
 fn without_disk_and_state_folder_purges_are_not_acknowledged() {

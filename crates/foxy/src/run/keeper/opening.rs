@@ -81,16 +81,14 @@ impl StoreKeeper {
             );
         }
         self.open_together(found, strict)?;
-        let here: Vec<_> = self.engine.stats().stores.iter().map(|s| s.uuid).collect();
-        if let Err(error) = roster.write(&here) {
-            let nobody = here.is_empty() && !self.absent.lock().is_empty();
-            tracing::warn!(folder = %state.display(), %error, "which stores are here cannot be remembered");
-            if nobody {
-                tracing::error!(
-                    "a store is missing and nothing can note that: purges are answered as not durable"
-                );
-                self.engine.fleet().lose_purges();
-            }
+        let alone = self.kept.lock().is_empty() && !self.absent.lock().is_empty();
+        *self.roster.lock() = Some(roster);
+        if !self.write_roster() && alone {
+            tracing::error!(
+                folder = %state.display(),
+                "a store is missing and nothing can note that: purges are answered as not durable"
+            );
+            self.engine.fleet().lose_purges();
         }
         Ok(())
     }
