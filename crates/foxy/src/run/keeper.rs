@@ -164,15 +164,17 @@ impl StoreKeeper {
         let id = self.keep(writer, Some(config))?;
         let path = config.path.display().to_string();
         self.absent.lock().retain(|absent| absent.path != path);
-        self.write_roster();
+        self.write_roster(None);
         tracing::info!(store = id.0, path, "a store was added");
         Ok(id)
     }
 
-    /// Writes down for the next start which stores are there now. Returns whether that is durable, or
-    /// needs no writing.
-    fn write_roster(&self) -> bool {
-        let here: Vec<_> = self.engine.stats().stores.iter().map(|s| s.uuid).collect();
+    /// Writes down for the next start which stores are there now, without the one that is `leaving`. Returns
+    /// whether that is durable, or needs no writing.
+    fn write_roster(&self, leaving: Option<StoreId>) -> bool {
+        let mut stores = self.engine.stats().stores;
+        stores.retain(|store| Some(store.store) != leaving);
+        let here: Vec<_> = stores.iter().map(|store| store.uuid).collect();
         let mut roster = self.roster.lock();
         let Some(Err(error)) = roster.as_mut().map(|roster| roster.write(&here)) else {
             return true;
@@ -221,6 +223,10 @@ impl StoreKeeper {
             .fleet()
             .disk(id)
             .map(|disk| Arc::downgrade(&disk));
+        // Its disk will say that it is out of date. Where the disk cannot, the other stores note it, and the
+        // list tells if these are not there at the next start. Written first: after a kill in between, the
+        // store begins empty.
+        self.write_roster(Some(id));
         let (answer, answered) = channel();
         self.command(id, Command::Close(answer))?;
         let written = answered.recv().map_err(|_| KeeperError::Ended)?;
@@ -229,9 +235,6 @@ impl StoreKeeper {
             tracing::info!(store = id.0, path = %kept.path.display(), written, "a store was taken out");
             join(kept.thread);
         }
-        // Its own disk says that it is out of date. If it could not, the other stores note it; if they are not
-        // there at the next start, the list tells.
-        self.write_roster();
         let closed = disk.is_none_or(|disk| is_let_go(&disk));
         Ok(TakenOut { written, closed })
     }
@@ -246,6 +249,9 @@ impl StoreKeeper {
         let mut kept = self.kept.lock();
         let old = kept.remove(&id);
         let Some((new, wake)) = now else {
+            drop(kept);
+            // It was taken out, and its disk may not say so.
+            self.write_roster(None);
             return Err(result.err().map_or(KeeperError::Ended, KeeperError::Grow));
         };
         if let Some(old) = old {

@@ -25,9 +25,12 @@ const SEGMENTS: u64 = 24;
 #[derive(Debug)]
 pub(super) struct Machine {
     disks: Vec<MemDisk>,
-    /// Identities of the stores of the last start, as the product lists them in its state folder.
-    roster: Option<Vec<[u8; 16]>>,
+    roster: Rc<Roster>,
 }
+
+/// Identities of the stores that were there last, as the product lists them in its state folder; `None`
+/// before the first start.
+type Roster = RefCell<Option<Vec<[u8; 16]>>>;
 
 impl Machine {
     /// A machine with empty disks.
@@ -36,7 +39,7 @@ impl Machine {
             disks: (0..profile.stores)
                 .map(|_| disk(profile, rng.next_u64()))
                 .collect(),
-            roster: None,
+            roster: Rc::default(),
         }
     }
 
@@ -76,6 +79,7 @@ pub(super) struct Stores {
     clock: Arc<SimulatedClock>,
     profile: Profile,
     kept: RefCell<Vec<Kept>>,
+    roster: Rc<Roster>,
     rng: RefCell<Rng>,
 }
 
@@ -103,8 +107,9 @@ impl Stores {
             // A disk that is not there at this start, as one that is not mounted.
             let away = attempt == 0 && disks.len() > 1 && profile.moves && rng.chance(0.4);
             let away = away.then(|| rng.below(disks.len() as u64) as usize);
-            let stores = Self::of(profile, disks, (clock, rng.next_u64()));
-            match stores.open_together(machine, away, world) {
+            let roster = Rc::clone(&machine.roster);
+            let stores = Self::of(profile, disks, roster, (clock, rng.next_u64()));
+            match stores.open_together(away, world) {
                 Ok(()) => {
                     if away.is_some() {
                         world.trace.note("a store is not there at this start");
@@ -125,6 +130,7 @@ impl Stores {
     fn of(
         profile: Profile,
         disks: Vec<MemDisk>,
+        roster: Rc<Roster>,
         (clock, seed): (&Arc<SimulatedClock>, u64),
     ) -> Self {
         let config = EngineConfig {
@@ -140,18 +146,14 @@ impl Stores {
             clock: Arc::clone(clock),
             profile,
             kept: RefCell::new(kept.collect()),
+            roster,
             rng: RefCell::new(Rng::new(seed)),
         }
     }
 
     /// The steps of the product's start. It goes without a store whose disk is at fault if another one
     /// opens.
-    fn open_together(
-        &self,
-        machine: &mut Machine,
-        away: Option<usize>,
-        world: &World,
-    ) -> Result<(), OpenError> {
+    fn open_together(&self, away: Option<usize>, world: &World) -> Result<(), OpenError> {
         let (mut found, mut failed) = (Vec::new(), None);
         let mut identities = Vec::new();
         for (n, kept) in self.kept.borrow().iter().enumerate() {
@@ -167,7 +169,7 @@ impl Stores {
                 Err(error) => failed = Some(error),
             }
         }
-        if let Some(known) = &machine.roster {
+        if let Some(known) = &*self.roster.borrow() {
             let new = identities.iter().filter(|uuid| !known.contains(uuid));
             self.engine.fleet().begin_empty(new.copied());
         }
@@ -191,8 +193,7 @@ impl Stores {
             world.trace.note(&note);
         }
         self.engine.join(&mut writers)?;
-        let here = self.engine.stats().stores;
-        machine.roster = Some(here.iter().map(|store| store.uuid).collect());
+        self.write_roster(None);
         for (n, writer) in places.into_iter().zip(writers) {
             self.drive(n, writer);
         }
@@ -234,8 +235,16 @@ impl Stores {
         writer.as_ref().map(Writer::store_id)
     }
 
+    /// Lists the stores that are there, without the one that is `leaving`.
+    fn write_roster(&self, leaving: Option<StoreId>) {
+        let here = self.engine.stats().stores.into_iter();
+        let here = here.filter(|store| Some(store.store) != leaving);
+        *self.roster.borrow_mut() = Some(here.map(|store| store.uuid).collect());
+    }
+
     /// Takes a store out. True if everything that waited was written.
     pub(super) async fn take_out(&self, n: usize) -> bool {
+        self.write_roster(self.id(n));
         let writer = self.kept.borrow()[n].writer.borrow_mut().take();
         let Some(writer) = writer else { return false };
         self.clock.blocking(|| writer.close(CLOSE_MAX)).await
@@ -250,6 +259,7 @@ impl Stores {
             return Err(error);
         }
         self.drive(n, writer);
+        self.write_roster(None);
         Ok(())
     }
 
@@ -260,8 +270,9 @@ impl Stores {
         let bytes = self.kept.borrow()[n].disk.len() + room(&self.profile, 2);
         let grown = self.clock.blocking(|| writer.grow(bytes, CLOSE_MAX));
         let Grown { writer, result } = grown.await;
-        if let Some(writer) = writer {
-            self.drive(n, writer);
+        match writer {
+            Some(writer) => self.drive(n, writer),
+            None => self.write_roster(None),
         }
         result.is_ok()
     }

@@ -83,7 +83,7 @@ impl StoreKeeper {
         self.open_together(found, strict)?;
         let alone = self.kept.lock().is_empty() && !self.absent.lock().is_empty();
         *self.roster.lock() = Some(roster);
-        if !self.write_roster() && alone {
+        if !self.write_roster(None) && alone {
             tracing::error!(
                 folder = %state.display(),
                 "a store is missing and nothing can note that: purges are answered as not durable"
