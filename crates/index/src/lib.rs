@@ -41,7 +41,7 @@ use shard::Shard;
 /// Groups of shards; see [`Index::lane`].
 pub const LANES: usize = 2;
 
-/// What an entry takes at most where the table is not nearly empty, in bytes.
+/// Memory of an entry in bytes, at most, in a table that is not nearly empty.
 const BYTES_PER_ENTRY: u64 = 16;
 
 /// Entries by key hash. `Send + Sync`; share it by `Arc`. See the crate's head for its promises.

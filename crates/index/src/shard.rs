@@ -358,7 +358,7 @@ impl Shard {
         removed
     }
 
-    /// What stands in the slots that `fp` could have.
+    /// The entries in the slots that `fp` could have.
     pub(crate) fn neighbours(&self, fp: Fingerprint) -> [Option<Entry>; 2 * SLOTS] {
         let _writer = self.counted.writer.lock();
         let mut found = [None; 2 * SLOTS];

@@ -86,7 +86,7 @@ impl Client {
         }
     }
 
-    /// What it asks for next: often what another client has asked for a moment ago.
+    /// The next page it requests: often one that another client requested a moment ago.
     fn spot(&mut self) -> Spot {
         match self.world.latest.get() {
             Some(spot) if self.rng.chance(0.25) => spot,

@@ -135,7 +135,7 @@ impl Profile {
             return PAGES.len() - 1 - rng.below(LONG_PAGES as u64) as usize;
         }
         let most = (PAGES.len() - LONG_PAGES) as u64;
-        // What a store brings back is asked for only if few pages are.
+        // Few pages: otherwise no client requests an object that a store brings back.
         let hot = if self.moves { 0.8 } else { 0.5 };
         match rng.chance(hot) {
             true => (self.hot + rng.below(6) as usize) % most as usize,

@@ -90,7 +90,7 @@ pub(super) struct World {
     /// Number of the process's life.
     pub(super) life: Cell<u32>,
     requests: Cell<u64>,
-    /// What a client has asked for last.
+    /// The last request of any client.
     pub(super) latest: Cell<Option<Spot>>,
     pub(super) is_over: Cell<bool>,
 }

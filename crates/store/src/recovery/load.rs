@@ -217,7 +217,7 @@ impl Loader {
         wanted
     }
 
-    /// How many segments the next turn takes in; also the estimate for the turns after it. One at a time
+    /// Number of segments that the next turn takes in; also the estimate for the turns after it. It is one
     /// where the index may become full: if it does, all segments of the turn count as lost.
     fn turn(&self) -> usize {
         let most = match self.tables.index().room() {
