@@ -47,6 +47,7 @@ mod ratio;
 mod reads;
 mod removal_ends;
 mod removal_log;
+mod removal_ring;
 pub(crate) mod rig;
 mod routing;
 mod rules;

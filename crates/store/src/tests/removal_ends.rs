@@ -3,7 +3,8 @@
 use foxy_disk::OpClass;
 use foxy_format::Removed;
 
-use super::removal_log::{forge, with_old};
+use super::removal_log::with_old;
+use super::removal_ring::forge;
 use super::rig::{Rig, geometry};
 use crate::StoreId;
 use crate::removals::Removal;
