@@ -194,7 +194,7 @@ const DEFAULT_MEMORY_MAX: u64 = 512 << 20;
 pub(super) const MEMORY_MIN: u64 = 48 << 20;
 /// Part of a container's memory that the budget is by default, percent: the container is there for
 /// Foxy, and the rest is for the kernel.
-const CONTAINER_SHARE: f64 = 70.0;
+const CONTAINER_SHARE: f64 = 85.0;
 
 impl Config {
     /// Builds the tree.
