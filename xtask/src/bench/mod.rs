@@ -3,6 +3,7 @@
 mod micro;
 mod observe;
 mod peers;
+mod rooms;
 mod tls;
 
 use crate::report::{Outcome, Report};
@@ -20,6 +21,8 @@ pub(crate) enum Bench {
     Tls(tls::Wanted),
     /// Cost of observation: metrics read each second and a JSON log, on and off in turn
     Observe(observe::Wanted),
+    /// Rooms that the requests of a running load enter (wants perf and addr2line)
+    Rooms(rooms::Wanted),
     /// A process per request and a file per URL beside Foxy, with and without a cache
     Fork(peers::fork::Wanted),
 }
@@ -35,6 +38,7 @@ pub(crate) fn run(report: &mut Report, bench: &Bench) {
         Bench::Observe(wanted) => {
             report.step("bench observe", || outcome(observe::run(wanted)));
         }
+        Bench::Rooms(wanted) => report.step("bench rooms", || outcome(rooms::run(wanted))),
         Bench::Tls(wanted) => report.step("bench tls", || outcome(tls::run(wanted))),
         Bench::Micro(wanted) => report.step("bench micro", || outcome(micro::run(wanted))),
     }
