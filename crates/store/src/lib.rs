@@ -9,70 +9,46 @@
 //! each store's [`Writer`] is driven by one thread that calls [`Writer::turn`]; disk reads are
 //! carried out by the caller, with a queue of its own ([`Reads::open_reads`]).
 
-mod admit;
-mod around;
-mod away;
-mod catalogue;
-mod company;
-mod condition;
-mod drain;
+// Rooms in layers: `cargo xtask arrows` holds their order, docs/architecture.md says what each is for.
 mod engine;
 mod fleet;
-mod gate;
-mod gone;
-mod hold;
-mod inbox;
-mod lookup;
-mod lookups;
-mod membership;
+mod interface;
+mod maintenance;
 mod memory;
-mod object;
 mod offline;
-mod options;
-mod pressure;
 mod purge;
-mod puts;
-mod reads;
+mod put;
+mod read;
 mod recovery;
-mod registry;
-mod removals;
-mod routes;
-mod scrub;
-mod shard;
+mod removal;
 mod shared;
-mod spot;
-mod stats;
-mod ticket;
-mod trust;
-mod weight;
 mod writer;
 
 #[cfg(test)]
 mod tests;
 
-pub use drain::{Drain, DrainStep};
-pub use engine::{Engine, INDEX_PAGES};
+pub use engine::{DiskPlace, Engine, Peek};
 pub use fleet::{DutyError, Fleet};
 pub use foxy_policy::AdmissionRule;
 pub use foxy_policy::{Backlog, Device};
-pub use gate::{AdmissionConfig, GATE_MEMORY_PART};
-pub use lookup::{Admission, DropReason, Lookup, Put, ReadMiss, ReadPlan, StoreId};
-pub use lookups::{DiskPlace, Peek};
-pub use object::{MAX_KEY_BYTES, NewObject, Object, ObjectMeta};
+pub use interface::{
+    Admission, AdmissionConfig, DropReason, Durable, Duty, EngineConfig, EngineCounts, Health,
+    Lookup, MAX_KEY_BYTES, MemoryShares, NewObject, Object, ObjectMeta, OneStoreStats, OpenError,
+    Put, ReadMiss, ReadMode, ReadPlan, StoreCounts, StoreId, StoreOptions, StoreStats, SyncTicket,
+};
+pub use maintenance::{
+    Drain, DrainStep, Place, Scrub, ScrubStep, Sweep, SweepStep, Walk, WalkStep, Walked,
+};
+pub use memory::{GATE_MEMORY_PART, INDEX_PAGES};
 pub use offline::{
     Inspection, OfflineError, SegmentReport, SegmentWord, Verification, inspect, verify,
 };
-pub use options::{EngineConfig, OpenError, StoreOptions};
 #[cfg(any(test, feature = "fuzz"))]
 pub use purge::fuzzing;
 pub use purge::{
-    KeyParts, Place, Places, Purge, PurgeError, PurgeKind, PurgeStatus, Purges, Sweep, SweepStep,
-    Walk, WalkStep, Walked, for_each_tag,
+    KeyParts, Places, Purge, PurgeError, PurgeKind, PurgeStatus, Purges, for_each_tag,
 };
-pub use puts::{FragmentPut, LargePut, NewLarge, Stored};
-pub use reads::{ReadMode, Reads};
+pub use put::{FragmentPut, LargePut, NewLarge, Stored};
+pub use read::Reads;
 pub use recovery::identity;
-pub use scrub::{Scrub, ScrubStep};
-pub use stats::{Duty, EngineCounts, Health, MemoryShares, OneStoreStats, StoreCounts, StoreStats};
-pub use ticket::{Durable, SyncTicket};
 pub use writer::{GrowError, Grown, Turn, WakeHandle, Writer};

@@ -1,5 +1,8 @@
 //! The engine: what all threads share, and the operations on keys that need no disk.
 //!
+//! Uses all rooms below it: `maintenance`, `put`, `read`, `purge`, `removal` and what these use. Stores
+//! are opened and written by the rooms above, `recovery` and `writer`. Lookups are here.
+//!
 //! [`Engine`] is a facade over parts that own their state:
 //!
 //! | part | owns |
@@ -18,50 +21,34 @@
 //! with a [`Foundation`], from which the parts of its writer take what they need.
 
 mod figures;
-mod ground;
+mod foundation;
 mod keys;
-mod numbers;
-mod shards;
-mod tables;
+mod lookups;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use foxy_base::{Clock, FieldBlock, KeyHash};
-use foxy_disk::Disk;
+use foxy_base::{Clock, FieldBlock, KeyHash, KeySeed};
 use foxy_format::fragment_hash;
 use foxy_policy::CachePolicy;
 
-pub(crate) use self::figures::of_store;
-pub(crate) use self::ground::{Foundation, Ground};
+use self::figures::of_store;
+pub(crate) use self::foundation::Foundation;
 pub(crate) use self::keys::Keys;
-pub(crate) use self::numbers::Numbers;
-pub(crate) use self::shards::Shards;
-pub(crate) use self::tables::Tables;
-use crate::around::Neighbours;
-use crate::catalogue::Catalogue;
-use crate::drain::{Drain, Mover};
+use self::lookups::Lookups;
+pub use self::lookups::{DiskPlace, Peek};
 use crate::fleet::Fleet;
-use crate::lookups::Lookups;
-use crate::memory::Memory;
-use crate::purge::{Purges, Walk};
-use crate::puts::Puts;
-use crate::reads::Reads;
-use crate::routes::Routes;
-use crate::stats::StoreStats;
-use crate::ticket::SyncTicket;
+use crate::interface::{StoreStats, SyncTicket};
+use crate::maintenance::{Drain, Mover, Walk};
+use crate::memory::{Ground, Memory};
+use crate::purge::Purges;
+use crate::put::{Puts, Routes};
+use crate::read::{Neighbours, Reads};
+use crate::removal::Catalogue;
 use crate::{
-    EngineConfig, FragmentPut, LargePut, Lookup, NewLarge, NewObject, Object, ObjectMeta,
-    OpenError, Peek, Put, Scrub, StoreOptions, Writer,
-};
-
-/// The memory functions that the index uses.
-pub const INDEX_PAGES: foxy_index::Pages = foxy_index::Pages {
-    map: foxy_disk::map_zeroed,
-    unmap: foxy_disk::unmap_zeroed,
-    advice: foxy_disk::prefer_huge_pages,
-    prefetch: foxy_disk::prefetch,
+    EngineConfig, FragmentPut, LargePut, Lookup, NewLarge, NewObject, Object, ObjectMeta, Put,
+    Scrub,
 };
 
 /// The shared heart of the cache. See the crate's head for its promises.
@@ -84,6 +71,7 @@ impl Engine {
             .clamp(1, 1024)
             .min(roomy.next_power_of_two())
             .next_power_of_two();
+        let keys = Arc::new(Keys::new(KeySeed(config.key_seed)));
         let ground = Ground::new(&config, config.shards, clock);
         let memory = Memory::new(&ground);
         let catalogue = Arc::new(Catalogue::new(&ground));
@@ -97,6 +85,7 @@ impl Engine {
         Arc::new(Self {
             foundation: Foundation {
                 ground,
+                keys,
                 memory: Arc::new(memory),
                 catalogue,
                 purges,
@@ -108,7 +97,7 @@ impl Engine {
         })
     }
 
-    #[cfg(test)]
+    /// The parts that a store is opened with.
     pub(crate) const fn foundation(&self) -> &Foundation {
         &self.foundation
     }
@@ -123,27 +112,10 @@ impl Engine {
         &self.foundation.ground
     }
 
-    /// Adds a store: formats an empty disk, otherwise recovers what is on it. When this returns,
-    /// lookups are right; older segments are loaded by the first turns of the writer. Blocks for
-    /// a few reads; call it before serving, or on a thread of its own. If the engine's stores met
-    /// ([`Engine::meet`]), [`Engine::join`] has to follow.
-    ///
-    /// # Errors
-    /// Each says what to do. Nothing on the disk was changed then, unless the device failed.
-    #[expect(clippy::needless_pass_by_value, reason = "options belong to the store")]
-    pub fn open_store(
-        self: &Arc<Self>,
-        disk: Arc<dyn Disk>,
-        options: StoreOptions,
-    ) -> Result<Writer, OpenError> {
-        let _one_at_a_time = self.ground().fleet.lock_membership();
-        Writer::open(&self.foundation, disk, &options, None)
-    }
-
     /// Hash of a full key, as every other operation wants it.
     #[must_use]
     pub fn key_hash(&self, key: &[u8]) -> KeyHash {
-        self.ground().keys.hash(key)
+        self.foundation.keys.hash(key)
     }
 
     /// Largest body stored whole, and payload of a fragment, in bytes.
@@ -164,7 +136,7 @@ impl Engine {
     /// than [`Engine::fragment_bytes`] are stored as large objects. Never blocks on a disk.
     pub fn put(&self, new: NewObject) -> Put {
         debug_assert!(
-            self.ground().keys.is_hash_of(new.hash, &new.key),
+            self.foundation.keys.is_hash_of(new.hash, &new.key),
             "hashed with another seed"
         );
         self.foundation.puts.put(new)
@@ -181,7 +153,7 @@ impl Engine {
     /// call [`Engine::supersede`] at header time.
     pub fn put_large(&self, new: NewLarge) -> LargePut {
         debug_assert!(
-            self.ground().keys.is_hash_of(new.hash, &new.key),
+            self.foundation.keys.is_hash_of(new.hash, &new.key),
             "hashed with another seed"
         );
         self.foundation.puts.put_large(new)
@@ -191,7 +163,7 @@ impl Engine {
     /// key held. Lookups return the head from now on. `length` is the length of the whole body.
     pub fn put_sparse(&self, new: &NewLarge, length: u64) -> Put {
         debug_assert!(
-            self.ground().keys.is_hash_of(new.hash, &new.key),
+            self.foundation.keys.is_hash_of(new.hash, &new.key),
             "hashed with another seed"
         );
         self.foundation.puts.put_sparse(new, length)
@@ -260,7 +232,7 @@ impl Engine {
     /// Looks up the object under a key. Memory only: a shared lock, no allocation.
     pub fn lookup(&self, hash: KeyHash, key: &[u8]) -> Lookup {
         debug_assert!(
-            self.ground().keys.is_hash_of(hash, key),
+            self.foundation.keys.is_hash_of(hash, key),
             "hashed with another seed"
         );
         self.lookups.lookup(hash, key)
@@ -271,7 +243,7 @@ impl Engine {
     #[must_use]
     pub fn peek(&self, hash: KeyHash, key: &[u8]) -> Option<Peek> {
         debug_assert!(
-            self.ground().keys.is_hash_of(hash, key),
+            self.foundation.keys.is_hash_of(hash, key),
             "hashed with another seed"
         );
         self.lookups.peek(hash, key)

@@ -6,8 +6,8 @@ use std::sync::{Arc, Weak};
 use std::task::Poll;
 
 use super::Fleet;
+use crate::interface::Duty;
 use crate::shared::StoreShared;
-use crate::stats::Duty;
 use crate::{Health, StoreId};
 
 /// Why a store cannot do what is wanted.

@@ -1,8 +1,22 @@
 //! The stores of an engine together: which are open, which are away, and what they say about each other
 //! on their disks.
+//!
+//! Uses `shared` and `interface`.
+//!
+//! | file | has |
+//! |---|---|
+//! | `registry` | the list of open stores |
+//! | `away`, `standing` | stores that were taken out, and the trust in one that is opened |
+//! | `company`, `trust` | which stores are believed when they meet at a start |
+//! | `duty`, `tickets` | stores that serve, drain and leave; waiting until all stores have written |
 
+mod away;
+mod company;
 mod duty;
+mod registry;
+mod standing;
 mod tickets;
+mod trust;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,15 +26,17 @@ use foxy_disk::Disk;
 use foxy_format::Company;
 use parking_lot::{Mutex, MutexGuard};
 
+pub(crate) use self::away::Away;
+pub(crate) use self::company::Circle;
 pub use self::duty::DutyError;
+use self::registry::Registry;
+pub(crate) use self::registry::Stores;
+pub(crate) use self::standing::Standing;
 pub(crate) use self::tickets::ticket_of;
+use self::trust::Trust;
 use crate::StoreId;
-use crate::away::Away;
-use crate::company::Circle;
-use crate::registry::{Registry, Stores};
+use crate::interface::Duty;
 use crate::shared::StoreShared;
-use crate::stats::Duty;
-use crate::trust::Trust;
 
 /// All that an engine knows about its stores as a group.
 #[derive(Debug, Default)]

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use foxy_base::rule;
 
 use super::Fleet;
-use crate::inbox::SyncRequest;
-use crate::shared::StoreShared;
-use crate::ticket::SyncTicket;
+use crate::interface::SyncTicket;
+use crate::shared::{StoreShared, SyncRequest};
 
 /// A ticket for what some stores have to write.
 pub(crate) fn ticket_of(stores: &[Arc<StoreShared>], objects: bool) -> SyncTicket {

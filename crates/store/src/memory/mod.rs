@@ -1,182 +1,33 @@
-//! The memory budget: how it is shared out, and what of it waits to be written.
+//! The contents of memory: the tables of keys and objects, and the memory budget.
+//!
+//! Uses `fleet`, `shared` and `interface`. The room holds state and divides memory; rules about what
+//! enters, leaves and is given to requests are in the rooms above.
+//!
+//! | file | has |
+//! |---|---|
+//! | `tables`, `shards`, `shard` | the RAM tier, objects that wait to be written, the index |
+//! | `held` | versions of large objects that are being read |
+//! | `budget`, `shares` | the memory budget, and its division |
+//! | `gate` | the write budget, and the rule for objects at its end |
+//! | `numbers` | numbers and versions that are never given twice |
+//! | `ground` | the parts of an engine that depend on no other part |
 
+mod budget;
+mod gate;
+mod ground;
+mod held;
+mod numbers;
+mod shard;
+mod shards;
 mod shares;
+mod tables;
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
+pub(crate) use self::budget::MemoryBudget;
+pub use self::gate::GATE_MEMORY_PART;
+pub(crate) use self::gate::Gate;
+pub(crate) use self::ground::Ground;
+pub(crate) use self::numbers::Numbers;
+pub(crate) use self::shard::{Pending, Shard, Stage};
 pub(crate) use self::shares::Memory;
-use crate::options::pending;
-use crate::registry::Stores;
-use crate::shared::StoreShared;
-use crate::{EngineConfig, ReadPlan, StoreId};
-
-/// The buffers of reads under way take at most this much, on any machine that keeps up with its
-/// disks.
-const READS_MAX: u64 = 8 << 20;
-
-/// The memory budget of the engine, which may change while it runs, and what is taken of it.
-#[derive(Debug)]
-pub(crate) struct MemoryBudget {
-    bytes: AtomicU64,
-    /// The part of them for objects that wait to be written.
-    pending_max: AtomicU64,
-    /// Bytes of objects that wait to be written.
-    pending: AtomicU64,
-    /// Bytes of the RAM tier.
-    ram: AtomicU64,
-    /// Bytes that the RAM tier does without.
-    withheld: AtomicU64,
-    /// Bytes of longer reads under way.
-    wide: AtomicU64,
-}
-
-impl MemoryBudget {
-    /// The budget of a configuration. At most half of it waits to be written.
-    pub(crate) fn new(config: &EngineConfig) -> Self {
-        let bytes = config.memory_bytes;
-        let pending = config.pending_bytes_max.min(bytes / 2);
-        Self {
-            bytes: bytes.into(),
-            pending_max: pending.into(),
-            pending: 0.into(),
-            ram: (bytes - pending).into(),
-            withheld: 0.into(),
-            wide: 0.into(),
-        }
-    }
-
-    /// All of it, in bytes.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.bytes.load(Ordering::Relaxed)
-    }
-
-    /// Bytes of the RAM tier.
-    pub(crate) fn ram(&self) -> u64 {
-        self.ram.load(Ordering::Relaxed)
-    }
-
-    /// Bytes of objects that wait to be written.
-    pub(crate) fn pending(&self) -> u64 {
-        self.pending.load(Ordering::Relaxed)
-    }
-
-    /// Large objects up to this many bytes are kept in the RAM tier like others.
-    pub(crate) fn large_in_ram(&self) -> u64 {
-        self.bytes() / 32
-    }
-
-    /// True if waiting objects take half of their room.
-    pub(crate) fn is_congested(&self) -> bool {
-        self.pending() >= self.pending_max() / 2
-    }
-
-    fn pending_max(&self) -> u64 {
-        self.pending_max.load(Ordering::Relaxed)
-    }
-
-    fn set(&self, bytes: u64) {
-        self.bytes.store(bytes, Ordering::Relaxed);
-        self.pending_max.store(pending(bytes), Ordering::Relaxed);
-    }
-
-    /// Returns whether a store has few enough pending bytes to leave room for the others: a store
-    /// that does not get on may not keep them from storing. `all` is the sum of the speeds of the stores
-    /// that it shares the room with; 0: not known.
-    pub(crate) fn has_room(&self, store: &StoreShared, all: u64) -> bool {
-        let waits = store.load.pending_bytes();
-        let speed = store.load.write_speed();
-        waits < crate::weight::room(self.pending_max(), speed, all)
-    }
-
-    /// Keys that are remembered for a store that is away.
-    pub(crate) fn away_keys_max(&self) -> usize {
-        // About 10 bytes each.
-        (self.bytes() / 64 / 10) as usize
-    }
-
-    /// True while reinsertion leaves a quarter of the room for new objects.
-    pub(crate) fn has_room_for_reinsertion(&self) -> bool {
-        self.pending() < self.pending_max() / 4 * 3
-    }
-
-    /// Takes room for an object that waits for `store`; false if there is none.
-    pub(crate) fn reserve(&self, store: &StoreShared, bytes: usize) -> bool {
-        let bytes = bytes as u64;
-        let before = self.pending.fetch_add(bytes, Ordering::Relaxed);
-        if before + bytes > self.pending_max() {
-            self.pending.fetch_sub(bytes, Ordering::Relaxed);
-            return false;
-        }
-        store.load.add_pending(bytes);
-        true
-    }
-
-    /// Takes room for an object that waits for `store`, even if there is none.
-    pub(crate) fn take(&self, store: &StoreShared, bytes: usize) {
-        let bytes = bytes as u64;
-        self.pending.fetch_add(bytes, Ordering::Relaxed);
-        store.load.add_pending(bytes);
-    }
-
-    /// Gives back the room of objects that waited for `store`; `None`: for a store that is gone.
-    pub(crate) fn release(&self, store: Option<&StoreShared>, bytes: usize) {
-        let bytes = bytes as u64;
-        self.pending.fetch_sub(bytes, Ordering::Relaxed);
-        if let Some(store) = store {
-            store.load.take_pending(bytes);
-        }
-    }
-
-    /// Gives room back of an object that waited for the store of this number.
-    pub(crate) fn release_for(&self, stores: &Stores, store: StoreId, bytes: usize) {
-        self.release(stores.by_id(store).map(|s| &**s), bytes);
-    }
-
-    /// Takes room for a longer read, if there is some: all of them have half of what is set aside for
-    /// reads.
-    pub(crate) fn begin_wide(&self, bytes: u32) -> bool {
-        let bytes = u64::from(bytes);
-        let room = (self.bytes() / 128).min(READS_MAX / 2);
-        let before = self.wide.fetch_add(bytes, Ordering::Relaxed);
-        let fits = before + bytes <= room;
-        if !fits {
-            self.wide.fetch_sub(bytes, Ordering::Relaxed);
-        }
-        fits
-    }
-
-    /// Gives the room back, if it was a longer read.
-    pub(crate) fn end_wide(&self, plan: &ReadPlan) {
-        if plan.wide {
-            self.wide.fetch_sub(plan.len.into(), Ordering::Relaxed);
-        }
-    }
-
-    /// Bytes of longer reads under way.
-    #[cfg(test)]
-    pub(crate) fn wide(&self) -> u64 {
-        self.wide.load(Ordering::Relaxed)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::tests::rig::bare_store;
-
-    #[test]
-    fn what_waits_has_a_quarter_and_no_more() {
-        let budget = MemoryBudget::new(&EngineConfig::new(64 << 20, 1));
-        let store = bare_store(0);
-        assert!(budget.reserve(&store, 8 << 20) && budget.is_congested());
-        assert!(budget.has_room_for_reinsertion());
-        assert!(budget.reserve(&store, 8 << 20) && !budget.has_room_for_reinsertion());
-        assert!(!budget.reserve(&store, 1));
-        assert_eq!(
-            (budget.pending(), store.load.pending_bytes()),
-            (16 << 20, 16 << 20)
-        );
-        budget.release(Some(&store), 16 << 20);
-        assert_eq!((budget.pending(), store.load.pending_bytes()), (0, 0));
-    }
-}
+pub use self::tables::INDEX_PAGES;
+pub(crate) use self::tables::Tables;

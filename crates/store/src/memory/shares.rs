@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::{MemoryBudget, READS_MAX};
-use crate::engine::{Ground, Tables};
+use super::budget::{MemoryBudget, READS_MAX};
+use super::gate::Gate;
+use super::ground::Ground;
+use super::tables::Tables;
 use crate::fleet::Fleet;
-use crate::gate::Gate;
-use crate::stats::{EngineCounters, MemoryShares, add};
+use crate::interface::{EngineCounters, MemoryShares, add};
 
 /// This part of the budget (1/n) is left to the allocator.
 const SLACK_PART: u64 = 20;

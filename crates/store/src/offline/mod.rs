@@ -2,6 +2,8 @@
 //!
 //! Nothing is written. [`verify`] opens the store with the code of a start, over a disk that keeps
 //! writes in memory: what it finds is what a restart would bring back.
+//!
+//! The top room: it uses `recovery`, `engine` and `maintenance`, and no other room uses it.
 
 mod overlay;
 

@@ -9,56 +9,8 @@ use foxy_format::{BLOCK, JOURNAL_BLOCK_NOTES, JournalBlock, JournalHalf, PurgeKi
 
 use super::set::{PurgeSet, State};
 use crate::Durable;
+use crate::interface::TicketPart;
 use crate::shared::StoreShared;
-use crate::ticket::TicketPart;
-
-/// Notes that wait to be written to a journal.
-#[derive(Debug, Default)]
-pub(crate) struct JournalInbox {
-    pub(super) notes: Vec<PurgeNote>,
-    pub(super) waiting: Vec<TicketPart>,
-    /// A snapshot is wanted, without anybody waiting for it.
-    pub(super) snapshot: bool,
-    /// Set once the writer has ended: the outcome that waiting callers are told.
-    closed: Option<Durable>,
-}
-
-impl JournalInbox {
-    fn take(&mut self) -> Self {
-        let closed = self.closed;
-        let taken = mem::take(self);
-        self.closed = closed;
-        taken
-    }
-
-    pub(crate) const fn is_empty(&self) -> bool {
-        self.notes.is_empty() && self.waiting.is_empty() && !self.snapshot
-    }
-
-    /// Adds a ticket part that ends when the notes so far are durable.
-    pub(crate) fn ask(&mut self, part: TicketPart) {
-        match self.closed {
-            Some(outcome) => part.finish(outcome),
-            None => self.waiting.push(part),
-        }
-    }
-
-    /// Asks for a snapshot, which contains everything that is published.
-    pub(crate) const fn want_snapshot(&mut self) {
-        self.snapshot = true;
-    }
-
-    /// The writer has ended; those who wait are told, or handed over.
-    pub(crate) fn close(&mut self, outcome: Durable, heir: Option<&mut Self>) {
-        self.closed = Some(outcome);
-        self.notes.clear();
-        let waiting = mem::take(&mut self.waiting);
-        match heir {
-            Some(heir) => heir.waiting.extend(waiting),
-            None => end(waiting, outcome),
-        }
-    }
-}
 
 /// Bytes of notes that surely fit into a snapshot of this store's journal.
 pub(super) fn room(store: &StoreShared) -> usize {
@@ -67,12 +19,12 @@ pub(super) fn room(store: &StoreShared) -> usize {
     blocks * JOURNAL_BLOCK_NOTES / 2
 }
 
-pub(super) const fn half_blocks(store: &StoreShared) -> u32 {
+pub(crate) const fn half_blocks(store: &StoreShared) -> u32 {
     store.space.geometry().journal_bytes / 2 / BLOCK as u32
 }
 
 /// Byte offset of a block of a half.
-pub(super) const fn block_at(store: &StoreShared, half: u32, block: u32) -> u64 {
+pub(crate) const fn block_at(store: &StoreShared, half: u32, block: u32) -> u64 {
     let half_bytes = store.space.geometry().journal_bytes as u64 / 2;
     store.space.geometry().journal_at() + half as u64 * half_bytes + block as u64 * BLOCK
 }
@@ -173,7 +125,7 @@ pub(crate) struct JournalWrite {
 
 impl Journal {
     /// Going on behind what was read.
-    pub(super) fn after(half: u32, read: &JournalHalf) -> Self {
+    pub(crate) fn after(half: u32, read: &JournalHalf) -> Self {
         Self {
             half,
             used: read.blocks,
@@ -191,7 +143,7 @@ impl Journal {
     /// Going on after damage: blocks that could not be read may become readable again, and blocks
     /// written from now on must count as newer than all of them. No journal of an earlier start has
     /// sequences as high as this start's `generation` makes them.
-    pub(super) fn go_beyond(mut self, generation: u64) -> Self {
+    pub(crate) fn go_beyond(mut self, generation: u64) -> Self {
         let least = generation << 32;
         if rule!(
             "journal: after damage sequences go on above all that may lie there",
@@ -206,7 +158,7 @@ impl Journal {
 
     /// Returns whether every block of this half is written twice: damage of one block then loses
     /// nothing.
-    pub(super) const fn is_doubled(&self) -> bool {
+    pub(crate) const fn is_doubled(&self) -> bool {
         self.doubled
     }
 

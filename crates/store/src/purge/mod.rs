@@ -6,19 +6,19 @@
 //! newer notes, once with each, when somebody asks for it or when it is written. The objects that a
 //! note covers are gone from the moment the note is published, wherever they lie. A sweep in the
 //! background finds them all, counts them, and lets the note retire.
+//!
+//! Uses `removal`, `memory` and the rooms below them. `set` has the active purges, `patterns` and `key`
+//! compare them with an object, `journal` writes them to a disk. The sweep is in `maintenance`, reading
+//! a journal at the start in `recovery`.
 
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzzing;
 mod journal;
 mod key;
 mod limits;
-mod mark;
 mod patterns;
 mod purges;
-mod recall;
 mod set;
-mod sweep;
-mod walk;
 
 use foxy_base::WallTime;
 pub use foxy_format::PurgeKind;
@@ -26,14 +26,9 @@ use thiserror::Error;
 
 pub use self::key::{KeyParts, for_each_tag};
 pub use self::purges::Purges;
-pub use self::sweep::{Sweep, SweepStep};
-pub use self::walk::{Place, Walk, WalkStep, Walked};
 
-pub(crate) use self::journal::{Journal, JournalInbox};
-pub(crate) use self::mark::PurgeMark;
-pub(crate) use self::recall::{Recalled, first_block, recall};
+pub(crate) use self::journal::{Journal, block_at, half_blocks};
 pub(crate) use self::set::Verdict;
-pub(crate) use self::walk::WalkFault;
 
 use crate::Object;
 

@@ -5,14 +5,12 @@ use std::sync::Arc;
 use foxy_base::{Clock, rule};
 
 use super::set::{PurgeSet, Verdict};
-use super::sweep::Way;
-use super::{Places, Purge, PurgeError, PurgeStatus, Sweep, Walk};
-use crate::catalogue::Catalogue;
-use crate::engine::{Ground, Tables};
+use super::{Places, Purge, PurgeError, PurgeStatus};
 use crate::fleet::{Fleet, ticket_of};
+use crate::interface::{EngineCounters, SyncTicket, add};
+use crate::memory::{Ground, Tables};
+use crate::removal::Catalogue;
 use crate::shared::StoreShared;
-use crate::stats::{EngineCounters, add};
-use crate::ticket::SyncTicket;
 use crate::{Object, StoreId};
 
 /// Everything about purges of many: the set of them, what they take away, and the journals that note
@@ -106,7 +104,17 @@ impl Purges {
         self.set.active()
     }
 
-    /// The set, for journals.
+    /// The tables of keys.
+    pub(crate) const fn tables(&self) -> &Tables {
+        &self.tables
+    }
+
+    /// The stores.
+    pub(crate) const fn fleet(&self) -> &Arc<Fleet> {
+        &self.fleet
+    }
+
+    /// The set, for journals and sweeps.
     pub(crate) const fn set(&self) -> &PurgeSet {
         &self.set
     }
@@ -135,7 +143,7 @@ impl Purges {
 
     /// Takes away an object that purge `number` covers, unless another took its place.
     #[cold]
-    pub(super) fn take_away_purged(&self, object: &Object, number: u64) {
+    pub(crate) fn take_away_purged(&self, object: &Object, number: u64) {
         let mut shard = self.tables.shard(object.hash()).write();
         let other = shard
             .in_memory(object.hash())
@@ -153,69 +161,15 @@ impl Purges {
     }
 
     /// Asks for new snapshots in all journals, without the retired purges.
-    pub(super) fn tell_journals(&self) {
+    pub(crate) fn tell_journals(&self) {
         for store in self.fleet.stores().iter() {
             store.journal.lock().snapshot = true;
             store.bell.ring();
         }
     }
 
-    /// Begins a sweep, if a purge waits for one and everything is loaded. Also retires purges
-    /// that are older than all that is stored.
-    #[must_use]
-    pub fn sweep(self: &Arc<Self>) -> Option<Sweep> {
-        let stores = self.fleet.stores();
-        if self.set.age(&stores) {
-            self.tell_journals();
-        }
-        let goal = self.set.unswept()?;
-        let way = self.way()?;
-        Some(Sweep::new(Arc::clone(self), way, goal))
-    }
-
-    /// The way of a sweep. `None` while a store comes, goes or is loaded.
-    pub(super) fn way(&self) -> Option<Way> {
-        let _none_comes = self.fleet.try_lock_membership()?;
-        let stores = self.fleet.stores();
-        let loading = stores.iter().any(|s| s.loading.is_on());
-        if rule!("sweep: it begins when everything is loaded", loading, false) {
-            return None;
-        }
-        let walk = Walk::new(&self.tables, &self.fleet, true);
-        Some(Way {
-            walk: rule!(
-                "sweep: a soft purge makes stale each copy in memory",
-                walk.each_copy(),
-                walk
-            ),
-            opened: self.fleet.registry().opened(),
-        })
-    }
-
-    /// A sweep of the purges up to `goal` has come to the end of its way, and knows whether it saw
-    /// everything (`all`). False if a store has come since it began, or comes now: that store may hold what
-    /// the purges cover.
-    pub(super) fn end_sweep(&self, way: &Way, goal: u64, all: bool) -> bool {
-        // While the lock is held, no store is about to come that knows these purges to be active.
-        let Some(_none_comes) = self.fleet.try_lock_membership() else {
-            return false;
-        };
-        let came = self.fleet.registry().opened() != way.opened;
-        if rule!(
-            "sweep: it goes through a store that comes meanwhile",
-            came,
-            false
-        ) {
-            return false;
-        }
-        if self.set.swept(goal, all) {
-            self.tell_journals();
-        }
-        true
-    }
-
     /// A ticket for the removals that are on their way.
-    pub(super) fn removals(&self) -> SyncTicket {
+    pub(crate) fn removals(&self) -> SyncTicket {
         ticket_of(&self.fleet.stores(), false)
     }
 }

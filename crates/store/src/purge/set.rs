@@ -55,9 +55,9 @@ pub(super) struct Active {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct State {
+pub(crate) struct State {
     pub(super) latest: u64,
-    pub(super) retired: u64,
+    pub(crate) retired: u64,
     pub(super) active: BTreeMap<u64, Active>,
     patterns: Patterns,
     /// Bytes of the active notes in a journal.
@@ -81,7 +81,7 @@ impl PurgeSet {
         self.latest.load(Ordering::Acquire)
     }
 
-    pub(super) fn read(&self) -> RwLockReadGuard<'_, State> {
+    pub(crate) fn read(&self) -> RwLockReadGuard<'_, State> {
         self.state.read()
     }
 
@@ -135,7 +135,7 @@ impl PurgeSet {
     }
 
     /// The newest soft purge that covers an object, unless a sweep is through with it.
-    pub(super) fn soft_unswept(&self, object: &Object) -> Option<u64> {
+    pub(crate) fn soft_unswept(&self, object: &Object) -> Option<u64> {
         let state = self.state.read();
         let newest = state.patterns.covering(object).soft;
         let waits = state.active.get(&newest).is_some_and(|a| !a.swept);
@@ -143,7 +143,7 @@ impl PurgeSet {
     }
 
     /// Counts objects that a purge removed or made stale, until its sweep has finished.
-    pub(super) fn count(&self, number: u64, by: u64) {
+    pub(crate) fn count(&self, number: u64, by: u64) {
         if let Some((_, progress)) = self.state.read().history.get(&number)
             && !progress.done.load(Ordering::Acquire)
         {
@@ -210,7 +210,7 @@ impl PurgeSet {
     }
 
     /// Takes in what a store's journal says.
-    pub(super) fn adopt(&self, notes: Vec<PurgeNote>, retired: u64, stores: &[Arc<StoreShared>]) {
+    pub(crate) fn adopt(&self, notes: Vec<PurgeNote>, retired: u64, stores: &[Arc<StoreShared>]) {
         let mut state = self.state.write();
         state.retired = state.retired.max(retired);
         let all = ends(stores);
@@ -232,7 +232,7 @@ impl PurgeSet {
     }
 
     /// The greatest number of a purge that waits for a sweep.
-    pub(super) fn unswept(&self) -> Option<u64> {
+    pub(crate) fn unswept(&self) -> Option<u64> {
         let state = self.state.read();
         let mut waiting = state.active.values().rev().filter(|a| !a.swept);
         waiting.next().map(|a| a.note.sequence)
@@ -240,7 +240,7 @@ impl PurgeSet {
 
     /// A sweep has compared everything with all purges up to `number`. If the sweep saw everything
     /// (`all`), hard purges retire. Returns whether any purge retired.
-    pub(super) fn swept(&self, number: u64, all: bool) -> bool {
+    pub(crate) fn swept(&self, number: u64, all: bool) -> bool {
         let mut state = self.state.write();
         let State {
             active, history, ..
@@ -269,7 +269,7 @@ impl PurgeSet {
     }
 
     /// Retires the swept purges that are older than everything stored. Returns whether there are any.
-    pub(super) fn age(&self, stores: &[Arc<StoreShared>]) -> bool {
+    pub(crate) fn age(&self, stores: &[Arc<StoreShared>]) -> bool {
         let oldest = |id: StoreId| {
             let store = stores.iter().find(|s| s.id == id)?;
             store.space.oldest_life()

@@ -12,9 +12,9 @@ use foxy_index::{Index, LANES};
 use super::part::{Part, slot_len};
 use super::pieces::{Piece, Pieces, Raw, tell};
 use super::take::{Keys, Taker, Unplaced, take_all};
-use crate::engine::{Ground, Tables};
+use crate::interface::add;
+use crate::memory::{Ground, Tables};
 use crate::shared::StoreShared;
-use crate::stats::add;
 
 /// Turns that are read ahead: the disk works while the entries of one go into the index.
 const TURNS_AHEAD: usize = 2;

@@ -4,12 +4,17 @@
 //! sealed segments by their summaries, newest first, each key only if it is absent. Records named by
 //! removals (in the log, or made while loading) are left out. Clean and unclean starts take the same
 //! way. `docs/recovery.md` has the argument.
+//!
+//! Uses `engine` and the rooms below it, to fill the tables of an engine from a disk. `start` opens a
+//! store, `load` takes in its segments, `recall` reads the purge journal, `membership` says which
+//! stores are believed.
 
-mod agreed;
 mod chain;
 mod load;
+mod membership;
 mod part;
 mod pieces;
+mod recall;
 mod scan;
 mod slots;
 mod start;
@@ -17,7 +22,6 @@ mod stock;
 mod superblocks;
 mod take;
 
-pub(crate) use agreed::read_agreed;
 pub(crate) use chain::{GivenUp, Judged};
 pub(crate) use load::Loader;
 pub(crate) use part::summary_entries;
@@ -27,4 +31,4 @@ pub(crate) use scan::scan_segment;
 pub(crate) use slots::{Found, SPAN_BYTES, read_slot, read_slots, spans};
 pub(crate) use start::{Opened, open};
 pub use superblocks::identity;
-pub(crate) use superblocks::{find_superblock, other_format, write_both, write_superblock};
+pub(crate) use superblocks::{other_format, write_both, write_superblock};

@@ -8,8 +8,8 @@ use foxy_format::{
 
 use super::chain::{Life, Seen};
 use super::scan::{Scan, scan_segment};
+use crate::interface::add;
 use crate::shared::StoreShared;
-use crate::stats::add;
 
 /// A segment to load.
 #[derive(Debug)]

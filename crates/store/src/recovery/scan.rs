@@ -6,8 +6,8 @@ use foxy_base::rule;
 use foxy_format::{BLOCK, ClusterHeader, Entry, UNIT, chain_sum};
 
 use super::chain::Seen;
+use crate::interface::add;
 use crate::shared::StoreShared;
-use crate::stats::add;
 
 /// The contents of a segment.
 #[derive(Debug)]

@@ -17,8 +17,8 @@ use foxy_base::rule;
 use foxy_disk::{AlignedBuf, Op};
 use foxy_format::{FormatError, Geometry, SLOT_HEADER_BYTES, SlotHeader};
 
+use crate::interface::add;
 use crate::shared::StoreShared;
-use crate::stats::add;
 
 /// Reads under way at once.
 const DEPTH: usize = 32;

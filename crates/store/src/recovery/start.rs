@@ -8,19 +8,19 @@ use foxy_base::rule;
 use foxy_disk::Disk;
 use foxy_format::{EXTENSION_CHAIN, Entry, LogPosition, Superblock};
 
-use super::agreed::write_checked;
 use super::chain::{Judged, judge};
 use super::load::Loader;
+use super::membership::believe;
 use super::part::Part;
+use super::recall::{Recalled, recall};
 use super::slots::read_slots;
 use super::stock::Stock;
 use super::superblocks::{failed, find_superblock, format, write_both, write_superblock};
 use crate::engine::Foundation;
-use crate::membership::Standing;
-use crate::purge::{self, Journal, Recalled};
-use crate::shared::StoreShared;
-use crate::stats::add;
-use crate::writer::segment::{OpenSegment, summary};
+use crate::fleet::Standing;
+use crate::interface::add;
+use crate::purge::Journal;
+use crate::shared::{OpenSegment, StoreShared, summary, write_checked};
 use crate::{OpenError, StoreOptions};
 
 /// Writing goes on in a summarised segment if at least this part of it (1/n) is free.
@@ -62,9 +62,9 @@ pub(crate) fn open(
     };
     let mut superblock = match found {
         Some(found) => found,
-        None => format(ground, &*disk, options)?,
+        None => format(foundation, &*disk, options)?,
     };
-    let seed = ground.keys.agree_on(superblock.seed);
+    let seed = foundation.keys.agree_on(superblock.seed);
     let standing = match rule!(
         "seed: a store whose keys are hashed otherwise begins empty",
         superblock.seed == seed,
@@ -103,7 +103,7 @@ pub(crate) fn open(
         store.role.join_alone();
     }
     let store = Arc::new(store);
-    let recalled = purge::recall(&store, superblock.generation)
+    let recalled = recall(&store, superblock.generation)
         .map_err(|e| failed(&name, "read the purge journal", e))?;
     let opened = take_stock(
         foundation,
@@ -190,7 +190,7 @@ fn take_stock(
     store.marks.set_log_end(end);
     let name = || store.disk.describe();
     let company = ground.fleet.company().unwrap_or_default();
-    crate::membership::believe(
+    believe(
         &mut superblock,
         &mut loader,
         (standing, company),

@@ -11,9 +11,8 @@ use foxy_format::{Geometry, SegmentState, SlotHeader};
 use super::part::Part;
 use super::scan::scan_segment;
 use super::slots::Found;
-use crate::shared::StoreShared;
-use crate::stats::add;
-use crate::writer::segments_ahead;
+use crate::interface::add;
+use crate::shared::{StoreShared, segments_ahead};
 
 /// All segments.
 #[derive(Debug)]

@@ -9,9 +9,10 @@ use foxy_format::{
     Superblock, may_be_table,
 };
 
-use super::agreed::{read_agreed, write_checked};
-use crate::engine::Ground;
-use crate::purge::first_block;
+use super::recall::first_block;
+use crate::engine::Foundation;
+use crate::memory::Ground;
+use crate::shared::{read_agreed, write_checked};
 use crate::{OpenError, StoreOptions};
 
 /// Bytes at the beginning and end of a disk that must be zero to take it for empty: file systems,
@@ -205,10 +206,11 @@ fn look_around(disk: &dyn Disk) -> io::Result<Looks> {
 }
 
 pub(super) fn format(
-    ground: &Ground,
+    foundation: &Foundation,
     disk: &dyn Disk,
     options: &StoreOptions,
 ) -> Result<Superblock, OpenError> {
+    let ground = &foundation.ground;
     let name = disk.describe();
     let total = disk.len();
     let segment = options.segment_bytes.unwrap_or_else(|| {
@@ -247,7 +249,7 @@ pub(super) fn format(
         quarantine: Vec::new(),
         seed: KeySeed::default(),
     };
-    superblock.set_seed(ground.keys.seed());
+    superblock.set_seed(foundation.keys.seed());
     let write = || -> io::Result<()> {
         // Slots of a former life of this disk must not be taken for ours; with A written last,
         // an interrupted formatting begins anew.

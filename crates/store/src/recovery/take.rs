@@ -13,10 +13,8 @@ use foxy_format::{Entry, EntryKind, LogPosition, UNIT};
 use foxy_index::{Index, Insert, LANES};
 
 use super::part::Part;
-use crate::gone::Gone;
-use crate::removals::Removal;
-use crate::shared::StoreShared;
-use crate::stats::add;
+use crate::interface::add;
+use crate::shared::{Gone, Removal, StoreShared};
 
 /// Index places are prefetched this many entries ahead: more than a core can have under way (10 to 24
 /// lines, two for each entry), few enough to stay in its first-level cache.

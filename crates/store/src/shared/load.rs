@@ -4,9 +4,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::pressure::{Pressure, WaitsFor};
-use crate::stats::StoreCounters;
-use crate::weight;
+use super::pressure::{Pressure, WaitsFor};
+use super::weight;
+use crate::interface::StoreCounters;
 
 /// The work of one store, and its speed.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use crate::gone::Gone;
+use super::gone::Gone;
 
 /// Tells if a store is loaded, and what must not be loaded any more.
 #[derive(Debug)]

@@ -1,10 +1,34 @@
-//! The part of a store that network threads and its writer share.
+//! The state of one open store that network threads and its writer share.
+//!
+//! [`StoreShared`] is made of parts with private fields. The room uses `interface` alone: a store
+//! knows nothing of the other stores, nor of the tables of keys.
+//!
+//! | file | has |
+//! |---|---|
+//! | `space`, `segment`, `marks` | addresses and lives of segments, the summary of one, marks of the log |
+//! | `condition` | what the device can do at the moment: quarantine, slowness, failures |
+//! | `inbox`, `journal`, `removals` | what its writer has to take: objects, purges, removals and their log |
+//! | `load`, `weight`, `pressure` | what waits to be written, the share of what is new, why writing waits |
+//! | `loading`, `gone` | a store that is being loaded, keys that were removed meanwhile |
+//! | `reads`, `around`, `agreed` | reads that wait, longer reads, reads that a second one confirms |
+//! | `role` | its duty among the stores of the engine |
 
+mod agreed;
+mod around;
+mod condition;
+mod gone;
+mod inbox;
+mod journal;
 mod load;
 mod loading;
 mod marks;
+mod pressure;
+mod reads;
+mod removals;
 mod role;
+mod segment;
 mod space;
+pub(crate) mod weight;
 
 use std::sync::Arc;
 
@@ -14,20 +38,27 @@ use foxy_format::Superblock;
 use foxy_index::Entry;
 use parking_lot::Mutex;
 
+pub(crate) use self::agreed::{read_agreed, write_checked};
+use self::around::Around;
+use self::condition::Condition;
+pub(crate) use self::condition::Failure;
+pub(crate) use self::gone::Gone;
+use self::inbox::Bell;
+pub(crate) use self::inbox::{Inbox, Item, SyncRequest};
+pub(crate) use self::journal::JournalInbox;
 use self::load::Load;
 use self::loading::Loading;
 use self::marks::Marks;
+pub(crate) use self::pressure::WaitsFor;
+pub(crate) use self::reads::{Mailbox, Parked, StoreReads};
+use self::removals::RemovalLog;
+pub(crate) use self::removals::{Numbered, Removal};
 use self::role::Role;
+#[cfg(test)]
+pub(crate) use self::segment::AHEAD_MOST;
+pub(crate) use self::segment::{OpenSegment, segments_ahead, summary};
 use self::space::Space;
-use crate::around::Around;
-use crate::condition::Condition;
-use crate::gone::Gone;
-use crate::inbox::{Bell, Inbox, Item};
-use crate::purge::JournalInbox;
-use crate::reads::StoreReads;
-use crate::removals::RemovalLog;
-use crate::spot::Spot;
-use crate::stats::{Duty, Health, StoreCounters};
+use crate::interface::{Duty, Health, Spot, StoreCounters};
 use crate::{ReadPlan, StoreId, StoreOptions};
 
 #[derive(Debug)]

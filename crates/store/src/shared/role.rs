@@ -5,7 +5,7 @@ use std::task::Waker;
 
 use parking_lot::Mutex;
 
-use crate::stats::Duty;
+use crate::interface::Duty;
 
 /// The place of one store in its engine.
 #[derive(Debug)]

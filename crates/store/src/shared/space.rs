@@ -8,7 +8,7 @@ use foxy_base::{KeyHash, KeySeed};
 use foxy_format::{Geometry, LogPosition, RecordPlace, StoreUuid, Superblock, UNIT};
 use foxy_index::{Address, Entry, UNIT_BYTES};
 
-use crate::spot::Spot;
+use crate::interface::Spot;
 use crate::{ReadPlan, StoreId};
 
 /// Segments and addresses of one store.

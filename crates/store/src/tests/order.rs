@@ -4,6 +4,7 @@ use foxy_disk::OpClass;
 
 use super::rig::{Rig, SEGMENT, geometry, options};
 use super::rules::{SMALL_MEMORY, forget_ram};
+use crate::shared::Removal;
 use crate::*;
 
 #[test]
@@ -178,7 +179,7 @@ fn removals_that_were_given_up_void_everything_before_them() {
     rig.settle();
     forget_ram(&rig, "k");
     rig.supersede("k");
-    let nowhere = removals::Removal::Key(super::rig::hash("nobody"));
+    let nowhere = Removal::Key(super::rig::hash("nobody"));
     let store = rig.engine.fleet().store(StoreId(0)).unwrap();
     store.remove_all(&vec![nowhere; (1 << 20) + 1]);
     for n in 0..3 {

@@ -8,7 +8,7 @@ use foxy_format::{SLOT_HEADER_BYTES, SlotHeader};
 
 use super::rig::{SEGMENT, hash};
 use super::several_rig::{KEYS, Several, disk};
-use crate::spot::Spot;
+use crate::interface::Spot;
 use crate::*;
 
 /// The one that goes bad.

@@ -7,7 +7,7 @@ use super::removal_log::with_old;
 use super::removal_ring::forge;
 use super::rig::{Rig, geometry};
 use crate::StoreId;
-use crate::removals::Removal;
+use crate::shared::Removal;
 
 /// Clusters that are on their way, by place on the disk.
 fn clusters_held(rig: &Rig) -> Vec<u64> {

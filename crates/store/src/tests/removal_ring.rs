@@ -5,6 +5,7 @@ use foxy_format::{REMOVAL_BYTES, RemovalEntry, Removed, StoreUuid};
 
 use super::removal_log::{MEMORY, with_old};
 use super::rig::{Rig, geometry, hash, options};
+use crate::interface::Spot;
 use crate::*;
 
 #[test]
@@ -134,7 +135,7 @@ fn former_rounds_other_stores_and_former_lives_do_nothing() {
         .lookup(hash("k"))
         .first()
         .unwrap();
-    let place = store.space.position(spot::Spot::of(&entry)).unwrap();
+    let place = store.space.position(Spot::of(&entry)).unwrap();
     let places = geometry(&rig.engine).removal_places();
     let life = |n| foxy_format::LogPosition::new(place.sequence() + n, place.offset_units());
     let here = Removed::Place(place);

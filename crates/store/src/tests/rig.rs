@@ -8,7 +8,7 @@ use foxy_base::{FieldBlock, KeyHash, KeySeed, ManualClock, Rng, WallTime, key_ha
 use foxy_disk::{AlignedBuf, Keep, MemDisk};
 use foxy_format::{Company, Geometry, LogPosition, StoreUuid, Superblock};
 
-use crate::engine::Ground;
+use crate::memory::Ground;
 use crate::shared::StoreShared;
 use crate::*;
 

@@ -10,8 +10,7 @@ use foxy_format::{
 use super::rig::{Rig, SEGMENT};
 use crate::StoreId;
 use crate::recovery::{Found, read_slot, scan_segment};
-use crate::shared::StoreShared;
-use crate::writer::segment::{OpenSegment, summary};
+use crate::shared::{OpenSegment, StoreShared, summary};
 
 const MEMORY: u64 = 1 << 20;
 

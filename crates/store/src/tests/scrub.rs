@@ -5,7 +5,7 @@ use foxy_disk::{Fault, FaultPlan, FaultRule, OpClass};
 use foxy_index::Entry;
 
 use super::rig::{Rig, SEGMENT, hash};
-use crate::spot::Spot;
+use crate::interface::Spot;
 use crate::*;
 
 const MEMORY: u64 = 2 << 20;

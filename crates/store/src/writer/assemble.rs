@@ -5,8 +5,7 @@ use foxy_format::{ENTRY_BYTES, cluster_table_bytes, round_to_block};
 use super::Writer;
 use super::io::Purpose;
 use super::records::Chosen;
-use crate::pressure::WaitsFor;
-use crate::removals::Numbered;
+use crate::shared::{Numbered, WaitsFor};
 
 impl Writer {
     /// Writes clusters while there is reason to, and room in flight, in the segment and in the

@@ -8,8 +8,8 @@ use foxy_format::LogPosition;
 use super::Writer;
 use super::flight::Cluster;
 use super::trouble::Fault;
-use crate::removals::Removal;
-use crate::spot::Spot;
+use crate::interface::Spot;
+use crate::shared::Removal;
 
 impl Writer {
     /// A cluster has been written, or not.

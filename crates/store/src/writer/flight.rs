@@ -9,10 +9,8 @@ use foxy_disk::AlignedBuf;
 use foxy_policy::TokenBucket;
 
 use super::objects::Written;
-use crate::pressure::WaitsFor;
-use crate::removals::Numbered;
-use crate::shared::StoreShared;
-use crate::stats::add;
+use crate::interface::add;
+use crate::shared::{Numbered, StoreShared, WaitsFor};
 
 /// Clusters being written at once ...
 const IN_FLIGHT: usize = 2;

@@ -10,8 +10,7 @@ use foxy_policy::{BufferId, GroupId, LocalityBuffers, LocalityConfig};
 use super::objects::Objects;
 use super::records::Chosen;
 use crate::StoreOptions;
-use crate::inbox::Item;
-use crate::removals::Numbered;
+use crate::shared::{Item, Numbered};
 
 /// Objects and removals that wait to be assembled. Counts everything that passes, so that a ticket
 /// can tell when everything before it has left.
@@ -274,7 +273,7 @@ mod tests {
     use foxy_format::LogPosition;
 
     use super::*;
-    use crate::removals::Removal;
+    use crate::shared::Removal;
     use crate::writer::stand::{NOW, item};
 
     fn gather() -> Gather {

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use foxy_base::rule;
 
-use crate::inbox::Inbox;
-use crate::shared::StoreShared;
+use crate::shared::{Inbox, StoreShared};
 
 /// Takes objects, removals and requests out of the inbox.
 #[derive(Debug)]
@@ -66,7 +65,7 @@ mod tests {
     use foxy_format::LogPosition;
 
     use super::*;
-    use crate::removals::Removal;
+    use crate::shared::Removal;
     use crate::writer::stand::{Stand, item};
 
     #[test]

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use foxy_base::{MonoTime, rule};
 use foxy_disk::{AlignedBuf, Completion, Op, Queue};
 
+use crate::interface::add;
 use crate::recovery::Piece;
 use crate::shared::StoreShared;
-use crate::stats::add;
 
 /// The purpose of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,18 +1,37 @@
 //! How a store becomes one of the stores of its engine: all of them say so on their disks before
-//! it takes anything. See [`crate::company`].
+//! it takes anything. See `fleet::company`.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use foxy_base::rule;
+use foxy_disk::Disk;
 
 use super::trouble::Fault;
 use super::{Turn, Writer};
-use crate::{Engine, OpenError};
+use crate::{Engine, OpenError, StoreOptions};
 
 /// How often a store that waits for the others looks again.
 const LOOK: Duration = Duration::from_millis(1);
 
 impl Engine {
+    /// Adds a store: formats an empty disk, otherwise recovers what is on it. When this returns,
+    /// lookups are right; older segments are loaded by the first turns of the writer. Blocks for
+    /// a few reads; call it before serving, or on a thread of its own. If the engine's stores met
+    /// ([`Engine::meet`]), [`Engine::join`] has to follow.
+    ///
+    /// # Errors
+    /// Each says what to do. Nothing on the disk was changed then, unless the device failed.
+    #[expect(clippy::needless_pass_by_value, reason = "options belong to the store")]
+    pub fn open_store(
+        self: &Arc<Self>,
+        disk: Arc<dyn Disk>,
+        options: StoreOptions,
+    ) -> Result<Writer, OpenError> {
+        let _one_at_a_time = self.ground().fleet.lock_membership();
+        Writer::open(self.foundation(), disk, &options, None)
+    }
+
     /// Takes stores that were opened into the company, if [`Engine::meet`] was called. At a start,
     /// call it for all stores together, when all are open and before anything is served or a writer
     /// takes a turn. A store that is added later joins alone: it does nothing until its writer's

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::io::{Io, Purpose};
 use super::trouble::Fault;
 use crate::engine::Foundation;
+use crate::interface::add;
 use crate::purge::{Journal, Purges};
 use crate::shared::StoreShared;
-use crate::stats::add;
 
 /// The purge journal of an open store, with the disk that it is written to.
 #[derive(Debug)]

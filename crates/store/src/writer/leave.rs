@@ -9,8 +9,8 @@ use thiserror::Error;
 
 use super::Writer;
 use crate::OpenError;
+use crate::interface::add;
 use crate::shared::StoreShared;
-use crate::stats::add;
 
 /// Why a store did not grow.
 #[derive(Debug, Error)]

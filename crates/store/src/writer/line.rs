@@ -10,22 +10,11 @@ use std::collections::VecDeque;
 use foxy_format::{Entry, Geometry};
 
 use super::reinsert::Reinsertion;
+use crate::shared::segments_ahead;
 
-/// At most this part of all segments (1/n) is ahead of the open one.
-const PART: u32 = 32;
-/// Most segments ahead of the open one.
-const MOST: u32 = 8;
-/// Most bytes of segments ahead of the open one, if that is more than one segment.
-const MOST_BYTES: u32 = 64 << 20;
 /// After this many segments in a row for which one segment less ahead would have done, there is one
 /// less.
 const CALM: u32 = 64;
-
-/// Segments that are prepared at a time, at most.
-pub(crate) fn segments_ahead(geometry: &Geometry) -> u32 {
-    let bytes = MOST_BYTES / geometry.segment_bytes;
-    (geometry.segments / PART).min(bytes).clamp(1, MOST)
-}
 
 /// A segment on its way to being overwritten.
 #[derive(Debug)]
@@ -212,6 +201,7 @@ impl Line {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shared::AHEAD_MOST;
 
     fn line(segments: u64) -> Line {
         let total = segments * ((64 << 10) + 4096) + (64 << 10);
@@ -239,7 +229,7 @@ mod tests {
             assert_eq!(line.take_ready(), Some((sequence as u32, sequence)));
             assert_eq!(line.take_ready(), None);
         }
-        assert_eq!(line.wanted(true), MOST as usize, "bounded");
+        assert_eq!(line.wanted(true), AHEAD_MOST as usize, "bounded");
         // From here on there is always one more ready than is needed.
         ready(&mut line, 100);
         for sequence in 101..2000 {

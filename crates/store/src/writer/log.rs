@@ -12,11 +12,9 @@ use super::io::Io;
 use super::objects::Objects;
 use super::records::{Chosen, Records, removal_entries};
 use super::seal::Sealer;
-use super::segment::OpenSegment;
+use crate::interface::add;
 use crate::recovery::Judged;
-use crate::removals::Numbered;
-use crate::shared::StoreShared;
-use crate::stats::add;
+use crate::shared::{Numbered, OpenSegment, StoreShared};
 
 /// Where the log of one store ends.
 #[derive(Debug)]

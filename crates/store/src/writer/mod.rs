@@ -1,5 +1,7 @@
 //! The writer of one store, driven by one thread.
 //!
+//! Uses `recovery`, `engine` and the rooms below them; `join` opens stores of an engine.
+//!
 //! [`Writer`] drives parts that own their state. A turn goes through them in this order:
 //!
 //! | part | owns |
@@ -40,7 +42,6 @@ mod reinsert;
 mod reuse;
 mod seal;
 mod seat;
-pub(crate) mod segment;
 #[cfg(test)]
 mod stand;
 mod superblocks;
@@ -73,7 +74,6 @@ use crate::shared::StoreShared;
 use crate::{OpenError, StoreOptions};
 
 pub use self::leave::{GrowError, Grown};
-pub(crate) use self::line::segments_ahead;
 
 /// Operations of the writer's queue.
 const QUEUE_DEPTH: u32 = 32;

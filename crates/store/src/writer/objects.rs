@@ -10,18 +10,14 @@ use foxy_format::{Entry, LogPosition, RecordKind};
 use foxy_index::{Address, Entry as IndexEntry, Insert};
 use foxy_policy::CachePolicy;
 
-use crate::catalogue::Catalogue;
-use crate::engine::{Foundation, Keys, Numbers, Tables};
+use crate::engine::{Foundation, Keys};
 use crate::fleet::Fleet;
-use crate::hold::Holds;
-use crate::inbox::Item;
-use crate::memory::MemoryBudget;
+use crate::interface::{EngineCounters, Holds, Spot, add};
+use crate::memory::{MemoryBudget, Numbers, Pending, Stage, Tables};
 use crate::purge::{Purges, Verdict};
-use crate::puts::Puts;
-use crate::shard::{Pending, Stage};
-use crate::shared::StoreShared;
-use crate::spot::Spot;
-use crate::stats::{EngineCounters, add};
+use crate::put::Puts;
+use crate::removal::Catalogue;
+use crate::shared::{Item, StoreShared};
 use crate::{Object, StoreId};
 
 /// Where the index is full, one in this number of new records takes the place of another entry. If all did, each
@@ -72,7 +68,7 @@ impl Objects {
         Self {
             store,
             tables: ground.tables.clone(),
-            keys: Arc::clone(&ground.keys),
+            keys: Arc::clone(&foundation.keys),
             fleet: Arc::clone(&ground.fleet),
             budget: Arc::clone(&ground.budget),
             holds: ground.holds.clone(),
@@ -281,7 +277,10 @@ impl Objects {
         held: bool,
         spend: impl FnOnce(u64) -> bool,
     ) -> Option<u64> {
-        let held = held && self.holds.has_fragment(&self.keys, &object);
+        let held = held
+            && self
+                .holds
+                .has_fragment(self.keys.hash(object.key()), &object);
         if !held && !self.worth_keeping(&object) {
             return None;
         }

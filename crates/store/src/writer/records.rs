@@ -7,12 +7,9 @@ use foxy_format::{
 };
 
 use super::objects::{Objects, Written};
-use super::segment::OpenSegment;
 use crate::Object;
-use crate::inbox::Item;
-use crate::removals::Numbered;
-use crate::shared::StoreShared;
-use crate::stats::add;
+use crate::interface::add;
+use crate::shared::{Item, Numbered, OpenSegment, StoreShared};
 
 /// An object for a cluster, and the item that it waited with.
 pub(super) type Chosen = (Item, Arc<Object>);

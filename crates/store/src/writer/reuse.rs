@@ -20,11 +20,10 @@ use super::line::{Line, Preparing, Stage};
 use super::log::Log;
 use super::objects::Objects;
 use super::reinsert::{Reinserter, Reinsertion};
-use super::segment::{OpenSegment, summary};
 use super::trouble::Fault;
+use crate::interface::add;
 use crate::recovery::{scan_segment, summary_entries};
-use crate::shared::StoreShared;
-use crate::stats::add;
+use crate::shared::{OpenSegment, StoreShared, summary};
 
 /// Index entries dropped by one turn.
 const DROP_STEP: usize = 4096;

@@ -9,9 +9,8 @@ use std::sync::Arc;
 use foxy_base::rule;
 
 use super::io::{Io, Purpose};
-use super::segment::{OpenSegment, summary};
-use crate::shared::StoreShared;
-use crate::stats::add;
+use crate::interface::add;
+use crate::shared::{OpenSegment, StoreShared, summary};
 
 /// A full segment on its way to being sealed.
 #[derive(Debug)]

@@ -9,8 +9,8 @@ use parking_lot::MutexGuard;
 
 use crate::Durable;
 use crate::engine::Foundation;
+use crate::interface::Duty;
 use crate::shared::StoreShared;
-use crate::stats::Duty;
 
 /// A store, and the parts of the engine that it stands in. A clone is the same place.
 #[derive(Clone, Debug)]
@@ -115,7 +115,7 @@ impl Seat {
         self.foundation.memory.rebalance();
     }
 
-    fn away(&self) -> &crate::away::Away {
+    fn away(&self) -> &crate::fleet::Away {
         self.foundation.ground.fleet.away()
     }
 

@@ -7,8 +7,7 @@ use foxy_disk::{Disk, MemDisk};
 use foxy_format::{Company, Geometry, LogPosition, StoreUuid, Superblock};
 
 use super::io::{Done, Io};
-use crate::inbox::Item;
-use crate::shared::StoreShared;
+use crate::shared::{Item, StoreShared};
 use crate::{StoreId, StoreOptions};
 
 pub(super) const NOW: MonoTime = MonoTime(1 << 40);

@@ -8,10 +8,8 @@ use foxy_base::{MonoTime, rule};
 use super::gather::{Gather, Mark};
 use super::io::Io;
 use crate::Durable;
-use crate::inbox::SyncRequest;
-use crate::shared::StoreShared;
-use crate::stats::Health;
-use crate::ticket::TicketPart;
+use crate::interface::{Health, TicketPart};
+use crate::shared::{StoreShared, SyncRequest};
 
 /// A ticket on its way.
 #[derive(Debug)]
@@ -242,7 +240,7 @@ mod tests {
         let flushes = |stand: &Stand| stand.store.counters.read().flushes;
         stand
             .store
-            .remove(crate::removals::Removal::Place(foxy_format::LogPosition(9)));
+            .remove(crate::shared::Removal::Place(foxy_format::LogPosition(9)));
         tickets.periodic_flush(&mut stand.io, NOW);
         stand.run();
         assert_eq!(flushes(&stand), 0, "not yet");

@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use foxy_base::MonoTime;
 
-use crate::condition::Failure;
-use crate::shared::StoreShared;
+use crate::shared::{Failure, StoreShared};
 
 /// A write or flush that failed, for the writer to act on.
 #[derive(Debug)]

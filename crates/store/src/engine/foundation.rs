@@ -1,0 +1,20 @@
+//! The parts that stores and their writers are made of.
+
+use std::sync::Arc;
+
+use super::keys::Keys;
+use crate::memory::{Ground, Memory};
+use crate::purge::Purges;
+use crate::put::Puts;
+use crate::removal::Catalogue;
+
+/// The parts that a store is opened with, and that its writer is made of.
+#[derive(Clone, Debug)]
+pub(crate) struct Foundation {
+    pub(crate) ground: Ground,
+    pub(crate) keys: Arc<Keys>,
+    pub(crate) memory: Arc<Memory>,
+    pub(crate) catalogue: Arc<Catalogue>,
+    pub(crate) purges: Arc<Purges>,
+    pub(crate) puts: Arc<Puts>,
+}

@@ -1,0 +1,112 @@
+//! Looking without touching: for explanations. Nothing is counted, moved between tiers or marked
+//! as used.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use foxy_base::{KeyHash, rule};
+use foxy_format::parse_record;
+use foxy_index::Entry;
+
+use super::Lookups;
+use crate::Object;
+use crate::engine::figures::of_store;
+use crate::interface::Spot;
+use crate::memory::Stage;
+
+/// The object stored under a key, and its place.
+#[derive(Clone, Debug)]
+pub struct Peek {
+    /// The object.
+    pub object: Arc<Object>,
+    /// It is in memory.
+    pub in_memory: bool,
+    /// Its place on disk, if it has one already.
+    pub place: Option<DiskPlace>,
+}
+
+/// Where a record is in its store's log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DiskPlace {
+    /// The disk.
+    pub disk: String,
+    /// Segments that are reused before the record's own.
+    pub segments_before: u32,
+    /// All segments of the store.
+    pub segments: u32,
+    /// How long until the record's segment is reused at the present rate of writing; `None`
+    /// before the first reuse.
+    pub expected: Option<Duration>,
+}
+
+impl Lookups {
+    /// The object stored under a key, read from its disk if it is not in memory.
+    pub(crate) fn peek(&self, hash: KeyHash, key: &[u8]) -> Option<Peek> {
+        let in_memory = {
+            let shard = self.tables.shard(hash).read();
+            shard.in_memory(hash).cloned()
+        };
+        let found = self.tables.index().lookup(hash).first();
+        let place = found.and_then(|entry| self.disk_place(&entry));
+        if let Some(object) = in_memory {
+            let same = object.key() == key && self.may_be_given(&object);
+            return same.then_some(Peek {
+                object,
+                in_memory: true,
+                place,
+            });
+        }
+        let entry = found?;
+        let stores = self.fleet.stores();
+        let store = stores.at(entry.address)?;
+        let plan = store.plan(hash, &entry)?;
+        let mut record = vec![0; plan.len as usize];
+        store.disk.read_at(plan.at, &mut record).ok()?;
+        let bytes = Bytes::from(record).slice(plan.skip as usize..);
+        let (head, layout) = parse_record(&bytes, &store.space.place(plan.spot)?).ok()?;
+        let object = Object::from_record(&head, &layout, &bytes, layout.body.end)?;
+        let own = object.hash() == hash && object.key() == key;
+        let void = object.meta().purge_sequence < store.marks.purge_floor();
+        let same = own
+            && !rule!("peek: what a store missed purges of is void", void, false)
+            && self.may_be_given(&object);
+        same.then(|| Peek {
+            object: Arc::new(object),
+            in_memory: false,
+            place,
+        })
+    }
+
+    /// The object of a key that memory has, and whether it still waits for its cluster.
+    pub(crate) fn in_memory(&self, hash: KeyHash, key: &[u8]) -> Option<(Arc<Object>, bool)> {
+        let shard = self.tables.shard(hash).read();
+        let object = shard.in_memory(hash)?.clone();
+        let pending = shard.pending.get(&hash);
+        let waits = pending.is_some_and(|p| p.stage == Stage::Waiting);
+        drop(shard);
+        let same = object.key() == key && self.may_be_given(&object);
+        same.then_some((object, waits))
+    }
+
+    fn may_be_given(&self, object: &Object) -> bool {
+        !object.is_fragment() && !self.purges.has_removed(object)
+    }
+
+    fn disk_place(&self, entry: &Entry) -> Option<DiskPlace> {
+        let stores = self.fleet.stores();
+        let store = stores.at(entry.address)?;
+        let (index, _) = store.space.locate(Spot::of(entry))?;
+        let own = store.space.life(index);
+        let before = store.space.lives().filter(|life| *life < own).count();
+        let segments = store.space.geometry().segments;
+        let before = u32::try_from(before).unwrap_or(u32::MAX);
+        let residency = of_store(store, &*self.clock).residency;
+        Some(DiskPlace {
+            disk: store.disk.describe(),
+            segments_before: before,
+            segments,
+            expected: residency.map(|all| all * before / segments.max(1)),
+        })
+    }
+}

@@ -1,0 +1,376 @@
+//! Cached objects in memory: immutable, shared, with the bytes they really hold accounted for.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+
+use bytes::Bytes;
+use foxy_base::{FieldBlock, KeyHash, WallTime, rule};
+use foxy_format::{RULES_BYTES, RecordHead, RecordKind, RecordLayout, RecordPlace, RecordSections};
+
+use super::hold::Hold;
+use super::mark::PurgeMark;
+
+/// Bytes that the engine spends per object beside its contents: the struct with its counters; its
+/// slot in the RAM tier and in the table that leads there (both grow by doubling); and its share of
+/// the tier's list of evicted keys, which are about as many as the objects.
+const OVERHEAD: usize = good_size(size_of::<Object>() + 16) + TIER_SLOT + GHOST_SLOT;
+const TIER_SLOT: usize = 112;
+const GHOST_SLOT: usize = 96;
+/// A counter that `Bytes` allocates for a part when it is first shared.
+const SHARE: usize = 32;
+
+/// Facts about a stored response that the storer wants back with every hit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ObjectMeta {
+    /// Status code.
+    pub status: u16,
+    /// The storer's flags; opaque here.
+    pub flags: u16,
+    /// Unique number of this version of the object; given by the engine at `put`.
+    pub version: u64,
+    /// When the request was sent to the origin.
+    pub request_time: WallTime,
+    /// When the response was received.
+    pub response_time: WallTime,
+    /// After this time no use is permitted, not even revalidation or stale use; expired records are
+    /// not kept when their segment is reused.
+    pub expires: WallTime,
+    /// Digest of the caching rules; opaque here.
+    pub rules: [u8; RULES_BYTES],
+    /// Random number that the keys of variants are made with; 0 without Vary.
+    pub nonce: u64,
+    /// Number of the last purge known before the origin was asked.
+    pub purge_sequence: u64,
+}
+
+impl Default for ObjectMeta {
+    fn default() -> Self {
+        Self {
+            status: 200,
+            flags: 0,
+            version: 0,
+            request_time: WallTime(0),
+            response_time: WallTime(0),
+            expires: WallTime(i64::MAX),
+            rules: [0; RULES_BYTES],
+            nonce: 0,
+            purge_sequence: 0,
+        }
+    }
+}
+
+/// A response to be stored whole.
+#[derive(Clone, Debug)]
+pub struct NewObject {
+    /// Full key; at most [`MAX_KEY_BYTES`].
+    pub key: Bytes,
+    /// [`Engine::key_hash`](crate::Engine::key_hash) of the key.
+    pub hash: KeyHash,
+    /// Hash of the group (page or origin) whose objects are placed together.
+    pub group: u64,
+    /// Facts; `version` is set by the engine.
+    pub meta: ObjectMeta,
+    /// Vary list and selecting values; opaque.
+    pub vary: Bytes,
+    /// Purge tags; opaque.
+    pub tags: Bytes,
+    /// Header fields.
+    pub fields: FieldBlock,
+    /// Body, in an allocation of its own length: a slice would keep its whole buffer alive, which is
+    /// not accounted for.
+    pub body: Bytes,
+}
+
+/// The longest key and the longest Vary or tag section, in bytes.
+pub const MAX_KEY_BYTES: usize = 32 << 10;
+
+/// A cached object, the head of a large one, or a fragment of one. Immutable.
+#[derive(Clone, Debug)]
+pub struct Object {
+    pub(crate) hash: KeyHash,
+    pub(crate) kind: RecordKind,
+    pub(crate) group: u64,
+    pub(crate) meta: ObjectMeta,
+    pub(crate) key: Bytes,
+    pub(crate) vary: Bytes,
+    pub(crate) tags: Bytes,
+    pub(crate) fields: FieldBlock,
+    pub(crate) body: Bytes,
+    pub(crate) total_length: u64,
+    pub(crate) fragment_size: u32,
+    pub(crate) fragment: u32,
+    /// Bytes of memory that all of this keeps alive, overhead included.
+    pub(crate) charge: usize,
+    /// The newest purge that it was compared with, and whether a soft one covers it.
+    pub(crate) mark: PurgeMark,
+    /// It came along with another's read and was not asked for yet.
+    pub(crate) brought: Brought,
+    /// Of a head: keeps the version's fragments readable.
+    pub(crate) hold: Option<Arc<Hold>>,
+    /// Mark of the place that it was read from ([`place_mark`]); 0: from none.
+    pub(crate) read_from: u64,
+}
+
+/// The store that brought an object along, until it is first asked for: its number and 1, or 0.
+#[derive(Debug, Default)]
+pub(crate) struct Brought(pub(crate) AtomicU32);
+
+impl Clone for Brought {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+/// Distinguishes places of records, in all lives of all stores.
+pub(crate) fn place_mark(place: &RecordPlace) -> u64 {
+    let mut bytes = [0; 32];
+    bytes[..16].copy_from_slice(&place.uuid.0);
+    bytes[16..24].copy_from_slice(&place.sequence.to_le_bytes());
+    bytes[24..].copy_from_slice(&place.address_units.to_le_bytes());
+    foxy_base::hash64(1, &bytes)
+}
+
+/// Fragments of a large object that follow each other on one store: with the usual clusters about
+/// 16 MB, so that reading ahead stays on one disk and the whole uses all of them.
+const SPAN: u32 = 64;
+
+impl Object {
+    /// Hash of the key.
+    #[must_use]
+    pub const fn hash(&self) -> KeyHash {
+        self.hash
+    }
+    /// Full key (of a fragment: its head's).
+    #[must_use]
+    pub const fn key(&self) -> &Bytes {
+        &self.key
+    }
+    /// Facts.
+    #[must_use]
+    pub const fn meta(&self) -> &ObjectMeta {
+        &self.meta
+    }
+    /// Vary list and selecting values, as the storer gave them.
+    #[must_use]
+    pub const fn vary(&self) -> &Bytes {
+        &self.vary
+    }
+    /// Purge tags, as the storer gave them.
+    #[must_use]
+    pub const fn tags(&self) -> &Bytes {
+        &self.tags
+    }
+    /// Header fields.
+    #[must_use]
+    pub const fn fields(&self) -> &FieldBlock {
+        &self.fields
+    }
+    /// Body; empty for the head of a large object.
+    #[must_use]
+    pub const fn body(&self) -> &Bytes {
+        &self.body
+    }
+    /// Hash of the group it is placed with.
+    #[must_use]
+    pub const fn group(&self) -> u64 {
+        self.group
+    }
+    /// True for the head of a large object, whose body lies in fragments.
+    #[must_use]
+    pub const fn is_large(&self) -> bool {
+        matches!(self.kind, RecordKind::Head)
+    }
+    /// True for a fragment.
+    #[must_use]
+    pub const fn is_fragment(&self) -> bool {
+        matches!(self.kind, RecordKind::Fragment)
+    }
+    /// Length of the whole body in bytes, fragments included.
+    #[must_use]
+    pub const fn total_length(&self) -> u64 {
+        self.total_length
+    }
+    /// Bytes in every fragment but the last; 0 for an object stored whole.
+    #[must_use]
+    pub const fn fragment_size(&self) -> u32 {
+        self.fragment_size
+    }
+    /// Number of fragments; 0 for an object stored whole.
+    #[must_use]
+    pub const fn fragment_count(&self) -> u32 {
+        if self.fragment_size == 0 {
+            0
+        } else {
+            self.total_length.div_ceil(self.fragment_size as u64) as u32
+        }
+    }
+    /// Bytes of memory held, overhead included.
+    #[must_use]
+    pub const fn memory_bytes(&self) -> usize {
+        self.charge
+    }
+
+    pub(crate) fn from_new(new: NewObject, version: u64) -> Self {
+        let total_length = new.body.len() as u64;
+        let mut object = Self {
+            hash: new.hash,
+            kind: RecordKind::Object,
+            group: new.group,
+            meta: ObjectMeta {
+                version,
+                ..new.meta
+            },
+            key: new.key,
+            vary: new.vary,
+            tags: new.tags,
+            fields: new.fields,
+            body: new.body,
+            total_length,
+            fragment_size: 0,
+            fragment: 0,
+            charge: 0,
+            mark: PurgeMark::new(new.meta.purge_sequence),
+            brought: Brought::default(),
+            hold: None,
+            read_from: 0,
+        };
+        object.own_small_parts();
+        object
+    }
+
+    /// Copies the small parts into memory of their own length (they may be slices of large network
+    /// buffers, which would be kept alive and not accounted for), and sets the charge.
+    pub(crate) fn own_small_parts(&mut self) {
+        for part in [&mut self.key, &mut self.vary, &mut self.tags] {
+            *part = Bytes::copy_from_slice(part);
+        }
+        let sections = self.sections();
+        let parts = [
+            sections.key,
+            sections.vary,
+            sections.tags,
+            sections.fields,
+            sections.body,
+        ];
+        let parts = parts.iter().filter(|p| !p.is_empty());
+        let held: usize = parts.map(|p| good_size(p.len()) + SHARE).sum();
+        self.charge = OVERHEAD + held;
+    }
+
+    /// Hash that chooses one of several stores: of the key, and for a fragment also of the span of the
+    /// body that it is in. Never the group: all of one site would go to one disk.
+    pub(crate) fn route(&self) -> u64 {
+        match self.kind {
+            RecordKind::Fragment => {
+                foxy_base::hash64(u64::from(self.fragment / SPAN) + 1, &self.key)
+            }
+            _ => self.hash.high(),
+        }
+    }
+
+    /// The variable parts as a record holds them.
+    pub(crate) fn sections(&self) -> RecordSections<'_> {
+        RecordSections {
+            key: &self.key,
+            vary: &self.vary,
+            tags: &self.tags,
+            fields: self.fields.as_bytes(),
+            body: &self.body,
+        }
+    }
+
+    /// Length of the object's record on disk.
+    pub(crate) fn record_bytes(&self) -> usize {
+        RecordLayout::of(&self.record_head(), &self.sections()).disk_bytes()
+    }
+
+    /// The fixed part of the object's record; the writer fills in the place.
+    pub(crate) fn record_head(&self) -> RecordHead {
+        RecordHead {
+            kind: self.kind,
+            hash: self.hash,
+            group: self.group,
+            version: self.meta.version,
+            purge_sequence: self.meta.purge_sequence,
+            request_time: self.meta.request_time,
+            response_time: self.meta.response_time,
+            expires: self.meta.expires,
+            nonce: self.meta.nonce,
+            total_length: self.total_length,
+            fragment_size: self.fragment_size,
+            fragment: self.fragment,
+            status: self.meta.status,
+            flags: self.meta.flags,
+            rules: self.meta.rules,
+            ..RecordHead::default()
+        }
+    }
+
+    /// The object of a parsed record. `record` is all memory that is kept alive; `held` what the
+    /// allocator spends for it.
+    pub(crate) fn from_record(
+        head: &RecordHead,
+        layout: &RecordLayout,
+        record: &Bytes,
+        held: usize,
+    ) -> Option<Self> {
+        let part = |range: &std::ops::Range<usize>| record.slice(range.clone());
+        let fields = FieldBlock::parse(part(&layout.fields)).ok()?;
+        Some(Self {
+            hash: head.hash,
+            kind: head.kind,
+            group: head.group,
+            meta: ObjectMeta {
+                status: head.status,
+                flags: head.flags,
+                version: head.version,
+                request_time: head.request_time,
+                response_time: head.response_time,
+                expires: head.expires,
+                rules: head.rules,
+                nonce: head.nonce,
+                purge_sequence: head.purge_sequence,
+            },
+            key: part(&layout.key),
+            vary: part(&layout.vary),
+            tags: part(&layout.tags),
+            fields,
+            body: part(&layout.body),
+            total_length: head.total_length,
+            fragment_size: head.fragment_size,
+            fragment: head.fragment,
+            charge: OVERHEAD + held + SHARE,
+            mark: PurgeMark::new(head.purge_sequence),
+            brought: Brought::default(),
+            hold: None,
+            read_from: place_mark(&head.place),
+        })
+    }
+}
+
+/// Returns whether an object is fragment `n` of `head`.
+pub(crate) fn is_fragment_of(object: &Object, head: &Object, n: u32) -> bool {
+    object.is_fragment()
+        && object.fragment == n
+        && rule!(
+            "fragments: they are of the version of their head",
+            object.meta().version == head.meta().version,
+            true
+        )
+        && object.key() == head.key()
+}
+
+/// Bytes that an allocator with size classes spends for `bytes`: four classes to each doubling, as
+/// in mimalloc and jemalloc.
+pub(crate) const fn good_size(bytes: usize) -> usize {
+    if bytes <= 64 {
+        return bytes.next_multiple_of(16);
+    }
+    let step = 1 << ((bytes - 1).ilog2() - 2);
+    bytes.next_multiple_of(step)
+}
+
+/// Bytes spent for an aligned buffer: allocators find the alignment by asking for more.
+pub(crate) const fn aligned_size(capacity: usize) -> usize {
+    good_size(capacity + 4096)
+}

@@ -1,0 +1,268 @@
+//! Draining: the records of a store that are still wanted move to the other stores, while the store
+//! is still read.
+//!
+//! Driven step by step, like the scrub. A record moves by being sent to another store as if it had
+//! just been stored: its old place becomes void in the log, its index entry goes, and until the
+//! record is on the other disk it is read from memory. It keeps its version and its fetch times.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use foxy_base::{Clock, WallTime, rule};
+use foxy_policy::CachePolicy;
+
+use super::walk::{Place, Walk};
+use crate::fleet::Fleet;
+use crate::interface::{Duty, Spot, add};
+use crate::memory::{Ground, MemoryBudget, Numbers, Pending, Stage, Tables};
+use crate::purge::Purges;
+use crate::put::{Routes, largest_record};
+use crate::shared::{Item, Removal, StoreShared};
+use crate::{Object, StoreId};
+
+/// A drain under way.
+#[derive(Debug)]
+pub struct Drain {
+    fleet: Arc<Fleet>,
+    mover: Arc<Mover>,
+    walk: Walk,
+    /// Stores that it drains.
+    stores: Vec<StoreId>,
+    /// Read, and not moved yet.
+    found: VecDeque<(Arc<Object>, Place)>,
+}
+
+/// One step of a drain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DrainStep {
+    /// This number of bytes was read; pause accordingly.
+    Read(u64),
+    /// The other stores have to write first; look again soon.
+    Wait,
+    /// It is over.
+    Done,
+}
+
+/// The result of moving a record.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Moved {
+    Yes,
+    /// Nobody wants it, or it is not there any more.
+    No,
+    /// No room at the moment.
+    NotYet,
+}
+
+/// Returns whether a record is worth moving: it has not expired, and either it was used since it was
+/// written or there is free room for it in the other store.
+fn is_wanted(expires: WallTime, now: WallTime, uses: u8, free_room: bool) -> bool {
+    expires >= now && (uses > 0 || free_room)
+}
+
+/// Sends records from one store to another.
+#[derive(Debug)]
+pub(crate) struct Mover {
+    tables: Tables,
+    purges: Arc<Purges>,
+    routes: Arc<Routes>,
+    budget: Arc<MemoryBudget>,
+    numbers: Arc<Numbers>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Mover {
+    pub(crate) fn new(ground: &Ground, purges: &Arc<Purges>, routes: &Arc<Routes>) -> Self {
+        Self {
+            tables: ground.tables.clone(),
+            purges: Arc::clone(purges),
+            routes: Arc::clone(routes),
+            budget: Arc::clone(&ground.budget),
+            numbers: Arc::clone(&ground.numbers),
+            clock: Arc::clone(&ground.clock),
+        }
+    }
+
+    /// The choice of stores.
+    #[cfg(test)]
+    pub(crate) fn routes(&self) -> &Routes {
+        &self.routes
+    }
+
+    /// Sends a record of `from` to another store.
+    fn move_out(&self, from: &StoreShared, object: &Arc<Object>, spot: Spot) -> Moved {
+        let hash = object.hash();
+        let mut shard = self.tables.shard(hash).write();
+        let entry = self.tables.entry_at(hash, spot);
+        let void = object.meta().purge_sequence < from.marks.purge_floor();
+        let purged = self.purges.has_removed(object);
+        let covered = rule!("drain: what is purged does not move", void || purged, false);
+        let Some(entry) = entry.filter(|_| !covered) else {
+            return Moved::No;
+        };
+        // Something newer is about to take its place.
+        if rule!(
+            "drain: what is about to be replaced does not move",
+            shard.pending.contains_key(&hash),
+            false
+        ) {
+            return Moved::No;
+        }
+        let uses = entry.freq.max(u8::from(shard.ram.peek(&hash).is_some()));
+        let Some(to) = self.routes.route(object.route()) else {
+            return Moved::NotYet;
+        };
+        let fits = object.record_bytes() <= largest_record(to.space.geometry().cluster_bytes);
+        let free = to.space.lives().any(|life| life == 0);
+        if !fits || !is_wanted(object.meta().expires, self.clock.wall(), uses, free) {
+            return Moved::No;
+        }
+        if !self.budget.reserve(&to, object.memory_bytes()) {
+            return Moved::NotYet;
+        }
+        if let Some(place) = from.space.position(spot) {
+            rule!(
+                "drain: a record that moves becomes void in its old place",
+                from.remove(Removal::Place(place)),
+                ()
+            );
+        }
+        self.tables.index().remove_if(hash, spot.address);
+        let ticket = self.numbers.next();
+        let pending = Pending {
+            object: Arc::clone(object),
+            store: to.id,
+            ticket,
+            stage: Stage::Waiting,
+        };
+        shard.pending.insert(hash, pending);
+        drop(shard);
+        to.push(Item {
+            hash,
+            ticket,
+            group: object.group(),
+            bytes: object.record_bytes() as u32,
+        });
+        add(&from.counters.moved, 1);
+        add(&from.counters.moved_bytes, object.record_bytes() as u64);
+        Moved::Yes
+    }
+}
+
+impl Drain {
+    /// Begins a drain of the stores that wait for one, if everything is loaded.
+    pub(crate) fn begin(tables: &Tables, fleet: &Arc<Fleet>, mover: &Arc<Mover>) -> Option<Self> {
+        let stores = fleet.stores();
+        let draining = |s: &&Arc<StoreShared>| s.role.duty() == Duty::Draining;
+        let ids: Vec<_> = stores.iter().filter(draining).map(|s| s.id).collect();
+        let loading = stores.iter().any(|s| s.loading.is_on());
+        if ids.is_empty() || loading {
+            return None;
+        }
+        // Objects that were on their way when the drain began arrive before the store is searched.
+        tables.shards().barrier();
+        let waits = |s: &&Arc<StoreShared>| s.load.has_pending();
+        if stores.iter().filter(draining).any(|s| waits(&s)) {
+            return None;
+        }
+        let mut walk = Walk::new(tables, fleet, false).thorough().copying();
+        walk.drop_segments(|store| !ids.contains(&store.id));
+        Some(Self {
+            fleet: Arc::clone(fleet),
+            mover: Arc::clone(mover),
+            walk,
+            stores: ids,
+            found: VecDeque::new(),
+        })
+    }
+
+    /// Goes on. Blocks for at most one read.
+    pub fn step(&mut self) -> DrainStep {
+        self.leave_out();
+        while let Some((object, place)) = self.found.pop_front() {
+            if self.send(&object, place) == Moved::NotYet {
+                self.found.push_front((object, place));
+                return DrainStep::Wait;
+            }
+        }
+        let found = &mut self.found;
+        let step = self
+            .walk
+            .step(|walked| found.push_back((walked.object, walked.place)));
+        self.walk.take_faults();
+        self.tell();
+        if step.more || !self.found.is_empty() {
+            return DrainStep::Read(step.read);
+        }
+        self.end();
+        DrainStep::Done
+    }
+
+    /// Leaves out the stores that were taken out or serve again.
+    fn leave_out(&mut self) {
+        let stores = self.fleet.stores();
+        let drains = |id: &StoreId| {
+            stores
+                .by_id(*id)
+                .is_some_and(|s| s.role.duty() == Duty::Draining)
+        };
+        let before = self.stores.len();
+        self.stores.retain(drains);
+        if self.stores.len() < before {
+            let rest = &self.stores;
+            self.walk.drop_segments(|store| !rest.contains(&store.id));
+            self.found.retain(
+                |(_, place)| matches!(place, Place::Store { store, .. } if rest.contains(store)),
+            );
+        }
+    }
+
+    fn send(&self, object: &Arc<Object>, place: Place) -> Moved {
+        let Place::Store {
+            store,
+            segment,
+            offset,
+            ..
+        } = place
+        else {
+            return Moved::No;
+        };
+        let units = u32::try_from(offset / foxy_format::UNIT).unwrap_or(u32::MAX);
+        let stores = self.fleet.stores();
+        let from = stores.by_id(store);
+        match from.and_then(|from| Some((from, from.space.spot(segment, units)?))) {
+            Some((from, spot)) => self.mover.move_out(from, object, spot),
+            None => Moved::No,
+        }
+    }
+
+    /// Publishes how much is left.
+    fn tell(&self) {
+        for store in self.fleet.stores().iter() {
+            if self.stores.contains(&store.id) {
+                let left = self.walk.segments_left_of(store.id);
+                store.role.set_left(left);
+            }
+        }
+    }
+
+    fn end(&self) {
+        for store in self.fleet.stores().iter() {
+            if self.stores.contains(&store.id) && store.role.duty() == Duty::Draining {
+                store.role.set_duty(Duty::Drained);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_used_moves_and_the_rest_where_there_is_free_room() {
+        let (now, later) = (WallTime::from_secs(5), WallTime::from_secs(6));
+        assert!(is_wanted(later, now, 1, false) && is_wanted(later, now, 0, true));
+        assert!(!is_wanted(later, now, 0, false));
+        assert!(!is_wanted(now, later, 3, true), "past every use");
+    }
+}

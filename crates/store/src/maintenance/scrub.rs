@@ -1,0 +1,137 @@
+//! The scrub: reads everything that is stored, slowly, and drops what has gone bad, before
+//! somebody asks for it.
+//!
+//! It is driven step by step, like a sweep, and goes through each store's segments, the newest
+//! first. Every record that lookups can find is checked by its checksums. A bad one is read once
+//! more by itself, as a request would read it, and its entry is dropped if that fails as well. A
+//! part that the device cannot read counts against its segment (`shared::condition`).
+
+use std::sync::Arc;
+
+use foxy_base::Clock;
+
+use super::walk::{Walk, WalkFault};
+use crate::StoreId;
+use crate::fleet::Fleet;
+use crate::interface::add;
+use crate::memory::Tables;
+use crate::read::Reads;
+use crate::shared::StoreShared;
+
+/// A pass under way.
+#[derive(Debug)]
+pub struct Scrub {
+    reads: Arc<Reads>,
+    walk: Walk,
+    clock: Arc<dyn Clock>,
+    /// Number of disk reads that requests had asked for at the last step.
+    planned: u64,
+}
+
+/// One step of a pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScrubStep {
+    /// This number of bytes was read; pause accordingly.
+    Read {
+        /// Bytes.
+        bytes: u64,
+        /// Requests read from disks since the last step: pause longer.
+        busy: bool,
+    },
+    /// The pass is over.
+    Done,
+}
+
+impl Scrub {
+    /// A pass over everything on disk; `None` while something is still being loaded.
+    pub(crate) fn begin(
+        tables: &Tables,
+        fleet: &Arc<Fleet>,
+        reads: &Arc<Reads>,
+        clock: &Arc<dyn Clock>,
+    ) -> Option<Self> {
+        let loading = |s: &Arc<StoreShared>| s.loading.is_on();
+        if fleet.stores().iter().any(loading) {
+            return None;
+        }
+        Some(Self {
+            walk: Walk::new(tables, fleet, false).thorough(),
+            planned: reads.planned(),
+            reads: Arc::clone(reads),
+            clock: Arc::clone(clock),
+        })
+    }
+
+    /// Goes on. Blocks for one read, and one more for every bad record.
+    pub fn step(&mut self) -> ScrubStep {
+        let clock = &self.clock;
+        // A store in trouble is left alone.
+        while let Some(store) = self.walk.store()
+            && !store.is_sound(|| clock.mono())
+        {
+            self.walk.skip_store(store.id);
+        }
+        let Some(store) = self.walk.store() else {
+            return ScrubStep::Done;
+        };
+        let mut whole = false;
+        let step = self.walk.step(|_| whole = true);
+        add(&store.counters.scrubbed_bytes, step.read);
+        for fault in self.walk.take_faults() {
+            self.found(fault);
+        }
+        // A good read ends a row of failures even while no request reads: scattered bad records are
+        // no row.
+        if whole {
+            store.condition.read_well();
+        }
+        if self.walk.store().is_none_or(|next| next.id != store.id) {
+            add(&store.counters.scrub_passes, 1);
+        }
+        let planned = self.reads.planned();
+        let busy = planned != self.planned;
+        self.planned = planned;
+        ScrubStep::Read {
+            bytes: step.read,
+            busy,
+        }
+    }
+
+    fn found(&self, fault: WalkFault) {
+        match fault {
+            WalkFault::Record { store, hash, spot } => {
+                if self.reads.recheck(&store, hash, spot) {
+                    add(&store.counters.scrub_errors, 1);
+                    add(&store.counters.scrub_dropped, 1);
+                }
+            }
+            WalkFault::Read {
+                store,
+                segment,
+                at,
+                error,
+            } => {
+                add(&store.counters.scrub_errors, 1);
+                store.read_failed(Some(segment), at, &error);
+            }
+        }
+    }
+}
+
+impl StoreShared {
+    /// Neither offline nor slow.
+    fn is_sound(&self, now: impl FnOnce() -> foxy_base::MonoTime) -> bool {
+        self.health() != crate::Health::Offline && !self.condition.is_slow(now)
+    }
+}
+
+impl Walk {
+    /// The store whose segment comes next.
+    fn store(&self) -> Option<Arc<StoreShared>> {
+        self.next_store().cloned()
+    }
+
+    fn skip_store(&mut self, id: StoreId) {
+        self.drop_segments(|store| store.id == id);
+    }
+}

@@ -1,0 +1,175 @@
+//! The sweep: compares everything stored with the active purges, counts what they cover, and lets
+//! hard purges retire once what they removed cannot come back without them.
+//!
+//! Purges are effective without a sweep. One thread of its own drives the sweep, step by step.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use foxy_base::rule;
+
+use super::walk::{Walk, Walked};
+use crate::Durable;
+use crate::interface::SyncTicket;
+use crate::purge::{Purges, Verdict};
+
+/// Hashes that one sweep remembers, so as not to count twice what is in memory and on disk.
+const COUNTED_MAX: usize = 1 << 20;
+
+/// The way of a sweep: everything that was stored when it began.
+#[derive(Debug)]
+struct Way {
+    walk: Walk,
+    /// Stores that had been opened by then.
+    opened: u64,
+}
+
+/// A sweep under way.
+#[derive(Debug)]
+pub struct Sweep {
+    purges: Arc<Purges>,
+    way: Way,
+    /// It deals with purges up to this number.
+    goal: u64,
+    counted: HashSet<u64>,
+    /// Waits until removals are durable.
+    ticket: Option<SyncTicket>,
+}
+
+/// One step of a sweep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SweepStep {
+    /// This number of bytes was read; pause accordingly.
+    Read(u64),
+    /// Writers have to make removals durable; look again soon.
+    Wait,
+    /// It is over.
+    Done,
+}
+
+impl Sweep {
+    /// Goes along `way`, for purges up to number `goal`.
+    fn new(purges: Arc<Purges>, way: Way, goal: u64) -> Self {
+        Self {
+            purges,
+            way,
+            goal,
+            counted: HashSet::new(),
+            ticket: None,
+        }
+    }
+
+    /// Goes on. Blocks for at most one read.
+    pub fn step(&mut self) -> SweepStep {
+        if let Some(ticket) = &self.ticket {
+            let Some(outcome) = ticket.outcome() else {
+                return SweepStep::Wait;
+            };
+            let durable = rule!(
+                "sweep: a purge ends when what it removed has durable tombstones",
+                outcome == Durable::Yes,
+                true
+            );
+            let all = durable && !self.way.walk.has_missed();
+            return match self.purges.end_sweep(&self.way, self.goal, all) {
+                true => SweepStep::Done,
+                false => self.begin_anew(),
+            };
+        }
+        let (purges, counted) = (&self.purges, &mut self.counted);
+        let step = self.way.walk.step(|walked| visit(purges, counted, &walked));
+        if !step.more {
+            self.ticket = Some(self.purges.removals());
+        }
+        SweepStep::Read(step.read)
+    }
+
+    /// Goes through everything once more, as soon as no store comes, goes or is loaded.
+    fn begin_anew(&mut self) -> SweepStep {
+        match self.purges.way() {
+            Some(way) => {
+                self.way = way;
+                self.ticket = None;
+                SweepStep::Read(0)
+            }
+            None => SweepStep::Wait,
+        }
+    }
+}
+
+impl Purges {
+    /// Begins a sweep, if a purge waits for one and everything is loaded. Also retires purges
+    /// that are older than all that is stored.
+    #[must_use]
+    pub fn sweep(self: &Arc<Self>) -> Option<Sweep> {
+        let stores = self.fleet().stores();
+        if self.set().age(&stores) {
+            self.tell_journals();
+        }
+        let goal = self.set().unswept()?;
+        let way = self.way()?;
+        Some(Sweep::new(Arc::clone(self), way, goal))
+    }
+
+    /// The way of a sweep. `None` while a store comes, goes or is loaded.
+    fn way(&self) -> Option<Way> {
+        let _none_comes = self.fleet().try_lock_membership()?;
+        let stores = self.fleet().stores();
+        let loading = stores.iter().any(|s| s.loading.is_on());
+        if rule!("sweep: it begins when everything is loaded", loading, false) {
+            return None;
+        }
+        let walk = Walk::new(self.tables(), self.fleet(), true);
+        Some(Way {
+            walk: rule!(
+                "sweep: a soft purge makes stale each copy in memory",
+                walk.each_copy(),
+                walk
+            ),
+            opened: self.fleet().registry().opened(),
+        })
+    }
+
+    /// A sweep of the purges up to `goal` has come to the end of its way, and knows whether it saw
+    /// everything (`all`). False if a store has come since it began, or comes now: that store may hold what
+    /// the purges cover.
+    fn end_sweep(&self, way: &Way, goal: u64, all: bool) -> bool {
+        // While the lock is held, no store is about to come that knows these purges to be active.
+        let Some(_none_comes) = self.fleet().try_lock_membership() else {
+            return false;
+        };
+        let came = self.fleet().registry().opened() != way.opened;
+        if rule!(
+            "sweep: it goes through a store that comes meanwhile",
+            came,
+            false
+        ) {
+            return false;
+        }
+        if self.set().swept(goal, all) {
+            self.tell_journals();
+        }
+        true
+    }
+}
+
+fn visit(purges: &Purges, counted: &mut HashSet<u64>, walked: &Walked) {
+    let object = &walked.object;
+    match purges.verdict(object) {
+        Verdict::Clean => {}
+        Verdict::Gone(number) => purges.take_away_purged(object, number),
+        Verdict::Stale => {
+            let Some(number) = purges.set().soft_unswept(object) else {
+                return;
+            };
+            // It is in memory and on disk, or the sweep has begun anew.
+            if counted.contains(&object.hash().low()) {
+                return;
+            }
+            if counted.len() < COUNTED_MAX {
+                counted.insert(object.hash().low());
+            }
+            purges.set().count(number, 1);
+        }
+    }
+}

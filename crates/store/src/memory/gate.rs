@@ -1,0 +1,89 @@
+//! The gate to the disks: what is written while the write budget lasts, and at its end.
+//!
+//! While the budget lasts, every object may be written. Then only objects that the chosen rule admits
+//! are written, from a quarter of the budget that is kept for them. An object that is not admitted is
+//! in the RAM tier all the same. For a large object the gate is asked once, about the whole.
+
+use std::time::Duration;
+
+use foxy_base::{KeyHash, MonoTime};
+use foxy_policy::{Admission, Admit, Budgeted, Filter, SizeLimit, TokenBucket};
+use parking_lot::Mutex;
+
+use crate::AdmissionConfig;
+
+/// The time for which an unused budget may accumulate.
+const BURST: Duration = Duration::from_secs(10);
+/// The part (1/n) of the budget that is kept for what the rule lets in.
+const KEPT: u64 = 4;
+/// The part (1/n) of the memory budget in which the rule remembers uses.
+pub const GATE_MEMORY_PART: u64 = 64;
+
+/// The rule at the end of the budget, with the size limit before it.
+#[derive(Debug)]
+struct WhenSpent {
+    size: SizeLimit,
+    rule: Filter<KeyHash>,
+}
+
+impl Admission<KeyHash> for WhenSpent {
+    fn admit(&mut self, key: KeyHash, size: u64, now: MonoTime) -> Admit {
+        let within = self.size.admit(key, size, now);
+        match within.is_yes() {
+            true => self.rule.admit(key, size, now),
+            false => within,
+        }
+    }
+}
+
+/// Decides for every object that is stored. Open if there is no budget.
+#[derive(Debug)]
+pub(crate) struct Gate(Option<Mutex<Budgeted<WhenSpent>>>);
+
+impl Gate {
+    pub(crate) fn new(config: &AdmissionConfig, memory: u64, now: MonoTime) -> Self {
+        if config.write_budget == 0 {
+            return Self(None);
+        }
+        let kept = config.write_budget / KEPT;
+        let bucket = |rate: u64| {
+            let burst = rate.saturating_mul(BURST.as_secs());
+            TokenBucket::new(rate, burst, now)
+        };
+        let bytes = memory / GATE_MEMORY_PART;
+        let rule = Filter::new(config.when_spent, Some(bytes));
+        let size = SizeLimit {
+            max_bytes: config.size_max,
+        };
+        let filter = WhenSpent { size, rule };
+        let budget = bucket(config.write_budget - kept);
+        Self(Some(Mutex::new(Budgeted::new(
+            budget,
+            bucket(kept),
+            filter,
+        ))))
+    }
+
+    /// Bytes of memory that it may take.
+    pub(crate) const fn memory_bytes(&self, memory: u64) -> u64 {
+        match self.0 {
+            Some(_) => memory / GATE_MEMORY_PART,
+            None => 0,
+        }
+    }
+
+    /// Returns whether an object of `bytes` bytes may be written. Reads the clock only if needed.
+    pub(crate) fn admits(&self, key: KeyHash, bytes: u64, now: impl FnOnce() -> MonoTime) -> bool {
+        let Some(rules) = &self.0 else {
+            return true;
+        };
+        rules.lock().admit(key, bytes, now()).is_yes()
+    }
+
+    /// An object was in the cache until now: storing its successor counts as a second use.
+    pub(crate) fn used(&self, key: KeyHash) {
+        if let Some(rules) = &self.0 {
+            rules.lock().filter_mut().rule.used(key);
+        }
+    }
+}

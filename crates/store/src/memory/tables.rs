@@ -1,0 +1,110 @@
+//! The tables of keys: what memory has of each, and where its record is on a disk.
+
+use std::sync::Arc;
+
+use foxy_base::KeyHash;
+use foxy_index::{Entry, Index};
+use parking_lot::RwLock;
+
+use super::shard::Shard;
+use super::shards::Shards;
+use crate::Object;
+use crate::interface::Spot;
+
+/// The memory functions that the index uses.
+pub const INDEX_PAGES: foxy_index::Pages = foxy_index::Pages {
+    map: foxy_disk::map_zeroed,
+    unmap: foxy_disk::unmap_zeroed,
+    advice: foxy_disk::prefer_huge_pages,
+    prefetch: foxy_disk::prefetch,
+};
+
+/// The shards and the index of an engine. Clones share the same tables.
+#[derive(Clone, Debug)]
+pub(crate) struct Tables {
+    shards: Shards,
+    index: Arc<Index>,
+}
+
+impl Tables {
+    pub(super) fn new(shards: Shards, index: Index) -> Self {
+        Self {
+            shards,
+            index: Arc::new(index),
+        }
+    }
+
+    /// The shard of a key. What changes the state of the key happens under its lock.
+    pub(crate) fn shard(&self, hash: KeyHash) -> &RwLock<Shard> {
+        self.shards.of(hash)
+    }
+
+    /// All shards.
+    pub(crate) const fn shards(&self) -> &Shards {
+        &self.shards
+    }
+
+    /// The entries of records on disks.
+    pub(crate) fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// Returns whether something is probably stored under a hash. Counts no use.
+    pub(crate) fn is_known(&self, hash: KeyHash) -> bool {
+        self.shard(hash).read().in_memory(hash).is_some() || !self.index.lookup(hash).is_empty()
+    }
+
+    /// Returns whether an object is of the version that its key holds, as far as memory tells.
+    pub(crate) fn is_current_version(&self, object: &Object) -> bool {
+        let shard = self.shard(object.hash()).read();
+        match shard.in_memory(object.hash()) {
+            Some(present) => present.meta().version == object.meta().version,
+            None => !self.index.lookup(object.hash()).is_empty(),
+        }
+    }
+
+    /// The index entry of a record under this hash.
+    pub(crate) fn entry_at(&self, hash: KeyHash, spot: Spot) -> Option<Entry> {
+        let mut found = self.index.lookup(hash).into_iter();
+        found.find(|entry| Spot::of(entry) == spot)
+    }
+
+    /// Returns whether the index has an entry of this hash that leads to `spot`.
+    pub(crate) fn leads_to(&self, hash: KeyHash, spot: Spot) -> bool {
+        self.entry_at(hash, spot).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ObjectMeta;
+    use crate::tests::rig::object;
+
+    fn of_version(version: u64) -> Object {
+        let mut new = object("k", b"body");
+        new.meta = ObjectMeta {
+            version,
+            ..ObjectMeta::default()
+        };
+        Object::from_new(new, version)
+    }
+
+    #[test]
+    fn memory_tells_a_version_and_the_index_only_that_there_is_one() {
+        let tables = Tables::new(Shards::new(1, 1 << 20), Index::new());
+        let (old, new) = (of_version(1), of_version(2));
+        let hash = new.hash();
+        assert!(!tables.is_known(hash) && !tables.is_current_version(&new));
+        tables.shard(hash).write().insert_ram(Arc::new(new.clone()));
+        assert!(tables.is_known(hash) && tables.is_current_version(&new));
+        assert!(!tables.is_current_version(&old));
+        tables.shards().clear();
+        let spot = Spot::from_units(1234).unwrap();
+        let entry = spot.entry(512).unwrap();
+        let _ = tables.index().insert(hash, entry);
+        assert!(tables.is_known(hash) && tables.is_current_version(&old));
+        assert!(tables.leads_to(hash, spot));
+        assert_eq!(tables.entry_at(hash, Spot::from_units(1235).unwrap()), None);
+    }
+}

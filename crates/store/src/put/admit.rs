@@ -1,0 +1,184 @@
+//! Admission: an object becomes visible and gets on the way to disk, as far as there is room.
+
+use std::sync::Arc;
+
+use foxy_base::{Clock, KeyHash, rule};
+
+use super::routes::Routes;
+use crate::interface::{EngineCounters, add};
+use crate::memory::{Gate, Ground, MemoryBudget, Numbers, Pending, Stage, Tables};
+use crate::purge::Purges;
+use crate::removal::Catalogue;
+use crate::shared::{Item, StoreShared};
+use crate::{Admission, DropReason, Object};
+
+/// Lets objects in: past the purges, the gate and the room that there is.
+#[derive(Debug)]
+pub(crate) struct Admitter {
+    tables: Tables,
+    catalogue: Arc<Catalogue>,
+    purges: Arc<Purges>,
+    gate: Arc<Gate>,
+    routes: Arc<Routes>,
+    budget: Arc<MemoryBudget>,
+    numbers: Arc<Numbers>,
+    counters: Arc<EngineCounters>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Admitter {
+    pub(crate) fn new(
+        ground: &Ground,
+        catalogue: &Arc<Catalogue>,
+        purges: &Arc<Purges>,
+        routes: &Arc<Routes>,
+    ) -> Self {
+        Self {
+            tables: ground.tables.clone(),
+            catalogue: Arc::clone(catalogue),
+            purges: Arc::clone(purges),
+            gate: Arc::clone(&ground.gate),
+            routes: Arc::clone(routes),
+            budget: Arc::clone(&ground.budget),
+            numbers: Arc::clone(&ground.numbers),
+            counters: Arc::clone(&ground.counters),
+            clock: Arc::clone(&ground.clock),
+        }
+    }
+
+    /// Replaces what the key held; the RAM tier takes it if `ram`, a store if one can.
+    pub(crate) fn admit(&self, object: &Arc<Object>, ram: bool, paid: bool) -> Admission {
+        let hash = object.hash();
+        let bytes = object.record_bytes();
+        let mut shard = self.tables.shard(hash).write();
+        // A stored object was fetched after the purge, or the purge has removed it. Fragments go with their head.
+        let covered = !object.is_fragment() && !self.purges.set().may_store(object);
+        if rule!(
+            "put: what was fetched before a purge that covers it is not stored",
+            covered,
+            false
+        ) {
+            add(&self.counters.drop_purged, 1);
+            return Admission::Refused(DropReason::Purged);
+        }
+        rule!(
+            "put: the old version goes whether or not the new one is admitted",
+            self.catalogue.supersede_locked(&mut shard, hash),
+            false
+        );
+        let room = match paid || self.is_let_in(object, bytes) {
+            true => self.make_room(object, bytes),
+            // A head alone in memory would ask for fragments that nobody keeps.
+            false if object.is_large() => return Admission::Refused(DropReason::NotAdmitted),
+            false => Err(DropReason::NotAdmitted),
+        };
+        let ticket = self.numbers.next();
+        let mut in_ram = false;
+        if ram {
+            let (stored, evicted) = shard.insert_ram(object.clone());
+            in_ram = stored;
+            add(&self.counters.ram_evictions, evicted);
+        }
+        match room {
+            Ok((store, bytes)) => {
+                let pending = Pending {
+                    object: object.clone(),
+                    store: store.id,
+                    ticket,
+                    stage: Stage::Waiting,
+                };
+                shard.pending.insert(hash, pending);
+                drop(shard);
+                store.push(Item {
+                    hash,
+                    ticket,
+                    group: object.group(),
+                    bytes,
+                });
+                Admission::Disk
+            }
+            Err(reason) if in_ram => Admission::Memory(reason),
+            Err(reason) => Admission::Refused(reason),
+        }
+    }
+
+    /// Returns whether the write budget, or the rule at its end, admits a head or whole object.
+    fn is_let_in(&self, object: &Object, bytes: usize) -> bool {
+        let bytes = bytes as u64;
+        let all = match object.is_large() {
+            true => bytes + object.total_length(),
+            false => bytes,
+        };
+        self.pays(object.hash(), all)
+    }
+
+    pub(crate) fn pays(&self, hash: KeyHash, bytes: u64) -> bool {
+        let admitted = self.gate.admits(hash, bytes, || self.clock.mono());
+        if !admitted {
+            add(&self.counters.drop_budget, 1);
+        }
+        admitted
+    }
+
+    /// Finds the store for an object whose record has `bytes` bytes, and takes room for it among the
+    /// pending objects.
+    fn make_room(
+        &self,
+        object: &Object,
+        bytes: usize,
+    ) -> Result<(Arc<StoreShared>, u32), DropReason> {
+        let counters = &self.counters;
+        let Some(store) = self.routes.route(object.route()) else {
+            add(&counters.drop_no_store, 1);
+            return Err(DropReason::NoStore);
+        };
+        if bytes > largest_record(store.space.geometry().cluster_bytes) {
+            add(&counters.drop_too_large, 1);
+            return Err(DropReason::TooLarge);
+        }
+        if !self.budget.reserve(&store, object.memory_bytes()) {
+            add(&counters.drop_pending, 1);
+            store.load.dropped(&store.counters);
+            return Err(DropReason::PendingFull);
+        }
+        Ok((store, bytes as u32))
+    }
+}
+
+/// Longest record that fits into a cluster beside the table.
+pub(crate) const fn largest_record(cluster_bytes: u32) -> usize {
+    cluster_bytes as usize - foxy_format::cluster_table_bytes(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::rig::{bare_store, ground, hash, object};
+
+    #[test]
+    fn an_object_gets_as_far_as_there_is_room() {
+        let ground = ground(64 << 20);
+        let catalogue = Arc::new(Catalogue::new(&ground));
+        let purges = Arc::new(Purges::new(&ground, &catalogue));
+        let routes = Arc::new(Routes::new(&ground));
+        let admitter = Admitter::new(&ground, &catalogue, &purges, &routes);
+        let of = |key, version| Arc::new(Object::from_new(object(key, b"body"), version));
+        let memory = Admission::Memory(DropReason::NoStore);
+        assert_eq!(admitter.admit(&of("k", 1), true, false), memory);
+        let store = bare_store(0);
+        ground.fleet.registry().add(&store, None);
+        assert_eq!(admitter.admit(&of("k", 2), true, false), Admission::Disk);
+        assert_eq!(store.inbox.lock().items.len(), 1);
+        let waiting = ground.budget.pending();
+        assert!(waiting > 0 && ground.budget.reserve(&store, (16 << 20) - waiting as usize));
+        let full = Admission::Refused(DropReason::PendingFull);
+        assert_eq!(admitter.admit(&of("other", 3), false, false), full);
+        assert!(!ground.tables.is_known(hash("other")));
+        let replaced = admitter.admit(&of("k", 4), false, false);
+        assert_eq!(
+            replaced,
+            Admission::Disk,
+            "the old version gives its room back"
+        );
+    }
+}

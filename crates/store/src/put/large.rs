@@ -1,0 +1,284 @@
+//! Large objects whose length is not known before the end: stored as fragments while they stream in,
+//! visible once the head is put. Large objects of known length are handled in `sparse`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use bytes::{Bytes, BytesMut};
+use foxy_base::{FieldBlock, KeyHash};
+use foxy_format::{RecordKind, fragment_hash};
+
+use super::Puts;
+use crate::interface::add;
+use crate::removal::Catalogue;
+use crate::{Admission, DropReason, NewObject, Object, ObjectMeta, Put};
+
+/// A response to be stored while its body streams in.
+#[derive(Clone, Debug)]
+pub struct NewLarge {
+    /// Full key.
+    pub key: Bytes,
+    /// [`crate::Engine::key_hash`] of the key.
+    pub hash: KeyHash,
+    /// Hash of the group whose objects are placed together.
+    pub group: u64,
+    /// Facts; `version` is set by the engine.
+    pub meta: ObjectMeta,
+    /// Vary list and selecting values; opaque.
+    pub vary: Bytes,
+    /// Purge tags; opaque.
+    pub tags: Bytes,
+    /// Header fields.
+    pub fields: FieldBlock,
+    /// Length of the body, if known; a body of another length is not stored.
+    pub length: Option<u64>,
+}
+
+impl NewLarge {
+    /// A large object with the key and head of `new`, without its body. `length`: that of the body, if known.
+    #[must_use]
+    pub fn of(new: &NewObject, length: Option<u64>) -> Self {
+        Self {
+            key: new.key.clone(),
+            hash: new.hash,
+            group: new.group,
+            meta: new.meta,
+            vary: new.vary.clone(),
+            tags: new.tags.clone(),
+            fields: new.fields.clone(),
+            length,
+        }
+    }
+}
+
+/// A large object that is streaming in, in bounded memory: one fragment here, the others on their
+/// way to disk. When disks do not keep up it is dropped, never slowed. Dropping it aborts.
+#[derive(Debug)]
+pub struct LargePut {
+    puts: Arc<Puts>,
+    new: NewLarge,
+    version: u64,
+    fragment_size: u32,
+    filling: BytesMut,
+    stored: Arc<Stored>,
+    length: u64,
+    dropped: Option<DropReason>,
+    /// The RAM tier may take its fragments.
+    ram: bool,
+}
+
+/// The fragments of an object that has no head yet. They can be read while anybody holds this. When
+/// the last holder drops it, they are forgotten, unless the head was stored.
+#[derive(Debug)]
+pub struct Stored {
+    catalogue: Arc<Catalogue>,
+    head: Arc<Object>,
+    fragments: AtomicU32,
+    keep: AtomicBool,
+}
+
+impl Stored {
+    /// A head by which the fragments are found before the real one exists; its length is unknown.
+    #[must_use]
+    pub const fn head(&self) -> &Arc<Object> {
+        &self.head
+    }
+
+    /// Bytes from the start that lie in fragments.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        u64::from(self.fragments.load(Ordering::Acquire)) * u64::from(self.head.fragment_size)
+    }
+}
+
+impl Drop for Stored {
+    /// Frees the room of the fragments, which nobody can ask for any more.
+    fn drop(&mut self) {
+        if self.keep.load(Ordering::Acquire) {
+            return;
+        }
+        for n in 0..self.fragments.load(Ordering::Acquire) {
+            let hash = fragment_hash(self.head.hash(), self.head.meta().version, n);
+            self.catalogue.supersede(hash);
+        }
+    }
+}
+
+impl LargePut {
+    /// Begins: sets the version and the fragment length, and leaves the key as it is.
+    pub(super) fn begin(puts: &Arc<Puts>, new: NewLarge, version: u64, fragment_size: u32) -> Self {
+        let head = Arc::new(head_of(&new, version, fragment_size, u64::MAX));
+        let stored = Stored {
+            catalogue: Arc::clone(&puts.catalogue),
+            head,
+            fragments: AtomicU32::new(0),
+            keep: AtomicBool::new(false),
+        };
+        let mut put = Self {
+            puts: Arc::clone(puts),
+            version,
+            fragment_size,
+            filling: BytesMut::new(),
+            stored: Arc::new(stored),
+            length: 0,
+            dropped: None,
+            ram: true,
+            new,
+        };
+        if let Some(length) = put.new.length {
+            put.check_length(length);
+        }
+        put
+    }
+
+    /// The same past the RAM tier: no fragment takes a place there, however short the object is.
+    #[must_use]
+    pub const fn past_memory(mut self) -> Self {
+        self.ram = false;
+        self
+    }
+
+    /// Adds bytes. Cheap once the object was dropped. The answer is whether it is still being stored.
+    pub fn append(&mut self, mut data: &[u8]) -> bool {
+        self.length += data.len() as u64;
+        if self.dropped.is_none() {
+            self.check_length(self.length);
+        }
+        while self.dropped.is_none() && !data.is_empty() {
+            // A fragment is put when more follows: a body that fits into one is stored whole.
+            let room = self.fragment_size as usize - self.filling.len();
+            if room == 0 {
+                self.put_fragment();
+                continue;
+            }
+            let (part, rest) = data.split_at(room.min(data.len()));
+            self.filling.extend_from_slice(part);
+            data = rest;
+        }
+        self.dropped.is_none()
+    }
+
+    /// Why it is not being stored any more.
+    #[must_use]
+    pub const fn dropped(&self) -> Option<DropReason> {
+        self.dropped
+    }
+
+    /// Returns the fragments stored so far, to be read while the rest streams in.
+    #[must_use]
+    pub const fn stored(&self) -> &Arc<Stored> {
+        &self.stored
+    }
+
+    /// Ends the body: the object replaces what its key holds and becomes visible, if all of it
+    /// was stored. If not, the fragments are forgotten and the key is left as it is.
+    pub fn finish(mut self) -> Put {
+        if self.dropped.is_none() && self.new.length.is_some_and(|l| l != self.length) {
+            self.dropped = Some(DropReason::Incomplete);
+        }
+        if self.dropped.is_none() && self.stored.bytes() == 0 {
+            return self.finish_whole();
+        }
+        if self.dropped.is_none() && !self.filling.is_empty() {
+            self.put_fragment();
+        }
+        let head = head_of(&self.new, self.version, self.fragment_size, self.length);
+        let head = Arc::new(self.puts.holds.hold(head));
+        if let Some(reason) = self.dropped {
+            // The object that it would have replaced is out of date all the same.
+            self.puts.catalogue.supersede(head.hash());
+            return Put {
+                object: head,
+                admitted: Admission::Refused(reason),
+            };
+        }
+        let admitted = self.puts.store(&head, true);
+        self.stored
+            .keep
+            .store(admitted.is_visible(), Ordering::Release);
+        Put {
+            object: head,
+            admitted,
+        }
+    }
+
+    /// Ends without storing anything and leaves the key as it is, like dropping this.
+    pub fn abort(self) {}
+
+    fn finish_whole(self) -> Put {
+        let new = NewObject {
+            key: self.new.key,
+            hash: self.new.hash,
+            group: self.new.group,
+            meta: self.new.meta,
+            vary: self.new.vary,
+            tags: self.new.tags,
+            fields: self.new.fields,
+            body: exact(self.filling),
+        };
+        match self.ram {
+            true => self.puts.put(new),
+            false => self.puts.put_past_memory(new),
+        }
+    }
+
+    fn check_length(&mut self, length: u64) {
+        if length > self.puts.object_bytes_max() {
+            self.drop_it(DropReason::TooLarge);
+            add(&self.puts.counters.drop_too_large, 1);
+        }
+    }
+
+    fn put_fragment(&mut self) {
+        let first = self.stored.fragments.load(Ordering::Relaxed) == 0;
+        let bytes = self.new.length.unwrap_or(u64::from(self.fragment_size));
+        if first && !self.puts.admitter.pays(self.new.hash, bytes) {
+            self.drop_it(DropReason::NotAdmitted);
+            return;
+        }
+        let body = exact(std::mem::take(&mut self.filling));
+        let n = self.stored.fragments.load(Ordering::Relaxed);
+        let length = self.new.length.unwrap_or(self.length);
+        match self
+            .puts
+            .put_piece(&self.stored.head, n, length, body, self.ram)
+        {
+            Ok(()) => self.stored.fragments.store(n + 1, Ordering::Release),
+            Err(reason) => self.drop_it(reason),
+        }
+    }
+
+    fn drop_it(&mut self, reason: DropReason) {
+        self.dropped = Some(reason);
+        self.filling = BytesMut::new();
+    }
+}
+
+/// The head of a large object of `length` bytes.
+pub(super) fn head_of(new: &NewLarge, version: u64, fragment_size: u32, length: u64) -> Object {
+    let small = NewObject {
+        key: new.key.clone(),
+        hash: new.hash,
+        group: new.group,
+        meta: new.meta,
+        vary: new.vary.clone(),
+        tags: new.tags.clone(),
+        fields: new.fields.clone(),
+        body: Bytes::new(),
+    };
+    Object {
+        kind: RecordKind::Head,
+        total_length: length,
+        fragment_size,
+        ..Object::from_new(small, version)
+    }
+}
+
+/// The bytes in memory of their own length.
+pub(super) fn exact(filling: BytesMut) -> Bytes {
+    if filling.capacity() > filling.len() + filling.len() / 8 + 64 {
+        Bytes::copy_from_slice(&filling)
+    } else {
+        filling.freeze()
+    }
+}

@@ -1,0 +1,90 @@
+//! The choice of a store for a new object.
+
+use std::sync::Arc;
+
+use foxy_base::{Clock, hash64};
+
+use crate::fleet::Fleet;
+use crate::memory::{Ground, MemoryBudget};
+use crate::shared::StoreShared;
+
+/// Leads new objects to the stores that take them.
+#[derive(Debug)]
+pub(crate) struct Routes {
+    fleet: Arc<Fleet>,
+    budget: Arc<MemoryBudget>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Routes {
+    pub(crate) fn new(ground: &Ground) -> Self {
+        Self {
+            fleet: Arc::clone(&ground.fleet),
+            budget: Arc::clone(&ground.budget),
+            clock: Arc::clone(&ground.clock),
+        }
+    }
+
+    /// The store that takes objects with this [`crate::Object::route`]: weighted rendezvous over those that
+    /// take writes and have room. Lookups do not depend on it.
+    pub(crate) fn route(&self, key: u64) -> Option<Arc<StoreShared>> {
+        let stores = self.fleet.stores();
+        let takes = |s: &&Arc<StoreShared>| s.takes_new(|| self.clock.mono());
+        let able: Vec<_> = stores.iter().filter(takes).collect();
+        if let [only] = able[..] {
+            return Some(only.clone());
+        }
+        let has_room = |all: u64| {
+            let stores = able.iter().copied();
+            stores.filter(move |s| self.budget.has_room(s, all))
+        };
+        // Where no store has room by its speed, any of them takes the room that is left.
+        let best = best_of(key, has_room(sum_of_speeds(&able)));
+        best.or_else(|| best_of(key, has_room(0))).cloned()
+    }
+}
+
+/// The store with the highest score for a key.
+fn best_of<'a>(
+    key: u64,
+    stores: impl Iterator<Item = &'a Arc<StoreShared>>,
+) -> Option<&'a Arc<StoreShared>> {
+    let score = |s: &StoreShared| {
+        let draw = hash64(key, &s.space.uuid().0) as f64 / u64::MAX as f64;
+        -s.load.share() / draw.clamp(1e-18, 1.0 - 1e-15).ln()
+    };
+    stores.max_by(|a, b| score(a).total_cmp(&score(b)))
+}
+
+/// Bytes per second that stores write together; 0: that of one is not known.
+fn sum_of_speeds(stores: &[&Arc<StoreShared>]) -> u64 {
+    let speeds = stores.iter().try_fold(0_u64, |all, s| {
+        let speed = s.load.write_speed();
+        (speed > 0).then(|| all.saturating_add(speed))
+    });
+    speeds.unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Duty;
+    use crate::tests::rig::{bare_store, ground};
+
+    #[test]
+    fn a_key_keeps_its_store_while_that_takes_objects() {
+        let ground = ground(64 << 20);
+        let (routes, fleet) = (Routes::new(&ground), &ground.fleet);
+        assert!(routes.route(1).is_none());
+        let stores = [bare_store(0), bare_store(1)];
+        fleet.registry().add(&stores[0], None);
+        let to = |key: u64| routes.route(key).unwrap().id;
+        assert!((0..64).all(|key| to(key) == stores[0].id), "the only one");
+        fleet.registry().add(&stores[1], None);
+        let both: Vec<_> = (0..64).map(to).collect();
+        assert!(stores.iter().all(|store| both.contains(&store.id)));
+        assert!((0..64).all(|key| to(key) == both[key as usize]));
+        stores[1].role.set_duty(Duty::Draining);
+        assert!((0..64).all(|key| to(key) == stores[0].id));
+    }
+}

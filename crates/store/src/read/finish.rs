@@ -1,0 +1,372 @@
+//! Reads that lookups ask for: how their bytes become objects, and what follows when they fail.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use foxy_base::{Clock, KeyHash, rule};
+use foxy_disk::{AlignedBuf, Queue};
+use foxy_format::{RecordKind, parse_record};
+
+use super::neighbours::Neighbours;
+use super::queue::OrderedQueue;
+use crate::fleet::Fleet;
+use crate::interface::{EngineCounters, Holds, Spot, add, aligned_size, good_size, is_fragment_of};
+use crate::memory::{Ground, MemoryBudget, Tables};
+use crate::purge::Purges;
+use crate::removal::Catalogue;
+use crate::shared::StoreShared;
+use crate::{Object, ReadMiss, ReadPlan, StoreId};
+
+/// Reads of all threads: their queues, and what follows when one is done. Each plan of a lookup ends
+/// in one of the functions here.
+#[derive(Debug)]
+pub struct Reads {
+    tables: Tables,
+    fleet: Arc<Fleet>,
+    catalogue: Arc<Catalogue>,
+    purges: Arc<Purges>,
+    neighbours: Arc<Neighbours>,
+    budget: Arc<MemoryBudget>,
+    holds: Holds,
+    clock: Arc<dyn Clock>,
+    counters: Arc<EngineCounters>,
+}
+
+impl Reads {
+    pub(crate) fn new(
+        ground: &Ground,
+        catalogue: &Arc<Catalogue>,
+        purges: &Arc<Purges>,
+        neighbours: &Arc<Neighbours>,
+    ) -> Self {
+        Self {
+            tables: ground.tables.clone(),
+            fleet: Arc::clone(&ground.fleet),
+            catalogue: Arc::clone(catalogue),
+            purges: Arc::clone(purges),
+            neighbours: Arc::clone(neighbours),
+            budget: Arc::clone(&ground.budget),
+            holds: ground.holds.clone(),
+            clock: Arc::clone(&ground.clock),
+            counters: Arc::clone(&ground.counters),
+        }
+    }
+
+    /// A queue for the reads of one thread on a store's disk, which orders them as suits the
+    /// device. Tokens are below 2^63. See [`foxy_disk::Disk::open_queue`].
+    ///
+    /// # Errors
+    /// There is no such store, or neither a ring nor threads could be made.
+    pub fn open_reads(&self, store: StoreId, depth: u32) -> io::Result<Box<dyn Queue>> {
+        let store = self.fleet.store(store).ok_or(io::ErrorKind::NotFound)?;
+        let inner = store.disk.open_queue(depth)?;
+        let queue = OrderedQueue::new(inner, store, Arc::clone(&self.clock));
+        Ok(Box::new(queue))
+    }
+
+    /// The read to carry out for `plan`: the same one, or a longer one that takes in what lies
+    /// around it, where that pays. Every plan that this gives has to end in `finish_read`,
+    /// `finish_fragment`, `fail_read` or `late_read`: longer reads under way have a share of the
+    /// memory.
+    #[must_use]
+    pub fn widen(&self, plan: &ReadPlan) -> ReadPlan {
+        self.neighbours.widen(plan)
+    }
+
+    /// Checks what was read (place, life, checksums, key), makes sure that nothing newer was
+    /// stored meanwhile, and takes the object into the RAM tier. If the key was stored again
+    /// meanwhile, that newer object is returned.
+    ///
+    /// # Errors
+    /// A counted miss. A damaged record's entry is dropped; another key's is left to its owner.
+    pub fn finish_read(
+        &self,
+        plan: &ReadPlan,
+        key: &[u8],
+        buf: AlignedBuf,
+    ) -> Result<Arc<Object>, ReadMiss> {
+        self.finish_read_if(plan, key, buf, |_| true)
+    }
+
+    /// As [`Reads::finish_read`]; the RAM tier takes the object only if `keep` says so.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn finish_read_if(
+        &self,
+        plan: &ReadPlan,
+        key: &[u8],
+        buf: AlignedBuf,
+        keep: impl Fn(&Object) -> bool,
+    ) -> Result<Arc<Object>, ReadMiss> {
+        let wanted = |object: &Object| {
+            !object.is_fragment()
+                && rule!(
+                    "read: the key in the record is compared",
+                    object.key() == key,
+                    true
+                )
+        };
+        self.finish(plan, buf, wanted, keep)
+    }
+
+    /// As [`Reads::finish_read`], for fragment `n` of `head`.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn finish_fragment(
+        &self,
+        plan: &ReadPlan,
+        head: &Object,
+        n: u32,
+        buf: AlignedBuf,
+    ) -> Result<Arc<Object>, ReadMiss> {
+        self.finish_fragment_if(plan, head, n, buf, |_| true)
+    }
+
+    /// As [`Reads::finish_fragment`]; the RAM tier takes the fragment only if `keep` says so.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn finish_fragment_if(
+        &self,
+        plan: &ReadPlan,
+        head: &Object,
+        n: u32,
+        buf: AlignedBuf,
+        keep: impl Fn(&Object) -> bool,
+    ) -> Result<Arc<Object>, ReadMiss> {
+        self.finish(plan, buf, |object| is_fragment_of(object, head, n), keep)
+    }
+
+    fn finish(
+        &self,
+        plan: &ReadPlan,
+        buf: AlignedBuf,
+        wanted: impl Fn(&Object) -> bool,
+        keep: impl Fn(&Object) -> bool,
+    ) -> Result<Arc<Object>, ReadMiss> {
+        let capacity = buf.capacity();
+        let bytes = buf.into_bytes();
+        let result = self.check_bytes(plan, &bytes, capacity).and_then(|object| {
+            if rule!(
+                "read: the record is of the hash that was looked up",
+                object.hash() != plan.hash,
+                false
+            ) {
+                return Err(ReadMiss::Twin);
+            }
+            rule!(
+                "read: what a store missed purges of is void",
+                self.refuse_void(plan, &object),
+                Ok(())
+            )?;
+            let object = self.promote(plan, object, &wanted, &keep)?;
+            rule!(
+                "read: what comes from a disk is compared with the purges",
+                self.purges.unless_purged(object),
+                Some(object)
+            )
+            .ok_or(ReadMiss::Superseded)
+        });
+        self.count_read(plan, &result);
+        if plan.wide {
+            self.neighbours.take_around(plan, &bytes);
+            self.neighbours.end(plan);
+        }
+        result
+    }
+
+    /// The object in what was read, if it is whole and where it should be.
+    fn check_record(&self, plan: &ReadPlan, buf: AlignedBuf) -> Result<Object, ReadMiss> {
+        let capacity = buf.capacity();
+        self.check_bytes(plan, &buf.into_bytes(), capacity)
+    }
+
+    fn check_bytes(
+        &self,
+        plan: &ReadPlan,
+        bytes: &Bytes,
+        capacity: usize,
+    ) -> Result<Object, ReadMiss> {
+        let stores = self.fleet.stores();
+        let store = stores.by_id(plan.store).ok_or(ReadMiss::Superseded)?;
+        let record = bytes.get(plan.skip as usize..).unwrap_or(&[]);
+        let place = store.space.place(plan.spot);
+        let parsed = place.and_then(|place| parse_record(record, &place).ok());
+        let object = parsed.and_then(|(head, layout)| {
+            let (owned, held) = compact(
+                &bytes.slice(plan.skip as usize..),
+                layout.body.end,
+                capacity,
+            );
+            let object = Object::from_record(&head, &layout, &owned, held)?;
+            Some(self.holds.hold(object))
+        });
+        object.ok_or_else(|| self.clear_damaged(plan, store))
+    }
+
+    /// Drops the entry of a damaged record. If it is not there any more, the segment was reused
+    /// or the object superseded during the read, and nothing is wrong.
+    fn clear_damaged(&self, plan: &ReadPlan, store: &StoreShared) -> ReadMiss {
+        if !self.catalogue.drop_entry(plan, store) {
+            return ReadMiss::Superseded;
+        }
+        if let Some((segment, _)) = store.space.locate(plan.spot) {
+            store.read_damage(segment, plan.at);
+        }
+        ReadMiss::Damaged
+    }
+
+    /// Refuses an object whose store missed purges: its journal was damaged, or it was away.
+    fn refuse_void(&self, plan: &ReadPlan, object: &Object) -> Result<(), ReadMiss> {
+        let stores = self.fleet.stores();
+        let store = stores.by_id(plan.store).ok_or(ReadMiss::Superseded)?;
+        if object.meta().purge_sequence >= store.marks.purge_floor() {
+            return Ok(());
+        }
+        self.catalogue.drop_entry(plan, store);
+        Err(ReadMiss::Superseded)
+    }
+
+    fn promote(
+        &self,
+        plan: &ReadPlan,
+        object: Object,
+        wanted: &impl Fn(&Object) -> bool,
+        keep: &impl Fn(&Object) -> bool,
+    ) -> Result<Arc<Object>, ReadMiss> {
+        let mut shard = self.tables.shard(plan.hash).write();
+        if let Some(newer) = rule!(
+            "read: what was stored meanwhile is given instead",
+            shard.in_memory(plan.hash),
+            None::<&Arc<Object>>
+        ) {
+            return if wanted(newer) {
+                Ok(newer.clone())
+            } else {
+                Err(ReadMiss::Superseded)
+            };
+        }
+        if rule!(
+            "read: the entry that was followed is still there when the read is done",
+            !self.tables.leads_to(plan.hash, plan.spot),
+            false
+        ) {
+            let moved = !self.tables.index().lookup(plan.hash).is_empty();
+            return Err(if moved {
+                ReadMiss::Moved
+            } else {
+                ReadMiss::Superseded
+            });
+        }
+        if !wanted(&object) {
+            return Err(ReadMiss::Twin);
+        }
+        self.tables.index().touch(plan.hash, plan.spot.address);
+        let object = Arc::new(object);
+        let short = object.kind != RecordKind::Fragment
+            || object.total_length() <= self.budget.large_in_ram();
+        if short && keep(&object) {
+            let (_, evicted) = shard.insert_ram(object.clone());
+            add(&self.counters.ram_evictions, evicted);
+        }
+        Ok(object)
+    }
+
+    fn count_read(&self, plan: &ReadPlan, result: &Result<Arc<Object>, ReadMiss>) {
+        let counters = &self.counters;
+        let counter = match result {
+            Ok(_) => &counters.disk_hits,
+            Err(ReadMiss::Twin) => &counters.miss_twin,
+            Err(ReadMiss::Superseded) => &counters.miss_superseded,
+            Err(ReadMiss::Moved) => &counters.miss_moved,
+            Err(ReadMiss::Damaged) => &counters.miss_damaged,
+            Err(ReadMiss::Device) => &counters.miss_device,
+        };
+        add(counter, 1);
+        if result.is_ok()
+            && let Some(store) = self.fleet.stores().by_id(plan.store)
+        {
+            store.condition.read_well();
+        }
+    }
+
+    /// Tells that the read itself failed: the entry is dropped, and a store that fails again and
+    /// again is not used any more. The request goes on as the returned miss says.
+    pub fn fail_read(&self, plan: &ReadPlan, error: &io::Error) -> ReadMiss {
+        if plan.wide {
+            self.neighbours.end(plan);
+            return self.neighbours.failed(plan);
+        }
+        add(&self.counters.miss_device, 1);
+        let Some(store) = self.fleet.store(plan.store) else {
+            return ReadMiss::Device;
+        };
+        self.catalogue.drop_entry(plan, &store);
+        let segment = store.space.locate(plan.spot).map(|(segment, _)| segment);
+        store.read_failed(segment, plan.at, error);
+        ReadMiss::Device
+    }
+
+    /// Tells that nobody waits for this read any longer, though the device still has it: the
+    /// store counts as slow and is left alone for a while. The request goes on as a miss. Has to
+    /// be followed by [`Reads::late_read`] when the read ends.
+    pub fn give_up_read(&self, plan: &ReadPlan) {
+        add(&self.counters.miss_device, 1);
+        if let Some(store) = self.fleet.store(plan.store) {
+            add(&store.counters.reads_given_up, 1);
+            let now = self.clock.mono();
+            store
+                .condition
+                .given_up(&store.disk.describe(), plan.at, now);
+        }
+    }
+
+    /// Tells that a read which was given up has ended.
+    pub fn late_read(&self, plan: &ReadPlan) {
+        self.neighbours.end(plan);
+        if let Some(store) = self.fleet.store(plan.store) {
+            store.condition.arrived(self.clock.mono());
+        }
+    }
+
+    /// Reads that lookups asked for so far.
+    pub(crate) fn planned(&self) -> u64 {
+        self.counters.disk_plans.load(Ordering::Relaxed)
+    }
+
+    /// Checks a record by itself; true if it was dropped.
+    pub(crate) fn recheck(&self, store: &StoreShared, hash: KeyHash, spot: Spot) -> bool {
+        let entry = self.tables.entry_at(hash, spot);
+        let Some(plan) = entry.and_then(|entry| store.plan(hash, &entry)) else {
+            return false;
+        };
+        match read(store, &plan) {
+            Ok(buf) => self.check_record(&plan, buf).is_err(),
+            Err(error) => {
+                self.fail_read(&plan, &error);
+                true
+            }
+        }
+    }
+}
+
+fn read(store: &StoreShared, plan: &ReadPlan) -> io::Result<AlignedBuf> {
+    let mut buf = AlignedBuf::new(plan.len as usize);
+    buf.set_len(plan.len as usize);
+    store.disk.read_at(plan.at, &mut buf)?;
+    Ok(buf)
+}
+
+/// Copies the record if its buffer would keep much more memory alive than the record needs.
+fn compact(record: &Bytes, len: usize, capacity: usize) -> (Bytes, usize) {
+    let (copied, kept) = (good_size(len), aligned_size(capacity));
+    if copied * 5 / 4 < kept {
+        (Bytes::copy_from_slice(&record[..len]), copied)
+    } else {
+        (record.clone(), kept)
+    }
+}

@@ -1,0 +1,198 @@
+//! Reading the neighbours of an object along with it, where that saves reads:
+//! [`foxy_policy::ReadAround`] decides where.
+//!
+//! An object that is brought along goes into the RAM tier under the same conditions as one that was
+//! asked for: whole, in its place and life, not purged, and the index still leads there.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use bytes::Bytes;
+use foxy_base::{Clock, rule};
+use foxy_format::{RecordKind, UNIT, may_be_record, parse_record};
+use foxy_policy::Device;
+
+use crate::fleet::Fleet;
+use crate::interface::{Brought, EngineCounters, add, good_size};
+use crate::memory::{Ground, MemoryBudget, Tables};
+use crate::purge::Purges;
+use crate::shared::StoreShared;
+use crate::{Object, ReadMiss, ReadPlan, StoreId};
+
+/// The extra cost of a read of 64 KiB over one of 8 KiB, in reads of 8 KiB: measured for SSDs (32
+/// under way) and estimated for the others.
+const fn cost(device: Device) -> f64 {
+    match device {
+        Device::Unknown | Device::Fast => 2.0,
+        Device::Even => 0.3,
+        Device::Rotating => 0.05,
+    }
+}
+
+/// Longer reads: begun where they pay, and what they bring along.
+#[derive(Debug)]
+pub(crate) struct Neighbours {
+    tables: Tables,
+    fleet: Arc<Fleet>,
+    purges: Arc<Purges>,
+    budget: Arc<MemoryBudget>,
+    clock: Arc<dyn Clock>,
+    counters: Arc<EngineCounters>,
+}
+
+impl Neighbours {
+    pub(crate) fn new(ground: &Ground, purges: &Arc<Purges>) -> Self {
+        Self {
+            tables: ground.tables.clone(),
+            fleet: Arc::clone(&ground.fleet),
+            purges: Arc::clone(purges),
+            budget: Arc::clone(&ground.budget),
+            clock: Arc::clone(&ground.clock),
+            counters: Arc::clone(&ground.counters),
+        }
+    }
+
+    /// The read to carry out for `plan`; a longer one has taken room that [`Self::end`] gives back.
+    pub(crate) fn widen(&self, plan: &ReadPlan) -> ReadPlan {
+        let stores = self.fleet.stores();
+        let wider = stores.by_id(plan.store).and_then(|store| {
+            if u64::from(plan.len) > store.around.bytes() / 2 {
+                return None;
+            }
+            // While another worker holds the rule, the plan stays as it is.
+            let mut rule = store.around.try_rule()?;
+            rule.set_cost(cost(store.reads.device()));
+            let wide = rule.read(plan.at / store.around.bytes());
+            drop(rule);
+            wide.then(|| self.wider(store, plan)).flatten()
+        });
+        wider.unwrap_or(*plan)
+    }
+
+    fn wider(&self, store: &StoreShared, plan: &ReadPlan) -> Option<ReadPlan> {
+        let (segment, _) = store.space.locate(plan.spot)?;
+        let start = store.space.geometry().segment_at(segment);
+        let end = start + u64::from(store.space.geometry().segment_bytes);
+        // More ahead: a page's objects are stored after it.
+        let back = (store.around.bytes() / 4).next_multiple_of(store.space.block_bytes());
+        let at = plan.at.saturating_sub(back).max(start);
+        let at = at.next_multiple_of(store.space.block_bytes()).min(plan.at);
+        let end = (at + store.around.bytes())
+            .min(end / store.space.block_bytes() * store.space.block_bytes());
+        let end = end.max(plan.at + u64::from(plan.len));
+        let len = u32::try_from(end - at).ok()?;
+        if !self.budget.begin_wide(len) {
+            return None;
+        }
+        add(&self.counters.wide_reads, 1);
+        Some(ReadPlan {
+            at,
+            len,
+            skip: plan.skip + u32::try_from(plan.at - at).ok()?,
+            wide: true,
+            ..*plan
+        })
+    }
+
+    /// A longer read failed, which says nothing about the wanted object: the caller is to look the
+    /// object up again and read it alone.
+    pub(crate) fn failed(&self, plan: &ReadPlan) -> ReadMiss {
+        if let Some(store) = self.fleet.store(plan.store) {
+            store.around.rule().failed();
+        }
+        add(&self.counters.miss_moved, 1);
+        ReadMiss::Moved
+    }
+
+    /// A read has ended: gives back the room that a longer one has taken.
+    pub(crate) fn end(&self, plan: &ReadPlan) {
+        self.budget.end_wide(plan);
+    }
+
+    /// Takes in what a longer read brought along.
+    pub(crate) fn take_around(&self, plan: &ReadPlan, bytes: &Bytes) {
+        let stores = self.fleet.stores();
+        let Some(store) = stores.by_id(plan.store) else {
+            return;
+        };
+        let mut at = 0;
+        while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+            let found = may_be_record(rest) && at != plan.skip as usize;
+            let taken = if found {
+                self.take_one(store, plan, at, rest)
+            } else {
+                None
+            };
+            at += taken.unwrap_or(UNIT as usize);
+        }
+    }
+
+    /// Takes in the record at the beginning of `record`; its length on disk, if it is whole.
+    fn take_one(
+        &self,
+        store: &StoreShared,
+        plan: &ReadPlan,
+        at: usize,
+        record: &[u8],
+    ) -> Option<usize> {
+        let (segment, _) = store.space.locate(plan.spot)?;
+        let offset = plan.at + at as u64 - store.space.geometry().segment_at(segment);
+        let spot = store
+            .space
+            .spot(segment, u32::try_from(offset / UNIT).ok()?)?;
+        let place = store.space.place(spot)?;
+        let (head, layout) = parse_record(record, &place).ok()?;
+        let length = Some(layout.disk_bytes());
+        let floor = store.marks.purge_floor();
+        let useful = head.kind == RecordKind::Object
+            && head.expires > self.clock.wall()
+            && rule!(
+                "read around: what a store missed purges of is void",
+                head.purge_sequence >= floor,
+                true
+            );
+        if !useful || !self.tables.leads_to(head.hash, spot) {
+            return length;
+        }
+        let owned = Bytes::copy_from_slice(&record[..layout.body.end]);
+        let held = good_size(owned.len());
+        let mut object = Object::from_record(&head, &layout, &owned, held)?;
+        object.brought = Brought(AtomicU32::new(u32::from(store.id.0) + 1));
+        if rule!(
+            "read around: what is purged is not brought along",
+            self.purges.has_removed(&object),
+            false
+        ) {
+            return length;
+        }
+        let mut shard = self.tables.shard(object.hash()).write();
+        let known = shard.in_memory(object.hash()).is_some();
+        let same_life = store.space.place(spot) == Some(place);
+        let present = rule!(
+            "read around: the index still leads to what is brought along",
+            same_life && self.tables.leads_to(object.hash(), spot),
+            true
+        );
+        if !known && present {
+            let (taken, evicted) = shard.insert_ram(Arc::new(object));
+            add(&self.counters.prefetched, u64::from(taken));
+            add(&self.counters.ram_evictions, evicted);
+        }
+        length
+    }
+
+    /// An object that was brought along is asked for: for the rule, and as a use of its record.
+    #[cold]
+    pub(crate) fn brought_hit(&self, object: &Object) {
+        let store = object.brought.0.swap(0, Ordering::Relaxed);
+        let id = store.checked_sub(1).and_then(|id| u16::try_from(id).ok());
+        let Some(store) = id.and_then(|id| self.fleet.store(StoreId(id))) else {
+            return;
+        };
+        add(&self.counters.prefetch_hits, 1);
+        store.around.rule().hit();
+        if let Some(entry) = self.tables.index().lookup(object.hash()).first() {
+            self.tables.index().touch(object.hash(), entry.address);
+        }
+    }
+}

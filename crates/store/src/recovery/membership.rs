@@ -1,0 +1,81 @@
+//! The stores that are believed at a start, and the superblocks of one that is not.
+
+use std::sync::Arc;
+
+use foxy_base::rule;
+use foxy_disk::Disk;
+use foxy_format::{Company, LogPosition, Superblock};
+
+use super::load::Loader;
+use super::superblocks::{find_superblock, write_both, write_superblock};
+use crate::fleet::{Circle, Standing};
+use crate::shared::StoreShared;
+use crate::{Engine, OpenError, StoreOptions};
+
+/// Sets from where on the store's log counts, on the disk as well if nothing of it does.
+pub(super) fn believe(
+    superblock: &mut Superblock,
+    loader: &mut Loader,
+    (standing, company): (Standing, Company),
+    end: LogPosition,
+    store: &StoreShared,
+) -> std::io::Result<()> {
+    match standing {
+        Standing::Known | Standing::Grows => Ok(()),
+        Standing::Back(floor) => {
+            loader.come_back(floor);
+            Ok(())
+        }
+        Standing::Stranger => {
+            tracing::warn!(
+                store = %store.disk.describe(),
+                "this store was not there while objects were replaced or purged: it begins empty"
+            );
+            // In one write: the store names the others' company only together with the floor that
+            // voids its contents.
+            superblock.company = company;
+            superblock.floor = end;
+            rule!(
+                "add: nothing counts that a stranger holds",
+                loader.raise_floor(end),
+                ()
+            );
+            if superblock.seed == store.space.seed() {
+                superblock.generation += 1;
+                return write_superblock(&*store.disk, superblock);
+            }
+            superblock.set_seed(store.space.seed());
+            rule!(
+                "seed: neither superblock says what keys were hashed with before",
+                write_both(&*store.disk, superblock),
+                {
+                    superblock.generation += 1;
+                    write_superblock(&*store.disk, superblock)
+                }
+            )
+        }
+    }
+}
+
+impl Engine {
+    /// Looks at all stores of a start before the first is opened: a store that was missing in a run
+    /// of the others begins empty. Without this call every store is believed. Changes nothing on
+    /// disk.
+    ///
+    /// # Errors
+    /// As [`Engine::open_store`] for one of them: the store that cannot be read may know the most.
+    pub fn meet(&self, disks: &[Arc<dyn Disk>], options: &StoreOptions) -> Result<(), OpenError> {
+        let mut found = Vec::with_capacity(disks.len());
+        for disk in disks {
+            found.extend(find_superblock(&**disk, options)?);
+        }
+        let all = found.len() == disks.len();
+        let circle = Circle::meet(&found, all);
+        let believed = found.iter().find(|found| circle.believes(&found.company));
+        if let Some(found) = believed.or(found.first()) {
+            self.foundation().keys.agree_on(found.seed);
+        }
+        self.fleet().meet(circle);
+        Ok(())
+    }
+}

@@ -1,0 +1,197 @@
+//! Reading the purge journal at the start, before anybody is answered.
+
+use std::io;
+use std::sync::Arc;
+
+use foxy_base::rule;
+use foxy_format::{BLOCK, JournalBlock, JournalHalf, PurgeNote, StoreUuid, read_journal_half};
+
+use crate::engine::Foundation;
+use crate::interface::add;
+use crate::purge::{Journal, block_at, half_blocks};
+use crate::shared::{StoreShared, read_agreed};
+
+/// The contents of a purge journal.
+#[derive(Debug)]
+pub(super) struct Recalled {
+    pub(super) journal: Journal,
+    notes: Vec<PurgeNote>,
+    seen: u64,
+    retired: u64,
+    floor: u64,
+    /// Purges may be lost.
+    damaged: bool,
+}
+
+/// Reads the journal of a store that is being opened with this `generation`. One without a whole
+/// half, or with a half that cannot be read, is damaged: a new store has a whole half from its
+/// formatting on.
+///
+/// # Errors
+/// The device refuses the first block of a journal that is begun anew.
+pub(super) fn recall(store: &StoreShared, generation: u64) -> io::Result<Recalled> {
+    let half_bytes = half_blocks(store) as usize * BLOCK as usize;
+    let mut whole = Vec::new();
+    let mut unreadable = false;
+    for half in 0..2 {
+        let mut bytes = vec![0; half_bytes];
+        let at = block_at(store, half, 0);
+        if let Err(error) = read_agreed(&mut bytes, |into| store.disk.read_at(at, into)) {
+            tracing::warn!(store = %store.disk.describe(), half, %error, "the purge journal cannot be read");
+            unreadable = true;
+            continue;
+        }
+        add(&store.counters.load_bytes, half_bytes as u64);
+        whole.extend(read_journal_half(&bytes, store.space.uuid()).map(|read| (half, read)));
+    }
+    let newest = whole
+        .into_iter()
+        .max_by_key(|(_, half)| {
+            rule!(
+                "journal: the half with the newer snapshot counts",
+                half.newest.first,
+                u64::MAX - half.newest.first
+            )
+        })
+        .map(|(number, half)| Recalled {
+            journal: Journal::after(number, &half),
+            seen: half.newest.seen,
+            retired: half.newest.retired,
+            floor: half.newest.floor,
+            damaged: half.holes
+                || rule!(
+                    "journal: a half that cannot be read is damage",
+                    unreadable,
+                    false
+                ),
+            notes: half.notes,
+        });
+    let mut recalled = match newest {
+        Some(recalled) => recalled,
+        None => Recalled {
+            journal: begin(store, generation)?,
+            notes: Vec::new(),
+            seen: 0,
+            retired: 0,
+            floor: 0,
+            damaged: rule!("journal: one without a whole half is damaged", true, false),
+        },
+    };
+    if recalled.damaged {
+        recalled.journal = recalled.journal.go_beyond(generation);
+    }
+    Ok(recalled)
+}
+
+/// The first block of a journal, with its copy, for the beginning of a half.
+pub(super) fn first_block(uuid: StoreUuid, sequence: u64) -> io::Result<(JournalBlock, Vec<u8>)> {
+    let block = JournalBlock {
+        doubled: true,
+        uuid,
+        sequence,
+        first: sequence,
+        snapshot: 1,
+        seen: 0,
+        retired: 0,
+        floor: 0,
+        notes: Vec::new(),
+    };
+    let mut bytes = block.encode().map_err(io::Error::other)?;
+    bytes.extend_from_within(..);
+    Ok((block, bytes))
+}
+
+fn begin(store: &StoreShared, generation: u64) -> io::Result<Journal> {
+    let (newest, bytes) = first_block(store.space.uuid(), generation << 32)?;
+    store.disk.write_at(block_at(store, 0, 0), &bytes)?;
+    store.disk.flush()?;
+    let half = JournalHalf {
+        newest,
+        blocks: 2,
+        notes: Vec::new(),
+        holes: false,
+    };
+    Ok(Journal::after(0, &half))
+}
+
+impl Recalled {
+    /// Makes the journal's purges effective for all stores. Call it before lookups know the store,
+    /// and after the end of its log is known. `generation` is the store's own and durable.
+    pub(super) fn adopt(
+        self,
+        foundation: &Foundation,
+        store: &Arc<StoreShared>,
+        generation: u64,
+    ) -> Journal {
+        // A store that grows takes its own place.
+        let others: Vec<_> = (foundation.ground.fleet.stores().iter())
+            .filter(|other| other.space.uuid() != store.space.uuid())
+            .cloned()
+            .collect();
+        // By what each had seen itself: numbers given since the last stop say nothing about that.
+        let missed = |other: &&Arc<StoreShared>| self.retired > other.marks.journal_seen();
+        let behind: Vec<_> = others.iter().filter(missed).collect();
+        store.marks.set_journal_seen(self.seen);
+        // Numbers are never given twice: each opening has a generation of its own.
+        let base = rule!(
+            "purge: numbers are never given twice",
+            (generation << 32).max(self.seen),
+            0
+        );
+        foundation.purges.set().raise(base);
+        let mut floor = self.floor;
+        if self.damaged {
+            tracing::warn!(store = %store.disk.describe(), "the purge journal is damaged: what is stored is void");
+            add(&store.counters.damaged, 1);
+            floor = rule!(
+                "journal: after damage all records of earlier runs are void",
+                base,
+                floor
+            );
+        }
+        // The store missed purges that have retired in the other stores.
+        let retired = foundation.purges.set().read().retired;
+        if rule!(
+            "journal: a store that missed purges gives nothing from before them",
+            retired > self.seen,
+            false
+        ) {
+            floor = floor.max(retired);
+        }
+        store.marks.set_purge_floor(floor);
+        for other in behind.iter().filter(|_| {
+            rule!(
+                "journal: nor do the others that missed what it knows",
+                true,
+                false
+            )
+        }) {
+            other.marks.raise_purge_floor(self.retired);
+        }
+        if !behind.is_empty() {
+            foundation.memory.clear();
+        }
+        let all: Vec<_> = others.iter().chain([store]).cloned().collect();
+        foundation
+            .purges
+            .set()
+            .adopt(self.notes, self.retired, &all);
+        // Every journal should have the purges of all journals.
+        let single = !self.journal.is_doubled();
+        let tell_this = self.damaged
+            || rule!(
+                "journal: a snapshot that is there once is written again",
+                single,
+                false
+            )
+            || floor != self.floor
+            || !others.is_empty();
+        for (tell, this) in others.iter().map(|o| (true, o)).chain([(tell_this, store)]) {
+            if tell {
+                this.journal.lock().snapshot = true;
+                this.bell.ring();
+            }
+        }
+        self.journal
+    }
+}

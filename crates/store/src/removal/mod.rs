@@ -1,0 +1,273 @@
+//! Removal: the contents of keys are taken away, and the stores log what keeps them removed.
+//!
+//! Uses `memory`, `fleet`, `shared` and `interface`. [`Catalogue`] removes single keys; `stores` takes
+//! a whole store in or out. The removal log of a store itself is in `shared/removals.rs`, purges of
+//! many objects are in `purge`.
+
+mod stores;
+
+use std::sync::Arc;
+
+use foxy_base::{KeyHash, rule};
+use foxy_index::{Candidates, Entry};
+use foxy_policy::CachePolicy;
+
+use crate::ReadPlan;
+use crate::fleet::Fleet;
+use crate::interface::{EngineCounters, Spot, SyncTicket, add};
+use crate::memory::{Gate, Ground, MemoryBudget, Shard, Stage, Tables};
+use crate::shared::{Removal, StoreShared};
+
+/// All keys with what they hold: in memory, on the way to a disk, and on a disk. A removal takes the
+/// contents from all three, and the stores log it.
+#[derive(Debug)]
+pub(crate) struct Catalogue {
+    tables: Tables,
+    fleet: Arc<Fleet>,
+    budget: Arc<MemoryBudget>,
+    gate: Arc<Gate>,
+    counters: Arc<EngineCounters>,
+}
+
+impl Catalogue {
+    pub(crate) fn new(ground: &Ground) -> Self {
+        Self {
+            tables: ground.tables.clone(),
+            fleet: Arc::clone(&ground.fleet),
+            budget: Arc::clone(&ground.budget),
+            gate: Arc::clone(&ground.gate),
+            counters: Arc::clone(&ground.counters),
+        }
+    }
+
+    /// Removes the live entry of a key. True if there was one.
+    pub(crate) fn supersede(&self, hash: KeyHash) -> bool {
+        self.supersede_locked(&mut self.tables.shard(hash).write(), hash)
+    }
+
+    /// As [`Self::supersede`], for callers that hold the shard's lock.
+    pub(crate) fn supersede_locked(&self, shard: &mut Shard, hash: KeyHash) -> bool {
+        let found = self.tables.index().lookup(hash);
+        for store in self.fleet.stores().iter() {
+            self.log_removal(store, shard, hash, &found, false);
+        }
+        rule!(
+            "away: what is replaced is noted for a store that is away",
+            self.fleet.away().note(hash),
+            ()
+        );
+        self.take_away(shard, hash, &found)
+    }
+
+    /// Logs the records of a key that this store may hold and that must not come back. Called
+    /// before they are taken away.
+    fn log_removal(
+        &self,
+        store: &StoreShared,
+        shard: &Shard,
+        hash: KeyHash,
+        found: &Candidates,
+        key_too: bool,
+    ) {
+        let mut removals = Vec::new();
+        // The object's cluster may be on the disk already; an object that still waits was never
+        // written.
+        if let Some(pending) = shard.pending.get(&hash)
+            && let Stage::Assembled(place) = pending.stage
+            && pending.store == store.id
+        {
+            rule!(
+                "supersede: a version in a cluster under way becomes void",
+                removals.push(Removal::Place(place)),
+                ()
+            );
+        }
+        let here = found.iter().filter(|e| {
+            rule!(
+                "supersede: a version on disk becomes void",
+                store.space.holds(e.address),
+                false
+            )
+        });
+        removals.extend(
+            here.filter_map(|e| store.space.position(Spot::of(&e)))
+                .map(Removal::Place),
+        );
+        let mut unloaded = false;
+        if store.loading.is_on()
+            && let Some(gone) = store.loading.gone_mut().as_mut()
+        {
+            rule!(
+                "supersede: a key removed while loading is not loaded any more",
+                gone.add(hash),
+                ()
+            );
+            unloaded = true;
+        }
+        // A record that is not loaded yet may hold the key.
+        if rule!(
+            "purge: a key leaves a tombstone whether or not it is known",
+            key_too,
+            false
+        ) || rule!(
+            "supersede: a key that may not be loaded yet leaves a tombstone",
+            unloaded,
+            false
+        ) {
+            removals.push(Removal::Key(hash));
+        }
+        if !removals.is_empty() {
+            store.remove_all(&removals);
+        }
+    }
+
+    /// Takes away what a key holds in memory, and its index entries. The entries in `found` are
+    /// logged already.
+    fn take_away(&self, shard: &mut Shard, hash: KeyHash, found: &Candidates) -> bool {
+        let mut existed = shard.ram.remove(&hash).is_some();
+        if let Some(pending) = shard.pending.remove(&hash) {
+            existed = true;
+            let bytes = pending.object.memory_bytes();
+            self.budget
+                .release_for(&self.fleet.stores(), pending.store, bytes);
+        }
+        for entry in self.tables.index().remove(hash) {
+            existed = true;
+            // A twin may have come meanwhile, under another shard's lock.
+            if found.iter().all(|f| Spot::of(&f) != Spot::of(&entry)) {
+                self.void(entry);
+            }
+        }
+        if existed {
+            self.gate.used(hash);
+            add(&self.counters.superseded, 1);
+        }
+        existed
+    }
+
+    /// Keeps the record that an index entry points to from coming back after a restart.
+    pub(crate) fn void(&self, entry: Entry) {
+        if let Some(store) = self.fleet.stores().at(entry.address)
+            && let Some(place) = store.space.position(Spot::of(&entry))
+        {
+            store.remove(Removal::Place(place));
+        }
+    }
+
+    /// Removes a key like [`Self::supersede`], whether or not it is known. The ticket is done when
+    /// that is durable.
+    pub(crate) fn purge(&self, hash: KeyHash) -> SyncTicket {
+        let mut shard = self.tables.shard(hash).write();
+        let found = self.tables.index().lookup(hash);
+        for store in self.fleet.stores().iter() {
+            self.log_removal(store, &shard, hash, &found, true);
+        }
+        rule!(
+            "away: the purge of a URL is noted for a store that is away",
+            self.fleet.away().note(hash),
+            ()
+        );
+        self.take_away(&mut shard, hash, &found);
+        drop(shard);
+        add(&self.counters.purged, 1);
+        self.fleet.removal_ticket()
+    }
+
+    /// Drops the entry that a read followed; false if it is not there any more.
+    pub(crate) fn drop_entry(&self, plan: &ReadPlan, store: &StoreShared) -> bool {
+        let _shard = self.tables.shard(plan.hash).write();
+        if !self.tables.leads_to(plan.hash, plan.spot) {
+            return false;
+        }
+        // The record might be readable again after a restart, when the key has a newer version.
+        let place = store.space.position(plan.spot).map(Removal::Place);
+        let key = Removal::Key(plan.hash);
+        rule!(
+            "read: a damaged record leaves a tombstone for its key",
+            store.remove_all(&[key, place.unwrap_or(key)]),
+            store.remove_all(&[place.unwrap_or(key)])
+        );
+        self.tables
+            .index()
+            .remove_if(plan.hash, plan.spot.address)
+            .is_some()
+    }
+
+    /// Forgets all that memory holds of a store that is not in the list any more: pending objects
+    /// and index entries. Takes the lock of each part of the tables in turn, as a barrier
+    /// does: behind the first loop nobody works with the former list.
+    pub(crate) fn forget(&self, store: &StoreShared) {
+        for shard in self.tables.shards().iter() {
+            let mut shard = shard.write();
+            let mut freed = 0;
+            shard.pending.retain(|_, pending| {
+                let stays = pending.store != store.id;
+                if !stays {
+                    freed += pending.object.memory_bytes();
+                }
+                stays
+            });
+            self.budget.release(None, freed);
+        }
+        store.space.end_lives();
+        self.tables.index().sweep(store.space.sectors()).run();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crate::Object;
+    use crate::interface::Spot;
+    use crate::shared::Removal;
+    use crate::tests::rig::{bare_store, hash, object, parts};
+
+    fn logged(store: &crate::shared::StoreShared) -> Vec<Removal> {
+        let removals = std::mem::take(&mut store.inbox.lock().removals);
+        removals
+            .into_iter()
+            .map(|numbered| numbered.removal)
+            .collect()
+    }
+
+    #[test]
+    fn a_key_goes_from_memory_and_index_and_its_store_logs_that() {
+        let engine = parts(64 << 20);
+        let store = bare_store(0);
+        engine.fleet().registry().add(&store, None);
+        let catalogue = &engine.foundation().catalogue;
+        assert!(!catalogue.supersede(hash("k")));
+        let new = Object::from_new(object("k", b"body"), 1);
+        let shard = engine.ground().tables.shard(hash("k"));
+        shard.write().insert_ram(Arc::new(new));
+        let spot: Spot = store.space.spot(1, 3).unwrap();
+        let _ = engine
+            .ground()
+            .tables
+            .index()
+            .insert(hash("k"), spot.entry(512).unwrap());
+        assert!(catalogue.supersede(hash("k")));
+        assert!(!engine.ground().tables.is_known(hash("k")));
+        let place = store.space.position(spot).unwrap();
+        assert_eq!(logged(&store), [Removal::Place(place)]);
+        assert!(!catalogue.supersede(hash("k")) && logged(&store).is_empty());
+        let ticket = catalogue.purge(hash("k"));
+        assert_eq!(logged(&store), [Removal::Key(hash("k"))], "known or not");
+        assert!(ticket.outcome().is_none());
+    }
+
+    #[test]
+    fn what_lay_in_a_store_that_left_is_forgotten() {
+        let engine = parts(64 << 20);
+        let stores = [bare_store(0), bare_store(1)];
+        for (store, key) in stores.iter().zip(["a", "b"]) {
+            store.space.begin_life(0, 7);
+            let entry = store.space.spot(0, 0).unwrap().entry(512).unwrap();
+            let _ = engine.ground().tables.index().insert(hash(key), entry);
+        }
+        engine.foundation().catalogue.forget(&stores[0]);
+        let known = ["a", "b"].map(|key| engine.ground().tables.is_known(hash(key)));
+        assert_eq!((known, stores[0].space.life(0)), ([false, true], 0));
+    }
+}

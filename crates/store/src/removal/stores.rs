@@ -1,0 +1,97 @@
+//! Stores that come and go: whose contents count, and from when on.
+
+use std::sync::Arc;
+
+use foxy_base::rule;
+
+use super::Catalogue;
+use crate::Durable;
+use crate::fleet::Standing;
+use crate::shared::StoreShared;
+
+impl Catalogue {
+    /// Takes a store into the list; from then on the store misses no removal.
+    pub(crate) fn take_in(
+        &self,
+        store: &Arc<StoreShared>,
+        standing: Standing,
+        grows: Option<&Arc<StoreShared>>,
+    ) {
+        self.fleet.registry().add(store, grows.map(|old| old.id));
+        if let Standing::Back(_) | Standing::Grows = standing {
+            // Threads that still work with the former list have noted in the away table what they
+            // remove.
+            rule!(
+                "return: whoever works with the former list of stores is waited for",
+                self.tables.shards().barrier(),
+                ()
+            );
+            let missed = self.fleet.away().take(store.space.uuid());
+            if let (Some(missed), Some(gone)) = (missed, store.loading.gone_mut().as_mut()) {
+                rule!(
+                    "return: what was removed meanwhile is left out",
+                    gone.absorb(missed.gone),
+                    drop(missed)
+                );
+                gone.untold = standing != Standing::Grows;
+            }
+        }
+        if let Some(old) = grows {
+            old.inbox.lock().hand_over(&mut store.inbox.lock());
+            let mut journal = store.journal.lock();
+            journal.want_snapshot();
+            old.journal
+                .lock()
+                .close(Durable::Failed, Some(&mut journal));
+            drop(journal);
+            self.forget(old);
+            old.role.depart();
+            self.fleet.registry().count_departure();
+        }
+    }
+
+    /// Takes a store out: from the list and the index, with the objects that wait for it. Those who wait
+    /// until something survives a power cut are told `outcome`.
+    pub(crate) fn detach(&self, store: &StoreShared, outcome: Durable) {
+        self.fleet.registry().remove(store.id);
+        self.forget(store);
+        store.inbox.lock().close(outcome);
+        store.journal.lock().close(outcome, None);
+        store.role.depart();
+        self.fleet.registry().count_departure();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::rig::{bare_store, ground};
+
+    #[test]
+    fn a_store_that_left_is_in_no_list_and_gets_no_requests() {
+        let ground = ground(64 << 20);
+        let catalogue = Catalogue::new(&ground);
+        let store = bare_store(0);
+        catalogue.take_in(&store, Standing::Known, None);
+        assert_eq!(ground.fleet.store_ids(), [store.id]);
+        let waiting = ground.fleet.sync();
+        catalogue.detach(&store, Durable::Yes);
+        assert!(ground.fleet.store_ids().is_empty());
+        assert_eq!(waiting.outcome(), Some(Durable::Yes));
+        assert_eq!(ground.fleet.registry().departures(), 1);
+    }
+
+    #[test]
+    fn a_store_that_grows_takes_the_place_of_its_former_self() {
+        let ground = ground(64 << 20);
+        let catalogue = Catalogue::new(&ground);
+        let (old, new) = (bare_store(0), bare_store(1));
+        catalogue.take_in(&old, Standing::Known, None);
+        let waiting = ground.fleet.removal_ticket();
+        catalogue.take_in(&new, Standing::Grows, Some(&old));
+        assert_eq!(ground.fleet.store_ids(), [new.id]);
+        assert_eq!(waiting.outcome(), None, "the heir tells those who wait");
+        new.inbox.lock().close(Durable::Yes);
+        assert_eq!(waiting.outcome(), Some(Durable::Yes));
+    }
+}

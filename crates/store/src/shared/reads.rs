@@ -1,0 +1,107 @@
+//! Reads that wait for the disk of a store: the place where those of all threads gather.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+
+use foxy_disk::{AlignedBuf, Completion, Nudge};
+use foxy_policy::{Device, ReadOrder, ReadOrderConfig, ReadQueue};
+use parking_lot::{Condvar, Mutex};
+
+use crate::ReadMode;
+
+/// Reads no further apart than this become one: less than a tenth of a turn of the platter.
+const GAP: u64 = 16 << 10;
+/// Longest joined read.
+const JOINED_MAX: u64 = 512 << 10;
+
+/// State that the read queues on one store share.
+pub(crate) struct StoreReads {
+    mode: ReadMode,
+    device: AtomicU8,
+    pub(crate) waiting: Mutex<Waiting>,
+}
+
+/// The reads of all threads that wait.
+pub(crate) struct Waiting {
+    pub(crate) reads: ReadQueue<Parked>,
+    /// Sorted reads under way at the device.
+    pub(crate) flying: usize,
+}
+
+/// A read that waits for its turn, or is carried out as a part of another.
+pub(crate) struct Parked {
+    pub(crate) token: u64,
+    pub(crate) buf: AlignedBuf,
+    pub(crate) home: Arc<Mailbox>,
+}
+
+/// Where a queue finds what other threads have read for it.
+#[derive(Default)]
+pub(crate) struct Mailbox {
+    pub(crate) done: Mutex<Vec<Completion>>,
+    pub(crate) arrived: Condvar,
+    pub(crate) nudge: std::sync::OnceLock<Nudge>,
+}
+
+impl StoreReads {
+    pub(crate) fn new(mode: ReadMode) -> Self {
+        let config = ReadOrderConfig {
+            batch: 1,
+            timeout: Duration::ZERO,
+            order: ReadOrder::Elevator,
+            merge_gap_bytes: GAP,
+            merge_max_bytes: JOINED_MAX,
+        };
+        let waiting = Waiting {
+            reads: ReadQueue::new(config),
+            flying: 0,
+        };
+        Self {
+            mode,
+            device: AtomicU8::new(Device::Unknown as u8),
+            waiting: Mutex::new(waiting),
+        }
+    }
+
+    /// Returns whether reads are sorted now.
+    pub(crate) fn sorts(&self) -> bool {
+        match self.mode {
+            ReadMode::Auto => self.device() == Device::Rotating,
+            ReadMode::Sorted => true,
+            ReadMode::Direct => false,
+        }
+    }
+
+    /// Returns the measured kind of the device.
+    pub(crate) fn device(&self) -> Device {
+        let device = self.device.load(Ordering::Relaxed);
+        let kinds = [Device::Fast, Device::Even, Device::Rotating];
+        let known = kinds.into_iter().find(|kind| *kind as u8 == device);
+        known.unwrap_or_default()
+    }
+
+    /// The reads show what kind of device it is.
+    pub(crate) fn found(&self, device: Device) {
+        self.device.store(device as u8, Ordering::Relaxed);
+    }
+}
+
+impl Mailbox {
+    pub(crate) fn push(&self, completion: Completion) {
+        self.done.lock().push(completion);
+        self.arrived.notify_all();
+        if let Some(nudge) = self.nudge.get() {
+            nudge();
+        }
+    }
+}
+
+impl std::fmt::Debug for StoreReads {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StoreReads")
+            .field("mode", &self.mode)
+            .field("device", &self.device())
+            .finish_non_exhaustive()
+    }
+}

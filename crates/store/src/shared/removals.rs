@@ -1,0 +1,298 @@
+//! Removals on their way to the log: written to the removal log before they show, so that the
+//! death of the process undoes none of them, then handed to the writer for a cluster.
+
+use foxy_base::{KeyHash, rule};
+use foxy_format::{
+    EntryKind, LogPosition, REMOVAL_BYTES, RemovalEntry, Removed, StoreUuid, read_removals,
+};
+
+use super::agreed::read_agreed;
+use crate::interface::add;
+use crate::shared::StoreShared;
+
+/// Removals waiting to be written; beyond this, everything older is declared void instead.
+const REMOVALS_MAX: usize = 1 << 20;
+/// Entries encoded on the stack at once.
+const BATCH: usize = 16;
+
+/// Something that must not come back after a restart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Removal {
+    /// Everything older under this hash.
+    Key(KeyHash),
+    /// The record at this place.
+    Place(LogPosition),
+}
+
+impl Removal {
+    /// Kind and hash field of its entry in a cluster.
+    pub(crate) fn entry(self) -> (EntryKind, KeyHash) {
+        match self {
+            Self::Key(hash) => (EntryKind::Tombstone, hash),
+            Self::Place(at) => (EntryKind::Void, KeyHash(u128::from(at.0))),
+        }
+    }
+}
+
+/// A removal with its number in the removal log. One that found no room there has the number of
+/// the entry after it, so that numbers never descend.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Numbered {
+    pub(crate) removal: Removal,
+    pub(crate) number: u64,
+}
+
+/// Where the removal log stands.
+#[derive(Debug)]
+pub(crate) struct RemovalLog {
+    /// Number of the next entry.
+    next: u64,
+    /// The oldest entry without a tombstone in a completed cluster, or `next`.
+    first: u64,
+    /// `first` as the newest entry tells it.
+    told: u64,
+    places: u64,
+    /// Entries of an earlier run begin here. They count until what they removed has durable
+    /// tombstones: they may have been made long ago, and a power cut must not undo them any more.
+    hold: Option<u64>,
+    /// Recovery has loaded everything: all that it removed has numbers below this one.
+    loaded: Option<u64>,
+}
+
+impl RemovalLog {
+    pub(crate) fn new(places: u64) -> Self {
+        Self {
+            next: 1,
+            first: 1,
+            told: 1,
+            places,
+            hold: None,
+            loaded: None,
+        }
+    }
+
+    /// Number of the next entry.
+    pub(crate) const fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Returns whether entries that count take more than half of the ring: tombstones should not wait
+    /// any longer.
+    pub(crate) const fn is_pressed(&self) -> bool {
+        (self.next - self.first) * 2 > self.places
+    }
+
+    /// Writes entries by as few writes as the ring allows; false if there is no room or the write
+    /// fails. Entries of a failed write may be there all the same: their numbers are used up.
+    fn write(&mut self, store: &StoreShared, removed: &[Removed]) -> bool {
+        if rule!(
+            "removal log: an entry that counts is not overwritten",
+            self.next + removed.len() as u64 > self.first + self.places,
+            false
+        ) {
+            add(&store.counters.removal_log_full, removed.len() as u64);
+            return false;
+        }
+        let mut whole = true;
+        for batch in removed.chunks(BATCH) {
+            let mut bytes = [[0; REMOVAL_BYTES]; BATCH];
+            for (out, removed) in bytes.iter_mut().zip(batch) {
+                *out = self.encode_next(store.space.uuid(), *removed);
+            }
+            let place = ((self.next - batch.len() as u64) % self.places) as usize;
+            let bytes = &bytes[..batch.len()];
+            let (here, round) = bytes.split_at(bytes.len().min(self.places as usize - place));
+            let written = store.write_removals(place, here.as_flattened());
+            whole &= written
+                .and_then(|()| store.write_removals(0, round.as_flattened()))
+                .is_ok();
+        }
+        add(&store.counters.removals_logged, removed.len() as u64);
+        if !whole {
+            add(&store.counters.write_errors, 1);
+        }
+        whole
+    }
+
+    fn encode_next(&mut self, uuid: StoreUuid, removed: Removed) -> [u8; REMOVAL_BYTES] {
+        let entry = RemovalEntry {
+            number: self.next,
+            before: u32::try_from(self.next - self.first).unwrap_or(u32::MAX),
+            removed,
+        };
+        self.next += 1;
+        self.told = self.first;
+        entry.encode(uuid)
+    }
+
+    /// Entries before `first` have their tombstones.
+    fn advance(&mut self, store: &StoreShared, first: u64) {
+        let hold = rule!(
+            "removal log: entries of an earlier run count until all of theirs are covered",
+            self.hold,
+            None::<u64>
+        );
+        self.first = first.min(hold.unwrap_or(self.next)).max(self.first);
+        // Told at once when nothing is left, so that a restart does not go through old entries.
+        if self.first == self.next && self.told < self.first {
+            self.write(store, &[Removed::Nothing]);
+            self.first = self.next;
+        }
+    }
+}
+
+impl StoreShared {
+    fn write_removals(&self, place: usize, bytes: &[u8]) -> std::io::Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let at = self.space.geometry().removals_at() + (place * REMOVAL_BYTES) as u64;
+        self.disk.write_cached(at, bytes)
+    }
+
+    /// Hands a removal to the writer; when this returns, a kill does not undo it. Call it under
+    /// the lock of the key's shard, before anybody can see that the key was removed.
+    pub(crate) fn remove(&self, removal: Removal) {
+        self.remove_all(&[removal]);
+    }
+
+    /// As [`StoreShared::remove`], for several at once.
+    pub(crate) fn remove_all(&self, removals: &[Removal]) {
+        let mut log = self.removals.lock();
+        let end = self.marks.log_end();
+        for batch in removals.chunks(BATCH) {
+            let mut removed = [Removed::Nothing; BATCH];
+            for (out, removal) in removed.iter_mut().zip(batch) {
+                *out = match *removal {
+                    Removal::Place(place) => Removed::Place(place),
+                    Removal::Key(hash) => Removed::Key(
+                        hash,
+                        rule!(
+                            "removal log: a key is removed up to the end of the log, not behind it",
+                            end,
+                            LogPosition(u64::MAX)
+                        ),
+                    ),
+                };
+            }
+            let number = log.next;
+            rule!(
+                "removal log: a removal is written there before it shows",
+                log.write(self, &removed[..batch.len()]),
+                true
+            );
+            self.post(batch, number, log.next);
+        }
+    }
+
+    /// Puts removals with numbers from `number` on, but below `next`, into the writer's inbox.
+    fn post(&self, removals: &[Removal], number: u64, next: u64) {
+        let mut inbox = self.inbox.lock();
+        if inbox.removals.len() >= REMOVALS_MAX {
+            inbox.removals.clear();
+            inbox.overflow = true;
+            add(&self.counters.tombstone_overflows, 1);
+        }
+        let first = inbox.removals.is_empty();
+        let numbered = (number..).zip(removals).map(|(number, removal)| Numbered {
+            removal: *removal,
+            number: number.min(next),
+        });
+        inbox.removals.extend(numbered);
+        drop(inbox);
+        if first {
+            self.bell.nudge();
+        }
+    }
+
+    /// Removals numbered below `waiting`, except those in the inbox, are in completed clusters. True
+    /// if the removals of an earlier run wait only for a flush now, see [`StoreShared::let_go`].
+    pub(crate) fn removals_settled(&self, waiting: Option<u64>) -> bool {
+        let mut log = self.removals.lock();
+        let inbox = self.inbox.lock();
+        // After an overflow the floor has to be raised first.
+        if rule!(
+            "removal log: it does not settle before the floor of an overflow is raised",
+            inbox.overflow,
+            false
+        ) {
+            return false;
+        }
+        let posted = rule!(
+            "removal log: an entry counts while its removal is in the inbox",
+            inbox.removals.first().map(|r| r.number),
+            None
+        );
+        drop(inbox);
+        let first = [waiting, posted].into_iter().flatten().min();
+        let first = first.unwrap_or(log.next);
+        log.advance(self, first);
+        log.hold.is_some() && log.loaded.is_some_and(|loaded| first >= loaded)
+    }
+
+    /// Everything is loaded: recovery removes nothing more.
+    pub(crate) fn all_recalled(&self) {
+        let mut log = self.removals.lock();
+        log.loaded = Some(log.next);
+    }
+
+    /// Lets go of the removals of an earlier run: what they removed has durable tombstones.
+    pub(crate) fn let_go(&self) {
+        self.removals.lock().hold = None;
+    }
+
+    /// Reads the removal log of an earlier run. Places without a record of a present life do not
+    /// matter any more; the others are voided and go on to the writer. The loader has to find the
+    /// records of removed keys; until it has, the entries of these keys count.
+    pub(crate) fn recall_removals(&self, mut apply: impl FnMut(Removed)) -> std::io::Result<()> {
+        let mut bytes = vec![0; self.space.geometry().removals_bytes as usize];
+        let at = self.space.geometry().removals_at();
+        read_agreed(&mut bytes, |into| self.disk.read_cached(at, into))?;
+        let (entries, next) = read_removals(&bytes, self.space.uuid());
+        let mut log = self.removals.lock();
+        let mut inbox = self.inbox.lock();
+        log.next = next;
+        log.told = entries.first().map_or(next, |e| e.number);
+        for entry in entries {
+            let counts = match entry.removed {
+                Removed::Place(place) => self.is_present(place),
+                removed => matches!(removed, Removed::Key(..)),
+            };
+            if !counts {
+                continue;
+            }
+            log.hold = log.hold.or(Some(entry.number));
+            if let Removed::Place(place) = entry.removed {
+                inbox.removals.push(Numbered {
+                    removal: Removal::Place(place),
+                    number: entry.number,
+                });
+            }
+            add(&self.counters.removals_recalled, 1);
+            apply(entry.removed);
+        }
+        drop(inbox);
+        log.first = log.hold.unwrap_or(next);
+        log.advance(self, next);
+        Ok(())
+    }
+
+    /// Returns whether a record can be at this place: a present life, before the end of the log.
+    fn is_present(&self, place: LogPosition) -> bool {
+        let life = self
+            .space
+            .life(self.space.geometry().segment_of(place.sequence()));
+        let end = self.marks.log_end();
+        place.sequence() != 0
+            && rule!(
+                "removal log: a place of a former life does not matter",
+                life == place.sequence(),
+                true
+            )
+            && rule!(
+                "removal log: a place behind the end of the log does not matter",
+                place < end,
+                true
+            )
+    }
+}
