@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use cargo_metadata::{DependencyKind, MetadataCommand};
 
 use crate::report::Outcome;
+use crate::rooms;
 use crate::workspace::root;
 
 /// `crate -> what its code may use`, in the order of the layers, top first.
@@ -78,11 +79,13 @@ const TEST_ARROWS: Arrows = &[
 ];
 
 /// Fails on any arrow between our crates that the tables do not have, and on any that only they have.
+/// Arrows between the rooms of a crate are checked as well.
 pub(crate) fn run() -> Outcome {
     match graph() {
         Ok(graph) => {
             let mut outcome = judge(&graph);
             outcome.complaints.extend(unused(&graph));
+            outcome.join(rooms::run());
             outcome
         }
         Err(error) => Outcome::single(Err(error)),

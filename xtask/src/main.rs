@@ -15,6 +15,7 @@ mod generated;
 mod miri;
 mod mutants;
 mod report;
+mod rooms;
 mod steps;
 mod tests_step;
 mod tidy;
@@ -54,7 +55,7 @@ enum Command {
     Fmt,
     /// House rules: file lengths, leftovers, links, headers
     Tidy,
-    /// Permitted dependencies between crates
+    /// Permitted dependencies between crates, and between the rooms of a crate
     Arrows,
     /// Licences and duplicate versions of dependencies
     Deps,
@@ -113,7 +114,7 @@ fn main() -> ExitCode {
         Command::Check { fast, long } => check(&mut report, fast, long),
         Command::Fmt => report.step("format", steps::fmt),
         Command::Tidy => report.step("house rules", tidy::run),
-        Command::Arrows => report.step("crate arrows", arrows::run),
+        Command::Arrows => report.step("arrows", arrows::run),
         Command::Deps => report.step("dependencies", deps::run),
         Command::Clippy => report.step("lints", steps::clippy),
         Command::Test { long } => {
@@ -154,7 +155,7 @@ fn main() -> ExitCode {
 fn check(report: &mut Report, fast: bool, long: bool) {
     report.step("format", steps::fmt);
     report.step("house rules", tidy::run);
-    report.step("crate arrows", arrows::run);
+    report.step("arrows", arrows::run);
     report.step("dependencies", deps::run);
     report.step("table of mutants", mutants::check);
     if fast {

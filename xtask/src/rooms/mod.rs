@@ -1,0 +1,242 @@
+//! The rooms of a crate: the modules of its `lib.rs`, in layers. Code of a room may use the rooms below it.
+//!
+//! The tables are the architecture of these crates, as [`crate::arrows`] has that of the workspace. An
+//! arrow that runs up is an exception, with its reason. Tests may use every room. `paths.rs` reads the
+//! code, and says what it does not see.
+
+mod paths;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use self::paths::Named;
+use crate::report::Outcome;
+use crate::workspace::root;
+
+/// The rooms of one crate.
+struct House {
+    /// The folder of the crate under `crates`.
+    name: &'static str,
+    /// The rooms, top first. Empty: the crate is not checked yet.
+    layers: &'static [&'static str],
+    /// Arrows that run up all the same.
+    exceptions: &'static [Exception],
+}
+
+/// An arrow that runs up.
+struct Exception {
+    from: &'static str,
+    to: &'static str,
+    /// Why the code cannot be moved.
+    reason: &'static str,
+}
+
+/// Exceptions that a crate may have.
+const EXCEPTIONS_MAX: usize = 8;
+
+const HOUSES: &[House] = &[
+    House {
+        name: "store",
+        layers: &[
+            "offline",
+            "writer",
+            "recovery",
+            "engine",
+            "maintenance",
+            "put",
+            "read",
+            "purge",
+            "removal",
+            "memory",
+            "fleet",
+            "shared",
+            "interface",
+        ],
+        exceptions: &[],
+    },
+    House {
+        name: "proxy",
+        layers: &[],
+        exceptions: &[],
+    },
+];
+
+/// Fails on any arrow between rooms that runs up without being an exception, and on tables that are not
+/// what the code is.
+pub(crate) fn run() -> Outcome {
+    let mut outcome = Outcome::default();
+    for house in HOUSES.iter().filter(|house| !house.layers.is_empty()) {
+        let source = format!("crates/{}/src", house.name);
+        let read = |file: &str| std::fs::read_to_string(root().join(&source).join(file)).ok();
+        outcome.join(judge(house, &rooms(&source, &read)));
+    }
+    outcome
+}
+
+/// The rooms as the code has them.
+struct Found {
+    /// Folder of the sources, from the root of the workspace.
+    source: String,
+    /// Modules of `lib.rs`.
+    rooms: Vec<String>,
+    /// Names that the crate has through `lib.rs`, with the room of each; `None`: of no room.
+    names: BTreeMap<String, Option<String>>,
+    uses: Vec<Use>,
+}
+
+/// A path that the code of a room names.
+struct Use {
+    room: String,
+    /// File within the sources.
+    file: String,
+    named: Named,
+}
+
+/// Reads all that is compiled without tests, from `lib.rs` on. `read` gives a file of the sources.
+fn rooms(source: &str, read: &dyn Fn(&str) -> Option<String>) -> Found {
+    let lib = paths::code(&read("lib.rs").unwrap_or_default());
+    let mut found = Found {
+        source: source.to_owned(),
+        rooms: paths::modules(&lib),
+        names: paths::reexports(&lib).into_iter().collect(),
+        uses: Vec::new(),
+    };
+    for room in found.rooms.clone() {
+        take_module(&mut found, &[room], read);
+    }
+    found
+}
+
+/// Takes in the file of a module, and those of its own modules.
+fn take_module(found: &mut Found, module: &[String], read: &dyn Fn(&str) -> Option<String>) {
+    let path = module.join("/");
+    let files = [format!("{path}.rs"), format!("{path}/mod.rs")];
+    for file in files {
+        let Some(text) = read(&file) else {
+            continue;
+        };
+        let code = paths::code(&text);
+        for named in paths::named(&code, module) {
+            found.uses.push(Use {
+                room: module[0].clone(),
+                file: file.clone(),
+                named,
+            });
+        }
+        for child in paths::modules(&code) {
+            take_module(found, &[module, &[child]].concat(), read);
+        }
+    }
+}
+
+fn judge(house: &House, found: &Found) -> Outcome {
+    let mut outcome = judge_table(house, found);
+    let mut arrows = BTreeSet::new();
+    for used in &found.uses {
+        match arrow(house, found, used) {
+            Ok(Some(to)) => {
+                arrows.insert((used.room.as_str(), to));
+            }
+            Ok(None) => {}
+            Err(complaint) => outcome.complaints.push(complaint),
+        }
+    }
+    outcome.passed += arrows.len();
+    for exception in house.exceptions {
+        let used = arrows.contains(&(exception.from, exception.to));
+        outcome.note(judge_exception(house, exception, used));
+    }
+    outcome
+}
+
+/// Holds the table against the modules of `lib.rs`.
+fn judge_table(house: &House, found: &Found) -> Outcome {
+    let mut outcome = Outcome::default();
+    let name = house.name;
+    for room in &found.rooms {
+        outcome.note(match place(house, room) {
+            Some(_) => Ok(()),
+            None => Err(format!(
+                "crate {name} has a room {room} that is not in the table of xtask/src/rooms/mod.rs; give it \
+                 a layer, or make it a file of another room"
+            )),
+        });
+    }
+    for layer in house.layers {
+        if !found.rooms.iter().any(|room| room == layer) {
+            outcome.complaints.push(format!(
+                "xtask/src/rooms/mod.rs has a room {layer} of {name}, and lib.rs has no such module; remove \
+                 it there and in docs/architecture.md"
+            ));
+        }
+    }
+    if house.exceptions.len() > EXCEPTIONS_MAX {
+        outcome.complaints.push(format!(
+            "{name} has more than {EXCEPTIONS_MAX} arrows that run up; move the code to where it belongs"
+        ));
+    }
+    outcome
+}
+
+fn judge_exception(house: &House, exception: &Exception, used: bool) -> Result<(), String> {
+    let Exception { from, to, reason } = exception;
+    let up = place(house, to) < place(house, from);
+    match (used, up && !reason.is_empty()) {
+        (true, true) => Ok(()),
+        (true, false) => Err(format!(
+            "{from} -> {to} in {} is an exception without reason, or runs down; mend \
+             xtask/src/rooms/mod.rs",
+            house.name
+        )),
+        (false, _) => Err(format!(
+            "{from} -> {to} in {} is an exception that nobody uses; remove it from \
+             xtask/src/rooms/mod.rs",
+            house.name
+        )),
+    }
+}
+
+/// The layer of a room, from the top.
+fn place(house: &House, room: &str) -> Option<usize> {
+    house.layers.iter().position(|layer| *layer == room)
+}
+
+/// The other room that a path leads to, if it leads to one.
+fn arrow<'a>(house: &House, found: &'a Found, used: &'a Use) -> Result<Option<&'a str>, String> {
+    let Use { room, file, named } = used;
+    let at = format!("{}/{file}:{}", found.source, named.line);
+    let path = named.path.join("::");
+    let Some(first) = named.path.first().filter(|first| *first != "*") else {
+        return match path.as_str() {
+            "*" => Err(format!(
+                "{at}: room {room} names everything of the crate; name each room that it uses"
+            )),
+            _ => Ok(None),
+        };
+    };
+    let owner = match found.names.get(first) {
+        _ if found.rooms.contains(first) => Some(first.as_str()),
+        Some(owner) => owner.as_deref(),
+        None => {
+            return Err(format!(
+                "{at}: crate::{path} is of no room: lib.rs has no such module and gives no such name"
+            ));
+        }
+    };
+    let Some(to) = owner.filter(|to| to != room) else {
+        return Ok(None);
+    };
+    let up = place(house, to) < place(house, room);
+    let excepted = house
+        .exceptions
+        .iter()
+        .any(|exception| exception.from == room && exception.to == to);
+    match up && !excepted {
+        false => Ok(Some(to)),
+        true => Err(format!(
+            "{at}: room {room} uses {to} (crate::{path}), which is above it; move what it needs to {room} or \
+             below, or pass it as a parameter. An exception has its reason in xtask/src/rooms/mod.rs"
+        )),
+    }
+}
