@@ -4,8 +4,8 @@ use foxy_http_rules::RuleSet;
 use foxy_http_rules::rules::{Pattern, QueryRule, Rule, Which};
 use foxy_http1::{Escapes, Url};
 
-use crate::key;
-use crate::proxy_header::parse;
+use crate::cache::key;
+use crate::client::listen::proxy_header::parse;
 
 /// Names in rules, selected by the bits of a byte.
 const NAMES: [&str; 4] = ["id", "utm_*", "a b", "*"];

@@ -3,111 +3,77 @@
 //! One [`Worker`] per core, each with a single-threaded runtime and its own listening sockets;
 //! all share one [`Proxy`]. A request goes: accept, parse, route, key, lookup, decide, then
 //! memory, disk, a running fill or the origin; see `docs/architecture.md`.
+//!
+//! The rooms, highest layer first. Each may use those below it:
+//! - `client`: workers, listening sockets, connections; requests that are answered at once
+//! - `exchange`: requests that take longer: large answers, fetches, methods past the cache, purges
+//! - `fill`: fetches that several requests share, and the task that stores what it brings
+//! - `origin`: names, connections and pools of origins, the choice among several, parents, registries
+//! - `mirrors`: parts of mirrors, digests of artefacts, rewriting of documents
+//! - `cache`: keys, lookup, the grant of a stored answer, answers out of the store, purging
+//! - `http`: transports, the client's HTTP/1.1 connection, routes, heads of requests and of answers
+//! - `state`: settings, state of process and workers, memory ledger, counters, log records
+//! - `sites`: the table of sites, and how a site answers apart from its origins
+//! - `access`: lists of clients, rules, logins, limits, the guard of destinations
+//!
+//! Arrows that run up: `state` holds tables of `fill`, `origin`, `mirrors`, `cache` and `http`, because they
+//! live as long as a worker or the process. `cache` uses `fill` for two things: the gate takes the proof of
+//! a fill's leader, and a purge ends fills.
 
 mod access;
-mod admit;
-mod ask;
-mod asker;
-mod config;
-mod conn;
-mod counters;
-mod disk;
-mod entrance;
-mod errors;
+mod cache;
+mod client;
 mod exchange;
-mod fetch;
 mod fill;
-mod finish;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzzing;
-mod gate;
-mod gatekeeper;
-mod guard;
 mod http;
-mod key;
-mod ledger;
-mod listener;
-mod listening;
-mod listing;
-mod local;
-mod log;
-mod logins;
-mod manner;
 mod mirrors;
-mod named;
-mod net;
-mod objects;
-mod origins;
-mod outcome;
-mod pac;
-mod parents;
-mod places;
-mod post;
-mod proxy;
-mod proxy_header;
-mod purge;
-mod purge_rate;
-mod recent;
-mod renewal;
-mod reply;
-mod request_id;
-mod rewriting;
-mod route;
-mod sent;
-mod serve;
-mod shared;
+mod origin;
 #[cfg(test)]
 mod simulation;
 mod sites;
-#[cfg(feature = "stand-in")]
-mod stand_in;
-mod stored;
+mod state;
 #[cfg(test)]
 mod testing;
-mod token;
-mod upstream;
-mod variants;
-mod via;
-mod why;
-mod worker;
 
-pub use access::{Access, LocalAddresses};
-pub use config::{
-    Collapse, Config, FillConfig, ForwardedMode, HeaderConfig, Limits, Role, Site, Timeouts,
-    UpstreamConfig,
-};
-pub use counters::{
-    BUCKETS, CACHED, CLASSES, Counters, Event, Latency, OriginTotals, SiteTotals, Totals, Trouble,
-};
+pub use access::gatekeeper::{AccessQuestion, Gatekeeper, Limit, Per, plain_path};
+pub use access::logins::{Helper, LoginToken, Logins, LoginsConfig};
+pub use access::parents::{ParentBalance, ParentGroup, ParentServer};
+pub use access::settings::{Access, LocalAddresses};
+pub use access::token::{TOKEN_FIELD, Token};
+pub use cache::listing::Listed;
+pub use cache::purge::{Began, Purged, normalised};
+#[cfg(feature = "stand-in")]
+pub use cache::stand_in::{Asked, StandIn};
+pub use cache::why::{StoredWhy, Why, WhyRequest};
+pub use client::listen::listener::{Listener, Serves, bind, can_bind};
+pub use client::listen::renewal::{Renewal, Renewals, RenewedListener, Renewer};
+pub use client::worker::Worker;
 pub use foxy_access as access_rules;
 pub use foxy_http_rules as rules;
 pub use foxy_mirror as mirror;
-pub use gatekeeper::{AccessQuestion, Gatekeeper, Limit, Per, plain_path};
-pub use ledger::Use;
-pub use listener::{Listener, Serves, bind, can_bind};
-pub use listing::Listed;
-pub use log::{Details, LogRecord, LogSink, NoLog};
-pub use logins::{Helper, LoginToken, Logins, LoginsConfig};
-pub use manner::{ErrorPage, Maintenance, Manner, OriginTimeouts, ToHttps};
 pub use mirrors::{Login, MirrorPart, MirrorSite, Mirrored, Mirrors, PublicUrl};
-pub use objects::{Objects, Writers};
-pub use origins::{
+pub use origin::origins::{
     Ailment, Balance, Check, HealthRules, ORIGINS_MAX, Origin, OriginCounts, OriginState, Origins,
     OriginsConfig, Recently, Standing,
 };
-pub use outcome::Outcome;
-pub use parents::{ParentBalance, ParentGroup, ParentServer};
-pub use proxy::Proxy;
-pub use purge::{Began, Purged, normalised};
-pub use recent::Recent;
-pub use renewal::{Renewal, Renewals, RenewedListener, Renewer};
-pub use request_id::RequestId;
-pub use serve::coded::Compress;
-pub use shared::Shared;
-pub use sites::{Clash, NoSite, SiteNames, SiteTable};
-#[cfg(feature = "stand-in")]
-pub use stand_in::{Asked, StandIn};
-pub use token::{TOKEN_FIELD, Token};
-pub use upstream::{FixedNames, ResolveError, Resolved, Resolver, Resolving, SystemResolver};
-pub use why::{StoredWhy, Why, WhyRequest};
-pub use worker::Worker;
+pub use origin::{FixedNames, ResolveError, Resolved, Resolver, Resolving, SystemResolver};
+pub use sites::compress::Compress;
+pub use sites::manner::{ErrorPage, Maintenance, Manner, OriginTimeouts, ToHttps};
+pub use sites::objects::{Objects, Writers};
+pub use sites::table::{Clash, NoSite, SiteNames, SiteTable};
+pub use state::config::{
+    Collapse, Config, FillConfig, ForwardedMode, HeaderConfig, Limits, Role, Site, Timeouts,
+    UpstreamConfig,
+};
+pub use state::counters::{
+    BUCKETS, CACHED, CLASSES, Counters, Event, Latency, OriginTotals, SiteTotals, Totals, Trouble,
+};
+pub use state::ledger::Use;
+pub use state::log::{Details, LogRecord, LogSink, NoLog};
+pub use state::outcome::Outcome;
+pub use state::proxy::Proxy;
+pub use state::recent::Recent;
+pub use state::request_id::RequestId;
+pub use state::shared::Shared;

@@ -9,8 +9,9 @@ use foxy_store::{Engine, EngineConfig};
 use tokio::task::{LocalSet, spawn_local};
 use tokio::time::timeout;
 
-use crate::local::Local;
-use crate::{Config, FixedNames, NoLog, Proxy, worker};
+use crate::client::worker;
+use crate::state::local::Local;
+use crate::{Config, FixedNames, NoLog, Proxy};
 
 /// Longer than any test here takes.
 const LONG: Duration = Duration::from_secs(20);

@@ -50,7 +50,7 @@ const WHOLE: [(&str, &[&str]); 2] = [
     ("miss", &["--workload", "scan", "--objects", "100000"]),
 ];
 /// The function of the thread whose instructions count.
-const WORKER: &str = "--toggle-collect=foxy_proxy::worker::Worker::run";
+const WORKER: &str = "--toggle-collect=foxy_proxy::client::worker::Worker::run";
 const FEW: u64 = 500;
 const MANY: u64 = 4_500;
 

@@ -11,7 +11,7 @@ const GUIDES: [&str; 3] = ["docs/operating.md", "README.md", "SECURITY.md"];
 const PRODUCT: [&str; 6] = ["foxy", "proxy", "store", "http-rules", "disk", "tls"];
 /// Folders and files, by the beginning of their paths.
 const METRICS: &str = "crates/foxy/src/admin/metrics/";
-const EVENTS: &str = "crates/proxy/src/counters/";
+const EVENTS: &str = "crates/proxy/src/state/counters/";
 
 /// Metrics, settings, options and words of log and statistics: each one that a guide names is in
 /// the code.

@@ -156,10 +156,10 @@ fn names_in_guides_exist() {
             "BytesOut => \"client_sent_bytes\", (\"ram_bytes\" \"foxy_up_seconds\"",
         ),
         file(
-            "crates/proxy/src/counters/mod.rs",
+            "crates/proxy/src/state/counters/mod.rs",
             "    A = \"fills_started\",\n",
         ),
-        file("crates/proxy/src/outcome.rs", "\"memory-hit\" allow_client"),
+        file("crates/proxy/src/state/outcome.rs", "\"memory-hit\" allow_client"),
     ];
     let complaints = |text: &str| {
         let guide = [file("docs/operating.md", text)];

@@ -8,14 +8,14 @@ use bytes::Bytes;
 use super::Finish;
 use super::rest::Rest;
 use crate::Event;
-use crate::ask::Ask;
-use crate::fetch::FillHead;
+use crate::cache::ask::Ask;
+use crate::exchange::supply::{Missing, Piece, Supply};
+use crate::fill::fetch::FillHead;
 use crate::fill::{Follower, Next, Released};
-use crate::http::{Link, MEMORY, Queued, TurnLost, last_chunk, write_piece};
-use crate::local::Local;
-use crate::net::Transport;
-use crate::reply::Mode;
-use crate::serve::supply::{Missing, Piece, Supply};
+use crate::http::connection::{Link, MEMORY, Queued, TurnLost, last_chunk, write_piece};
+use crate::http::net::Transport;
+use crate::http::reply::Mode;
+use crate::state::local::Local;
 
 /// An answer whose head is written and not sent yet.
 #[derive(Debug)]

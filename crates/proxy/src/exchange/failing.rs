@@ -6,16 +6,16 @@ use foxy_http_rules::Failure;
 use super::join::Want;
 use super::{Exchange, Finish};
 use crate::Outcome;
-use crate::fetch::FillHead;
-use crate::gate::{Grant, Shown};
-use crate::http::{Ends, MEMORY};
-use crate::net::Transport;
-use crate::reply::{Extra, send_page_with};
-use crate::rewriting::Recipient;
-use crate::route::Refusal;
-use crate::serve::find::Tier;
-use crate::stored::stored_digest;
-use crate::upstream::UpstreamError;
+use crate::access::refusal::Refusal;
+use crate::cache::gate::{Grant, Shown};
+use crate::cache::serve::find::Tier;
+use crate::cache::stored::stored_digest;
+use crate::fill::fetch::FillHead;
+use crate::http::connection::{Ends, MEMORY};
+use crate::http::net::Transport;
+use crate::http::reply::{Extra, send_page_with};
+use crate::http::rewriting::Recipient;
+use crate::origin::UpstreamError;
 
 impl<T: Transport> Exchange<'_, T> {
     /// The origin could not be asked: a stale answer or an error page.

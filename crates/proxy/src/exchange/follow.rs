@@ -10,18 +10,18 @@ use super::join::{Source, Verdict, Want, ask_too, ask_whether, enter_unless_stor
 use super::ranged::{Cut, cut};
 use super::stream::{How, streamed_outcome};
 use super::{Exchange, Finish};
-use crate::ask::Ask;
-use crate::fetch::FillHead;
+use crate::cache::ask::Ask;
+use crate::cache::gate::{Fetched, Grant, Shown};
+use crate::cache::serve::find::find;
+use crate::cache::serve::memory::{self, Shape};
+use crate::cache::stored::stored_digest;
 use crate::fill::Follower;
-use crate::gate::{Fetched, Grant, Shown};
-use crate::local::Local;
+use crate::fill::fetch::FillHead;
+use crate::http::net::Transport;
 use crate::mirrors::Standing;
-use crate::net::Transport;
-use crate::serve::find::find;
-use crate::serve::memory::{self, Shape};
-use crate::stored::stored_digest;
-use crate::upstream::UpstreamError;
-use crate::upstream::limit::Permit;
+use crate::origin::UpstreamError;
+use crate::origin::limit::Permit;
+use crate::state::local::Local;
 use crate::{Event, Outcome};
 
 /// A running answer that is being validated for a request, and its place among the followers.

@@ -10,14 +10,14 @@ use foxy_store::Object;
 use super::join::{Verdict, Want, fetch_behind};
 use super::{Exchange, Finish};
 use crate::Event;
-use crate::ask::Ask;
-use crate::fetch::{self, FillHead, Job};
+use crate::access::refusal::Refusal;
+use crate::cache::ask::Ask;
+use crate::cache::gate::Grant;
+use crate::cache::serve::find::find;
+use crate::fill::fetch::{self, FillHead, Job};
 use crate::fill::{Follower, Joined};
-use crate::gate::Grant;
-use crate::local::Local;
-use crate::net::Transport;
-use crate::route::Refusal;
-use crate::serve::find::find;
+use crate::http::net::Transport;
+use crate::state::local::Local;
 
 /// Fetches of others that a request for a proof waits for, one after the other.
 const TURNS: usize = 4;

@@ -14,16 +14,17 @@ use tokio::time::Instant;
 
 use super::Exchange;
 use super::ranged::{has_all, ranged};
-use crate::ask::Ask;
-use crate::fetch::{self, FillHead, Job, Ranged};
+use crate::cache::ask::Ask;
+use crate::cache::gate::Grant;
+use crate::cache::key;
+use crate::cache::serve::find::Primary;
+use crate::fill::fetch::{self, FillHead, Job, Ranged};
 use crate::fill::{Follower, HeadEvent, Joined, Released};
-use crate::gate::Grant;
-use crate::local::Local;
-use crate::net::Transport;
-use crate::serve::find::Primary;
-use crate::upstream::UpstreamError;
-use crate::upstream::limit::Permit;
-use crate::{Collapse, Event, Role, key};
+use crate::http::net::Transport;
+use crate::origin::UpstreamError;
+use crate::origin::limit::Permit;
+use crate::state::local::Local;
+use crate::{Collapse, Event, Role};
 
 /// Requirements of a request that needs a fetch.
 #[derive(Debug)]

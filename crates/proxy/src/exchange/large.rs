@@ -11,18 +11,18 @@ use foxy_store::Object;
 use super::objects::lost;
 use super::{Exchange, Finish};
 use crate::Outcome;
-use crate::ask::Ask;
-use crate::fetch::FillHead;
+use crate::cache::ask::Ask;
+use crate::cache::gate::{Hit, Shown};
+use crate::cache::serve::memory::{self, Shape, stored_text, write_heads};
+use crate::cache::serve::multipart::Multipart;
+use crate::exchange::supply::{Missing, Piece, Supply};
 use crate::fill::Follower;
-use crate::gate::{Hit, Shown};
-use crate::http::{Ends, MEMORY, Queued, TurnLost};
-use crate::local::Local;
-use crate::net::{Io, Transport};
-use crate::reply::Scratch;
-use crate::rewriting::Recipient;
-use crate::serve::memory::{self, Shape, stored_text, write_heads};
-use crate::serve::multipart::Multipart;
-use crate::serve::supply::{Missing, Piece, Supply};
+use crate::fill::fetch::FillHead;
+use crate::http::connection::{Ends, MEMORY, Queued, TurnLost};
+use crate::http::net::{Io, Transport};
+use crate::http::reply::Scratch;
+use crate::http::rewriting::Recipient;
+use crate::state::local::Local;
 
 /// Why not everything was sent.
 enum Broken {

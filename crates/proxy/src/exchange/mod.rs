@@ -3,6 +3,8 @@
 //! An exchange has the copy of the request and the connection that gets the answer. It looks the object up,
 //! joins or starts a fetch, judges the answer for its own request, and sends it. When the exchange has ended,
 //! the connection continues with the next request.
+//!
+//! It may use every room but client.
 
 mod body;
 mod failing;
@@ -19,14 +21,15 @@ mod purges;
 mod ranged;
 mod rest;
 mod stream;
+mod supply;
 
 use std::rc::Rc;
 
-use crate::ask::Ask;
-use crate::finish::Finish;
-use crate::http::Link;
-use crate::local::Local;
-use crate::net::Transport;
+use crate::cache::ask::Ask;
+use crate::http::connection::Link;
+use crate::http::net::Transport;
+use crate::state::finish::Finish;
+use crate::state::local::Local;
 
 pub(crate) use join::{Want, revalidate};
 pub(crate) use large::spans;

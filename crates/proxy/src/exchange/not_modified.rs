@@ -9,13 +9,13 @@ use foxy_http1::write;
 use super::join::Want;
 use super::stream::{How, streamed_outcome};
 use super::{Exchange, Finish};
-use crate::ask::Ask;
-use crate::fetch::FillHead;
-use crate::http::Ends;
-use crate::local::Local;
-use crate::net::Transport;
-use crate::reply::{Mode, Own, own_fields};
-use crate::rewriting::Recipient;
+use crate::cache::ask::Ask;
+use crate::fill::fetch::FillHead;
+use crate::http::connection::Ends;
+use crate::http::net::Transport;
+use crate::http::reply::{Mode, Own, own_fields};
+use crate::http::rewriting::Recipient;
+use crate::state::local::Local;
 
 /// True if the client's condition names the version that replaces the stored one.
 pub(super) fn has_it(local: &Local, ask: &Ask, want: &Want, head: &FillHead) -> bool {

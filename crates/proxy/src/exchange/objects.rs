@@ -10,19 +10,19 @@ use foxy_store::{Lookup, Object};
 use sha2::{Digest as _, Sha256};
 
 use super::{Exchange, Finish};
-use crate::ask::Ask;
-use crate::fetch::keep::Keeper;
-use crate::fetch::pace::Pace;
-use crate::fetch::{FillHead, put};
+use crate::access::logins::challenge;
+use crate::access::refusal::Refusal;
+use crate::cache::ask::Ask;
+use crate::cache::serve::memory::Shape;
 use crate::fill::FillWriter;
-use crate::local::Local;
-use crate::logins::challenge;
-use crate::net::{BodyError, Transport, next_piece};
-use crate::objects::{NO_OBJECT, ObjectKind, ObjectWish, refusal};
-use crate::reply::{Extra, Mode, Own, own_fields};
-use crate::rewriting::Recipient;
-use crate::route::Refusal;
-use crate::serve::memory::Shape;
+use crate::fill::fetch::keep::Keeper;
+use crate::fill::fetch::pace::Pace;
+use crate::fill::fetch::{FillHead, put};
+use crate::http::net::{BodyError, Transport, next_piece};
+use crate::http::reply::{Extra, Mode, Own, own_fields};
+use crate::http::rewriting::Recipient;
+use crate::sites::objects::{NO_OBJECT, ObjectKind, ObjectWish, refusal};
+use crate::state::local::Local;
 use crate::{Event, Outcome};
 
 /// Why an object was not stored or removed.

@@ -21,7 +21,7 @@ use foxy_base::{Fields, eq_name, first, rule, tokens};
 use foxy_http1::Escapes;
 use foxy_store::{KeyParts, Purge, PurgeKind, for_each_tag};
 
-use crate::ask::Ask;
+use crate::cache::ask::Ask;
 
 /// Most tags of one request.
 const TAGS_MAX: usize = 256;

@@ -4,9 +4,9 @@ use foxy_base::{Fields, rule};
 use foxy_store::{Purge, PurgeError, PurgeKind};
 
 use crate::Access;
-use crate::access::contains;
-use crate::asker::{Asker, Foreign, foreign};
-use crate::route::Refusal;
+use crate::access::refusal::Refusal;
+use crate::access::settings::contains;
+use crate::http::asker::{Asker, Foreign, foreign};
 
 /// Kind of purger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

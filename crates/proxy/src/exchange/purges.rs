@@ -7,12 +7,12 @@ use foxy_store::{Places, Purge};
 use super::purger::{Purger, TOO_MANY, not_accepted, purger, within_rights};
 use super::{Exchange, Finish, purge_method};
 use crate::Outcome;
-use crate::ask::Ask;
-use crate::http::Ends;
-use crate::local::Local;
-use crate::net::Transport;
-use crate::reply::send_plain;
-use crate::route::Refusal;
+use crate::access::refusal::Refusal;
+use crate::cache::ask::Ask;
+use crate::http::connection::Ends;
+use crate::http::net::Transport;
+use crate::http::reply::send_plain;
+use crate::state::local::Local;
 
 /// The purge is not durable: it holds for this process only.
 const NOT_DURABLE: Refusal = Refusal {

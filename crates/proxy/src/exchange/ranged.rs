@@ -4,9 +4,9 @@ use foxy_base::{KeyHash, first};
 use foxy_http_rules::range::{ContentRange, RangeSpec, Ranges, Span};
 
 use super::join::Want;
-use crate::ask::Ask;
-use crate::fetch::{FillHead, Ranged};
-use crate::local::Local;
+use crate::cache::ask::Ask;
+use crate::fill::fetch::{FillHead, Ranged};
+use crate::state::local::Local;
 
 /// The range to ask for: whole fragments, if the answer can become a sparse object.
 pub(super) fn ranged(local: &Local, ask: &Ask, want: &Want, hash: KeyHash) -> Ranged {

@@ -7,14 +7,14 @@ use foxy_base::first;
 use foxy_http_rules::range::ContentRange;
 use foxy_http1::{BodyReader, Method};
 
-use crate::ask::Ask;
-use crate::fetch::strong_etag;
-use crate::http::Link;
-use crate::local::Local;
-use crate::net::Transport;
-use crate::upstream::UpstreamError;
-use crate::upstream::exchange::Leased;
-use crate::via::Changes;
+use crate::cache::ask::Ask;
+use crate::fill::fetch::strong_etag;
+use crate::http::connection::Link;
+use crate::http::net::Transport;
+use crate::http::via::Changes;
+use crate::origin::UpstreamError;
+use crate::origin::exchange::Leased;
+use crate::state::local::Local;
 
 /// The missing bytes of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,13 +11,13 @@ use super::not_modified::has_it;
 use super::ranged::Cut;
 use super::{Exchange, Finish};
 use crate::Outcome;
-use crate::fetch::FillHead;
+use crate::cache::gate::Grant;
 use crate::fill::Follower;
-use crate::gate::Grant;
-use crate::local::Local;
-use crate::net::Transport;
-use crate::reply::{Mode, Own, own_fields};
-use crate::rewriting::Recipient;
+use crate::fill::fetch::FillHead;
+use crate::http::net::Transport;
+use crate::http::reply::{Mode, Own, own_fields};
+use crate::http::rewriting::Recipient;
+use crate::state::local::Local;
 
 /// How a fill's answer goes to one client.
 #[derive(Clone, Copy, Debug)]

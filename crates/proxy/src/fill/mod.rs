@@ -7,13 +7,15 @@
 //! comes back, or goes on alone. A late follower reads the beginning from the store as well.
 //!
 //! Offsets are those of the whole body: a fill of a part begins where the part does.
+//!
+//! `fetch` is the task of the writer. The room may use origin, mirrors, cache, http, state, sites and access.
 
 mod crowd;
+pub(crate) mod fetch;
 mod follower;
 mod gap;
 mod map;
 mod order;
-mod remembered;
 mod window;
 mod writer;
 
@@ -29,14 +31,13 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use tokio::time::Instant;
 
-use crate::upstream::UpstreamError;
+use crate::origin::UpstreamError;
 use window::Window;
 
 pub(crate) use follower::{Follower, HeadEvent, Next, Own};
 pub(crate) use gap::{Cover, Gap, GapWanted};
 pub(crate) use map::{FillMap, Joined};
 pub(crate) use order::{Claim, Order, Selection, Version};
-pub(crate) use remembered::Remembered;
 pub(crate) use writer::FillWriter;
 
 /// Why a follower has to go on alone.

@@ -12,7 +12,7 @@ use foxy_base::key_hash;
 use super::{
     Fill, FillMap, FillWriter, Follower, Gap, GapWanted, HeadEvent, Joined, Next, Released,
 };
-use crate::upstream::UpstreamError;
+use crate::origin::UpstreamError;
 
 mod order;
 

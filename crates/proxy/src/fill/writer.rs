@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use super::window::Window;
 use super::{Cover, End, Fill, INTERIM_MAX, wake_all};
-use crate::upstream::UpstreamError;
+use crate::origin::UpstreamError;
 
 /// Owned by the task that reads the origin. Dropping it without an end fails the fill.
 #[derive(Debug)]

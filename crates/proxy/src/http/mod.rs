@@ -1,16 +1,18 @@
-//! A client's connection as HTTP/1.1 has it: the head of the next request, the bytes of its body, places
-//! in the send queues, and the end of the connection. Nothing here decides about an answer.
+//! HTTP/1.1 as bytes and messages: it yields requests and takes answers.
+//!
+//! `net` has transports, deadlines and buffers; `connection` has the client's connection: head, body, send
+//! queue and end. Of a request: `asker` (the client), `route` and `destination` (where it leads), `rewriting`
+//! (a site's rules for it), `via` and `sent` (its form for the origin). `reply` and `errors` write answers.
+//!
+//! It may use state, sites and access. It knows no stored object: nothing here decides about an answer.
 
-mod link;
-mod pieces;
-mod queue;
-mod read;
-mod room;
-#[cfg(test)]
-mod tests;
-
-pub(crate) use link::{Ends, Link};
-pub(crate) use pieces::{last_chunk, write_piece};
-pub(crate) use queue::{Queued, TurnLost};
-pub(crate) use read::NoRequest;
-pub(crate) use room::MEMORY;
+pub(crate) mod asker;
+pub(crate) mod connection;
+pub(crate) mod destination;
+mod errors;
+pub(crate) mod net;
+pub(crate) mod reply;
+pub(crate) mod rewriting;
+pub(crate) mod route;
+pub(crate) mod sent;
+pub(crate) mod via;

@@ -8,7 +8,7 @@ use foxy_http_rules::rewrite::Rewriting;
 use foxy_http1::{Host, Method, Url};
 
 use super::{Roles, Wants, own_name};
-use crate::route::key_url;
+use crate::http::route::key_url;
 use crate::{Proxy, Role, Site};
 
 /// The part of a mirror that requests for a URL get.

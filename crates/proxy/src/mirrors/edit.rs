@@ -10,15 +10,18 @@ use foxy_base::{FieldBlock, KeyHash, first, rule};
 use foxy_mirror::{Mirror, Rewriter, digests_of_field};
 
 use super::{Comparison, Mirrored};
-use crate::ask::Ask;
-use crate::upstream::UpstreamError;
+use crate::cache::ask::Ask;
 use crate::{Event, Proxy};
 
 /// Encoded bytes that are decoded at once. The decoded text can be a thousand times as long.
 const DECODE_AT_ONCE: usize = 1 << 10;
 
-const CODING: UpstreamError = UpstreamError::BadResponse("document-coding");
-const MISMATCH: UpstreamError = UpstreamError::BadResponse("digest-mismatch");
+const CODING: BadBody = BadBody("document-coding");
+const MISMATCH: BadBody = BadBody("digest-mismatch");
+
+/// Why a body cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BadBody(pub(crate) &'static str);
 
 /// Change to the body of a mirror's answer.
 #[derive(Debug)]
@@ -122,7 +125,7 @@ impl Edit {
         &mut self,
         piece: &Bytes,
         mut send: impl FnMut(Bytes),
-    ) -> Result<(), UpstreamError> {
+    ) -> Result<(), BadBody> {
         match self {
             Self::Document(document) => document.push(piece, &mut send),
             Self::Artefact(artefact) => {
@@ -141,7 +144,7 @@ impl Edit {
         proxy: &Proxy,
         worker: usize,
         mut send: impl FnMut(Bytes),
-    ) -> Result<(), UpstreamError> {
+    ) -> Result<(), BadBody> {
         match self {
             Self::Document(document) => document.finish(&mut send),
             Self::Artefact(artefact) => {
@@ -164,7 +167,7 @@ impl Edit {
 }
 
 impl Rewriting {
-    fn push(&mut self, piece: &[u8], send: &mut impl FnMut(Bytes)) -> Result<(), UpstreamError> {
+    fn push(&mut self, piece: &[u8], send: &mut impl FnMut(Bytes)) -> Result<(), BadBody> {
         if self.decoder.is_none() {
             self.rewrite(piece, send);
             return Ok(());
@@ -179,7 +182,7 @@ impl Rewriting {
         Ok(())
     }
 
-    fn finish(&mut self, send: &mut impl FnMut(Bytes)) -> Result<(), UpstreamError> {
+    fn finish(&mut self, send: &mut impl FnMut(Bytes)) -> Result<(), BadBody> {
         if let Some(decoder) = &mut self.decoder {
             decoder.try_finish().map_err(|_| CODING)?;
             let plain = std::mem::take(decoder.get_mut());

@@ -13,8 +13,8 @@ use ipnet::IpNet;
 use super::images::{ImagePart, Login, mark};
 use super::{MirrorSite, Mirrors, of_credential, rewriting};
 use crate::Role;
-use crate::route::Refusal;
-use crate::sites::has_dots;
+use crate::access::refusal::Refusal;
+use crate::sites::table::has_dots;
 
 /// Roles that are kept. More are made anew for each request.
 const ROLES_MAX: usize = 1000;

@@ -18,7 +18,7 @@ use super::settings;
 use super::spot::{Part, Spot};
 use super::wire::{Wire, pair};
 use super::world::World;
-use crate::net::Transport as _;
+use crate::http::net::Transport as _;
 
 /// A request that has waited longer counts as forgotten.
 const PATIENCE: Duration = Duration::from_secs(150);

@@ -12,7 +12,7 @@ use foxy_base::Rng;
 use tokio::time::{Sleep, sleep_until};
 
 use super::pipe::{CAPACITY, Cut, Manner, Pipe};
-use crate::net::Transport;
+use crate::http::net::Transport;
 
 /// One end of a connection.
 #[derive(Debug)]

@@ -12,10 +12,10 @@ use tokio::time::sleep;
 
 use super::wire::Wire;
 use super::world::World;
-use crate::listening::Listening;
-use crate::local::Local;
-use crate::post::Post;
-use crate::worker::{self, Open};
+use crate::client::listen::listening::Listening;
+use crate::client::listen::post::Post;
+use crate::client::worker::{self, Open};
+use crate::state::local::Local;
 use crate::{NoLog, Proxy, Renewals, Renewer, Serves};
 
 /// A connection of a client, on its way to a listener.

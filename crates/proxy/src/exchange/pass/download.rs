@@ -12,16 +12,16 @@ use super::unanswered::Unanswered;
 use super::upload::Upload;
 use super::{PassError, Way, invalidate};
 use crate::Outcome;
-use crate::ask::Ask;
-use crate::finish::Finish;
-use crate::http::{last_chunk, write_piece};
-use crate::local::Local;
-use crate::net::{Io, Transport};
-use crate::parents::WANTS_LOGIN;
-use crate::reply::{Mode, Own, Scratch, own_fields};
-use crate::rewriting::Recipient;
-use crate::upstream::UpstreamError;
-use crate::upstream::exchange::Upstream;
+use crate::access::parents::WANTS_LOGIN;
+use crate::cache::ask::Ask;
+use crate::http::connection::{last_chunk, write_piece};
+use crate::http::net::{Io, Transport};
+use crate::http::reply::{Mode, Own, Scratch, own_fields};
+use crate::http::rewriting::Recipient;
+use crate::origin::UpstreamError;
+use crate::origin::exchange::Upstream;
+use crate::state::finish::Finish;
+use crate::state::local::Local;
 
 /// The input for passing an answer on.
 pub(super) struct Download<'a, T> {
@@ -151,7 +151,7 @@ impl<T: Transport> Download<'_, T> {
     async fn interim(&mut self, up: &Upstream, parts: ResponseParts) -> Result<(), PassError> {
         if self.ask.head().version() == Version::Http11 {
             let head = parts.head(up.buf.filled(), &up.slots);
-            let text = crate::fetch::interim_text(&head);
+            let text = crate::fill::fetch::interim_text(&head);
             // A partial interim head would become the start of the next message.
             self.upload.answering(true);
             let sent = self.io.write(&text, self.local.patience.progress).await;

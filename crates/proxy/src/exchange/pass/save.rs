@@ -9,15 +9,15 @@ use foxy_http_rules::update::{self, HeadUpdate};
 use foxy_http1::ResponseHead;
 
 use crate::Event;
-use crate::ask::Ask;
-use crate::fetch::judge::{Asked, Times, judge, rules_response};
-use crate::fetch::keep::Keeper;
-use crate::fetch::part::held;
-use crate::fetch::{FillHead, refresh};
+use crate::cache::ask::Ask;
+use crate::cache::serve::find::{Found, find};
+use crate::cache::stored::held;
 use crate::fill::FillWriter;
-use crate::local::Local;
-use crate::serve::find::{Found, find};
-use crate::upstream::exchange::Upstream;
+use crate::fill::fetch::judge::{Asked, Times, judge, rules_response};
+use crate::fill::fetch::keep::Keeper;
+use crate::fill::fetch::{FillHead, refresh};
+use crate::origin::exchange::Upstream;
+use crate::state::local::Local;
 
 /// When a request was sent.
 #[derive(Clone, Copy, Debug)]

@@ -3,9 +3,9 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use crate::ask::Ask;
-use crate::local::Local;
-use crate::upstream::UpstreamError;
+use crate::cache::ask::Ask;
+use crate::origin::UpstreamError;
+use crate::state::local::Local;
 
 /// Guard of an unsafe request under way. Dropping it invalidates the stored answers of its URL (RFC
 /// 9111 section 4.4), unless an answer has come or the request is known not to have reached the

@@ -6,10 +6,10 @@ use std::task::{Poll, Waker};
 
 use foxy_http1::{BodyFraming, BodyReader, Reject};
 
-use crate::http::{last_chunk, write_piece};
-use crate::ledger::Pressure;
-use crate::local::Local;
-use crate::net::{BodyError, Io, ReadBuf, Ticks, Transport, next_piece};
+use crate::http::connection::{last_chunk, write_piece};
+use crate::http::net::{BodyError, Io, ReadBuf, Ticks, Transport, next_piece};
+use crate::state::ledger::Pressure;
+use crate::state::local::Local;
 
 /// How far the request's body is; shared by the two directions of an exchange.
 pub(super) struct Upload {

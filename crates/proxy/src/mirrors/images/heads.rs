@@ -6,18 +6,18 @@ use super::{ImagePart, PROOF_SECONDS, PROOF_STALE};
 
 /// The changed request.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Changed<'a> {
-    pub(super) method: &'a str,
-    pub(super) target: &'a str,
+pub(crate) struct Changed<'a> {
+    pub(crate) method: &'a str,
+    pub(crate) target: &'a str,
     /// Host and port of another server.
-    pub(super) host: Option<&'a str>,
-    pub(super) authorization: Option<&'a str>,
+    pub(crate) host: Option<&'a str>,
+    pub(crate) authorization: Option<&'a str>,
     /// The range to ask for.
-    pub(super) range: Option<&'a str>,
+    pub(crate) range: Option<&'a str>,
 }
 
 /// The head of a request, changed.
-pub(super) fn request(head: &[u8], to: &Changed<'_>) -> Vec<u8> {
+pub(crate) fn request(head: &[u8], to: &Changed<'_>) -> Vec<u8> {
     let mut out = Vec::with_capacity(head.len() + 256);
     let line = |out: &mut Vec<u8>, parts: [&str; 2]| {
         for part in parts {
@@ -47,7 +47,7 @@ pub(super) fn request(head: &[u8], to: &Changed<'_>) -> Vec<u8> {
 }
 
 /// Name and value of each field line after the first line.
-pub(in crate::mirrors) fn fields(head: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+pub(crate) fn fields(head: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     let lines = head.split(|b| *b == b'\n').skip(1);
     lines.filter_map(|line| {
         let line = line.strip_suffix(b"\r").unwrap_or(line);

@@ -4,15 +4,12 @@
 //! has confirmed, for this client's credential, that the repository has it. That answer is the proof: an
 //! object of its own, under the name that the client used.
 
-mod ask;
-mod heads;
+pub(crate) mod heads;
 mod tokens;
 
 use foxy_mirror::{Digest, Image, Wanted};
 use sha2::{Digest as _, Sha256};
 
-pub(crate) use ask::ask;
-pub(super) use heads::fields;
 pub(crate) use tokens::Tokens;
 
 /// Seconds for which a proof holds; after that the registry is asked again; while the registry fails, the
@@ -56,7 +53,7 @@ impl Login {
     }
 
     /// The value of `Authorization`.
-    pub(super) fn header(&self) -> &str {
+    pub(crate) fn header(&self) -> &str {
         &self.header
     }
 
@@ -135,6 +132,20 @@ impl ImagePart {
     /// True if the client has shown a credential of its own.
     pub(super) fn is_own(&self) -> bool {
         !self.mark.is_empty()
+    }
+
+    pub(crate) const fn image(&self) -> &Image {
+        &self.image
+    }
+
+    /// The credential for the registry.
+    pub(crate) const fn login(&self) -> Option<&Login> {
+        self.login.as_ref()
+    }
+
+    /// Key of the token for its repository at this mirror.
+    pub(crate) fn token_key(&self, mirror: &str) -> String {
+        format!("{mirror} {} {}", self.mark, self.image.repository)
     }
 
     pub(crate) fn is_proof(&self) -> bool {

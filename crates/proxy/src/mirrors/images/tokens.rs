@@ -25,14 +25,14 @@ impl std::fmt::Debug for Tokens {
 
 impl Tokens {
     /// The value for this key.
-    pub(super) fn get(&self, key: &str, now: MonoTime) -> Option<String> {
+    pub(crate) fn get(&self, key: &str, now: MonoTime) -> Option<String> {
         let table = self.0.lock();
         let (value, end) = table.get(key)?;
         (now < *end).then(|| value.clone())
     }
 
     /// Notes a value that holds for these seconds.
-    pub(super) fn put(&self, key: String, value: String, seconds: u64, now: MonoTime) {
+    pub(crate) fn put(&self, key: String, value: String, seconds: u64, now: MonoTime) {
         let Some(seconds) = seconds.min(SECONDS_MAX).checked_sub(EARLY) else {
             return;
         };
@@ -44,7 +44,7 @@ impl Tokens {
     }
 
     /// Forgets the value for this key.
-    pub(super) fn forget(&self, key: &str) {
+    pub(crate) fn forget(&self, key: &str) {
         self.0.lock().remove(key);
     }
 }

@@ -1,0 +1,162 @@
+//! The judgement about a request that goes on, kept with its client.
+
+use std::hash::{Hash, Hasher};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use foxy_access::{Action, Judgement, Request, Rule, Scheme, Standing, User, Visit, Visitor};
+
+use super::Gatekeeper;
+use crate::access::parents::Parents;
+
+/// The judgement about a request that goes on.
+#[derive(Debug)]
+pub(crate) struct Pass {
+    pub(crate) gate: Arc<Gatekeeper>,
+    pub(crate) user: Option<Arc<Standing>>,
+    /// The rule that decided.
+    pub(crate) rule: Option<usize>,
+    pub(crate) reach: Option<Arc<Reach>>,
+    /// The request's `Authorization` was for Foxy itself.
+    pub(crate) spent: bool,
+    /// The parents that it is sent through.
+    pub(crate) parents: Option<Arc<Parents>>,
+}
+
+impl PartialEq for Pass {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.gate, &other.gate) && (&self.user, self.rule) == (&other.user, other.rule)
+    }
+}
+
+impl Eq for Pass {}
+
+impl Pass {
+    /// Without user and rule.
+    pub(crate) fn new(gate: &Arc<Gatekeeper>) -> Self {
+        Self {
+            gate: Arc::clone(gate),
+            user: None,
+            rule: None,
+            reach: None,
+            spent: false,
+            parents: None,
+        }
+    }
+
+    /// The same, for a request whose addresses are judged.
+    pub(crate) fn reaching(self, reach: Reach) -> Self {
+        Self {
+            reach: Some(Arc::new(reach)),
+            ..self
+        }
+    }
+
+    fn rule(&self) -> Option<&Rule> {
+        self.gate.rules().all().get(self.rule?)
+    }
+
+    /// The name of the rule that decided.
+    pub(crate) fn rule_name(&self) -> &str {
+        self.rule().map_or("", |rule| &rule.name)
+    }
+
+    /// The name of the user.
+    pub(crate) fn user_name(&self) -> &str {
+        self.user.as_ref().map_or("", |user| user.name())
+    }
+
+    /// The number of the token that the user logged in with; 0: none.
+    pub(crate) fn token(&self) -> u64 {
+        self.user.as_ref().map_or(0, |user| user.token())
+    }
+
+    /// True if the request goes past the cache.
+    pub(crate) fn is_past(&self) -> bool {
+        self.rule()
+            .is_some_and(|rule| rule.action == Action::Bypass)
+    }
+
+    pub(crate) fn reach(&self) -> Reachable {
+        Reachable(self.reach.clone())
+    }
+
+    pub(crate) fn keeps_apart(&self, address: IpAddr) -> bool {
+        self.gate.rules().keeps_apart(address)
+    }
+}
+
+/// A request whose judgement depends on the address that it reaches.
+#[derive(Debug)]
+pub(crate) struct Reach {
+    pub(crate) gate: Arc<Gatekeeper>,
+    pub(crate) visit: Visit,
+    pub(crate) user: Option<Arc<Standing>>,
+    pub(crate) host: Vec<u8>,
+    pub(crate) port: u16,
+    pub(crate) scheme: Scheme,
+    pub(crate) method: Vec<u8>,
+    pub(crate) path: Option<Vec<u8>>,
+}
+
+impl Reach {
+    /// The judgement about the request at this address.
+    pub(crate) fn judge(&self, address: IpAddr) -> Judgement {
+        let user = self.user.as_ref();
+        let request = Request {
+            // The visit knows the rest.
+            who: Visitor {
+                client: None,
+                user: user.map_or(User::Unknown, |user| User::Known(user)),
+                site: "",
+                minute: 0,
+            },
+            host: &self.host,
+            address: Some(address.to_canonical()),
+            port: self.port,
+            scheme: self.scheme,
+            method: &self.method,
+            path: self.path.as_deref(),
+        };
+        self.gate.rules().judge(&mut self.visit.clone(), &request)
+    }
+
+    /// True if this rule refuses the request.
+    pub(crate) fn refuses(&self, rule: Option<usize>) -> bool {
+        let rule = rule.and_then(|rule| self.gate.rules().all().get(rule));
+        rule.is_some_and(|rule| rule.action.refuses(self.scheme))
+    }
+
+    fn has(&self, address: IpAddr) -> bool {
+        match self.judge(address) {
+            Judgement::None => true,
+            Judgement::Rule(rule) => !self.refuses(Some(rule)),
+            Judgement::NeedsUser(_) | Judgement::NeedsAddress(_) => false,
+        }
+    }
+}
+
+/// The addresses that a request may reach. All values compare equal, so that destinations do not differ
+/// by them: a connection of another request is used after a check of its address.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Reachable(Option<Arc<Reach>>);
+
+impl Reachable {
+    /// True if the request may reach this address.
+    #[inline]
+    pub(crate) fn has(&self, address: IpAddr) -> bool {
+        self.0.as_ref().is_none_or(|reach| reach.has(address))
+    }
+}
+
+impl PartialEq for Reachable {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Reachable {}
+
+impl Hash for Reachable {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
+}

@@ -1,0 +1,333 @@
+//! Users who log in: passwords and tokens, and who is known already.
+//!
+//! Passwords are checked on separate threads, because a check takes milliseconds by design. A right login
+//! is remembered under a keyed hash of what was sent, for a while and until a reload. A wrong login is
+//! remembered for a moment.
+
+mod challenge;
+mod helper;
+mod memory;
+mod verifier;
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use foxy_access::{RuleSet, Standing};
+use foxy_base::{MonoTime, WallTime, rule};
+use foxy_http_rules::rules::FORWARD;
+use hashbrown::HashMap;
+use sha2::{Digest as _, Sha256};
+
+pub(crate) use challenge::challenge;
+use memory::Memory;
+use verifier::{Job, Verifier};
+
+/// Time for which a wrong login is remembered.
+const WRONG: Duration = Duration::from_secs(5);
+/// Longest user name, and longest password, in bytes.
+const LONGEST: usize = 256;
+
+/// Users and how they log in.
+#[derive(Clone, Default)]
+pub struct LoginsConfig {
+    /// The name of the realm.
+    pub realm: String,
+    /// `forward`, and names of sites, where users log in.
+    pub at: Vec<String>,
+    /// Requests there need a login, whatever the rules say.
+    pub required: bool,
+    /// Hashes of passwords by user: bcrypt, or argon2 in PHC form.
+    pub passwords: HashMap<String, String>,
+    /// Tokens by their SHA-256.
+    pub tokens: HashMap<[u8; 32], LoginToken>,
+    /// Groups by user.
+    pub groups: HashMap<String, Vec<String>>,
+    /// A program that checks users who are not in `passwords`.
+    pub helper: Option<Helper>,
+    /// Time for which a success is remembered.
+    pub lifetime: Duration,
+    /// Threads that check passwords.
+    pub threads: usize,
+    /// Checks that may wait.
+    pub queue: usize,
+    /// Seed of the keyed hash.
+    pub seed: u64,
+}
+
+/// A bearer token.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LoginToken {
+    /// Its user.
+    pub user: String,
+    /// Groups of the token, beside those of the user.
+    pub groups: Vec<String>,
+    /// The end of its life.
+    pub expires: Option<WallTime>,
+}
+
+/// A program that answers `OK` or `ERR` to lines of user and password (Squid's helpers for Basic).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Helper {
+    /// The program and its arguments.
+    pub command: Vec<String>,
+}
+
+/// Shows what a change shows in: neither passwords nor tokens.
+impl fmt::Debug for LoginsConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut users: Vec<_> = self.passwords.iter().collect();
+        let mut tokens: Vec<_> = self.tokens.iter().collect();
+        let mut groups: Vec<_> = self.groups.iter().collect();
+        users.sort();
+        tokens.sort_by_key(|(hash, _)| **hash);
+        groups.sort();
+        let print = |text: String| foxy_base::hash64(self.seed, text.as_bytes());
+        f.debug_struct("LoginsConfig")
+            .field("realm", &self.realm)
+            .field("at", &self.at)
+            .field("required", &self.required)
+            .field("users", &print(format!("{users:?}{tokens:?}")))
+            .field("groups", &groups)
+            .field("helper", &self.helper)
+            .field("lifetime", &self.lifetime)
+            .field("threads", &self.threads)
+            .field("queue", &self.queue)
+            .finish()
+    }
+}
+
+/// The users of one generation of settings.
+#[derive(Debug)]
+pub struct Logins {
+    config: Arc<LoginsConfig>,
+    memory: Memory,
+    verifier: Verifier,
+    /// Users by name: their standing under the rules.
+    standings: Standings,
+}
+
+type Standings = parking_lot::Mutex<HashMap<Box<str>, Arc<Standing>>>;
+
+/// The finding about what a request has sent.
+#[derive(Debug)]
+pub(crate) enum Checked {
+    /// The user.
+    Known(Arc<Standing>),
+    /// The login of no user.
+    Wrong,
+    /// To be checked.
+    Unchecked(Box<Login>),
+}
+
+/// User and password, to be checked.
+#[derive(Debug)]
+pub(crate) struct Login {
+    key: u128,
+    user: String,
+    password: Vec<u8>,
+}
+
+/// The queue of checks is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Busy;
+
+impl Logins {
+    pub(crate) fn new(config: LoginsConfig, _: &RuleSet) -> Self {
+        let config = Arc::new(config);
+        Self {
+            memory: Memory::new(config.seed),
+            verifier: Verifier::new(&config),
+            standings: parking_lot::Mutex::default(),
+            config,
+        }
+    }
+
+    pub(crate) fn realm(&self) -> &str {
+        &self.config.realm
+    }
+
+    pub(crate) fn config(&self) -> &LoginsConfig {
+        &self.config
+    }
+
+    /// True if there are tokens.
+    pub(crate) fn have_tokens(&self) -> bool {
+        !self.config.tokens.is_empty()
+    }
+
+    /// True if users log in at this listener, site or mirror. Mirrors are on the listeners of the forward
+    /// proxy, so `forward` includes them.
+    pub(crate) fn are_at(&self, name: &str, is_mirror: bool) -> bool {
+        let is = |at: &String| at == name || at == FORWARD && is_mirror;
+        self.config.at.iter().any(is)
+    }
+
+    pub(crate) fn are_required(&self) -> bool {
+        self.config.required
+    }
+
+    /// Looks at the value of `Proxy-Authorization` or `Authorization`.
+    pub(crate) fn check(
+        &self,
+        rules: &RuleSet,
+        value: &[u8],
+        (now, wall): (MonoTime, WallTime),
+    ) -> Checked {
+        let key = self.memory.key(value);
+        match self.memory.get(key, now) {
+            Some(Some(user)) => return Checked::Known(user),
+            Some(None) => return Checked::Wrong,
+            None => {}
+        }
+        if let Some(token) = scheme(value, b"bearer") {
+            return match self.live_token(token, wall) {
+                Some(found) => self.token(rules, found, (key, now, wall)),
+                None => Checked::Wrong,
+            };
+        }
+        match scheme(value, b"basic").and_then(basic) {
+            // For programs that know no other scheme: a token is a password of its user.
+            Some((user, password))
+                if let Some(found) = self.live_token(&password, wall)
+                    && rule!(
+                        "login: a token is the password of its own user",
+                        found.0.user == user,
+                        true
+                    ) =>
+            {
+                self.token(rules, found, (key, now, wall))
+            }
+            Some((user, password)) => Checked::Unchecked(Box::new(Login {
+                key,
+                user,
+                password,
+            })),
+            None => Checked::Wrong,
+        }
+    }
+
+    fn live_token(&self, text: &[u8], wall: WallTime) -> Option<(&LoginToken, u64)> {
+        if self.config.tokens.is_empty() {
+            return None;
+        }
+        let hash: [u8; 32] = Sha256::digest(text).into();
+        let live = |token: &&LoginToken| {
+            rule!(
+                "login: a token that has ended is nobody's",
+                token.expires.is_none_or(|expires| wall < expires),
+                true
+            )
+        };
+        let token = self.config.tokens.get(&hash).filter(live)?;
+        let (first, _) = hash.split_first_chunk()?;
+        Some((token, u64::from_le_bytes(*first) | 1))
+    }
+
+    fn token(
+        &self,
+        rules: &RuleSet,
+        (token, number): (&LoginToken, u64),
+        (key, now, wall): (u128, MonoTime, WallTime),
+    ) -> Checked {
+        let mut groups = self.groups(&token.user);
+        groups.extend(token.groups.iter().map(|group| &group[..]));
+        let user = Arc::new(rules.standing(&token.user, &groups).with_token(number));
+        // A token is looked at again when it ends.
+        let left = token
+            .expires
+            .map(|expires| expires.0.saturating_sub(wall.0));
+        let left = left.map_or(self.config.lifetime, |left| {
+            let left = Duration::from_millis(left.max(0) as u64);
+            rule!(
+                "login: a token is not remembered beyond its end",
+                left.min(self.config.lifetime),
+                self.config.lifetime
+            )
+        });
+        self.memory
+            .put(key, Some(Arc::clone(&user)), later(now, left));
+        Checked::Known(user)
+    }
+
+    fn groups(&self, user: &str) -> Vec<&str> {
+        let groups = self.config.groups.get(user);
+        let groups = groups.into_iter().flatten();
+        groups.map(|group| &group[..]).collect()
+    }
+
+    /// The standing of a user who is known by name: that of a verified certificate.
+    pub(crate) fn standing(&self, rules: &RuleSet, name: &str) -> Arc<Standing> {
+        let mut all = self.standings.lock();
+        if let Some(user) = all.get(name) {
+            return Arc::clone(user);
+        }
+        // Names come from passwords and certificates that were found right. They are few.
+        if all.len() >= memory::MOST {
+            all.clear();
+        }
+        let user = Arc::new(rules.standing(name, &self.groups(name)));
+        all.insert(name.into(), Arc::clone(&user));
+        user
+    }
+
+    /// Has user and password checked; `None`: they are wrong. Cancel safe.
+    ///
+    /// # Errors
+    /// Too many checks wait.
+    pub(crate) async fn verify(
+        &self,
+        rules: &RuleSet,
+        login: Login,
+        client: Option<IpAddr>,
+        clock: &dyn foxy_base::Clock,
+    ) -> Result<Option<Arc<Standing>>, Busy> {
+        let user = login.user.clone();
+        let key = login.key;
+        let job = Job {
+            key,
+            user: login.user,
+            password: login.password,
+            client: client.map(crate::access::places::client),
+        };
+        let right = self.verifier.verify(job).await?;
+        let now = clock.mono();
+        if right {
+            let user = self.standing(rules, &user);
+            let until = later(now, self.config.lifetime);
+            self.memory.put(key, Some(Arc::clone(&user)), until);
+            return Ok(Some(user));
+        }
+        self.memory.put(key, None, later(now, WRONG));
+        Ok(None)
+    }
+}
+
+fn later(now: MonoTime, by: Duration) -> MonoTime {
+    let by = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX);
+    MonoTime(now.nanos().saturating_add(by))
+}
+
+/// The rest of an authorization field after its scheme, if it is this one.
+fn scheme<'v>(value: &'v [u8], name: &[u8]) -> Option<&'v [u8]> {
+    let (scheme, rest) = value.split_at_checked(name.len())?;
+    let [b' ', rest @ ..] = rest else { return None };
+    scheme.eq_ignore_ascii_case(name).then(|| rest.trim_ascii())
+}
+
+/// User and password (RFC 7617). User names with control characters are nobody's.
+fn basic(text: &[u8]) -> Option<(String, Vec<u8>)> {
+    let text = STANDARD.decode(text).ok()?;
+    let colon = text.iter().position(|b| *b == b':')?;
+    let (user, password) = (&text[..colon], &text[colon + 1..]);
+    let user = std::str::from_utf8(user).ok()?;
+    let right = !user.is_empty() && !user.chars().any(char::is_control);
+    let short = user.len() <= LONGEST && password.len() <= LONGEST;
+    (right && short && !password.contains(&0)).then(|| (user.to_owned(), password.to_vec()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,340 @@
+//! The gate: every answer needs a [`Grant`].
+//!
+//! A grant is the permission to give one answer to one request at one moment. There are two ways to
+//! get one. [`Grant::own`] is for the answer that was fetched for the request itself; it needs the
+//! proof that only the leader of a fill has. [`Grant::shared`] and its relatives ask [`decide`] for
+//! this very request. The fields are private, and every sender of stored or shared bytes takes a
+//! [`Shown`] or a [`Hit`], which hold a grant.
+
+use foxy_base::{WallTime, rule};
+use foxy_http_rules::{
+    CacheStatus, Config, Decision, Digest, Failure, Flags, Fwd, LifetimeSource, RequestDigest,
+    RuleId, StaleUse, decide, freshness, stale_on_failure,
+};
+
+use crate::cache::serve::find::Tier;
+use crate::fill::Own;
+use crate::http::rewriting::Recipient;
+use crate::{Outcome, Proxy};
+
+/// Permission to answer one request, at one moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Grant {
+    age: u32,
+    ttl: i64,
+    basis: Basis,
+}
+
+/// Reason for a grant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Basis {
+    /// The request's own fetch.
+    Own,
+    /// Fresh for this request.
+    Fresh,
+    /// Stale, and allowed for this request.
+    Stale(StaleUse),
+}
+
+impl Grant {
+    /// For a stored or running answer that other requests get as well.
+    ///
+    /// # Errors
+    /// The decision that forbids it.
+    #[inline]
+    pub(crate) fn shared(
+        request: &RequestDigest,
+        stored: &Digest,
+        now: WallTime,
+        rules: &Config,
+    ) -> Result<Self, Decision> {
+        let decision = decide(request, stored, now, rules);
+        Self::of(&decision).ok_or(decision)
+    }
+
+    /// As [`shared`](Self::shared), for a stored answer in place of the origin's failure.
+    pub(crate) fn on_failure(
+        request: &RequestDigest,
+        stored: &Digest,
+        now: WallTime,
+        failure: Failure,
+        rules: &Config,
+    ) -> Option<Self> {
+        Self::of(&stale_on_failure(request, stored, now, failure, rules)?)
+    }
+
+    /// As [`shared`](Self::shared), for a request that arrived at `arrived` and waited for the head
+    /// of a running fetch, at a site with `collapse = "arrived"`. Freshness is judged at that
+    /// arrival time. The answer must have an explicit lifetime and no directive that requires
+    /// validation. The caller ensures that the request has neither credentials nor directives.
+    pub(crate) fn arrived(
+        request: &RequestDigest,
+        stored: &Digest,
+        (arrived, now): (WallTime, WallTime),
+        rules: &Config,
+    ) -> Option<Self> {
+        let explicit = !matches!(
+            stored.source,
+            LifetimeSource::Heuristic
+                | LifetimeSource::None
+                | LifetimeSource::Default
+                | LifetimeSource::Negative
+        );
+        let guessed = !explicit || stored.flags.has(Flags::HEURISTIC) || stored.lifetime_s == 0;
+        let strict = stored.flags.any(Flags::FORBID_STALE);
+        if rule!(
+            "collapse: judged at its arrival is only a lifetime of the origin's own",
+            guessed,
+            false
+        ) || rule!(
+            "collapse: what must be validated is, whenever a request arrived",
+            strict,
+            false
+        ) {
+            return None;
+        }
+        // The origin's response time adds to the age shown, but not to the age judged.
+        let delay = stored.response_time.0.saturating_sub(stored.request_time.0);
+        let since_asked = Digest {
+            initial_age_ms: stored.initial_age_ms.saturating_sub(delay.max(0)).max(0),
+            response_time: stored.request_time,
+            ..*stored
+        };
+        let at = arrived.max(stored.request_time);
+        let grant = Self::of(&decide(request, &since_asked, at, rules))?;
+        Some(Self {
+            age: freshness::age(stored, now),
+            ttl: freshness::ttl_ms(stored, now).div_euclid(1000),
+            ..grant
+        })
+    }
+
+    /// For the answer to the request's own fetch; `stored` if it may be stored.
+    pub(crate) fn own(_proof: Own, stored: Option<&Digest>, now: WallTime) -> Self {
+        Self {
+            age: stored.map_or(0, |stored| freshness::age(stored, now)),
+            ttl: stored.map_or(0, |stored| freshness::ttl_ms(stored, now).div_euclid(1000)),
+            basis: Basis::Own,
+        }
+    }
+
+    #[inline]
+    fn of(decision: &Decision) -> Option<Self> {
+        let (age, ttl, basis) = match *decision {
+            Decision::Fresh { age, ttl } => (age, ttl, Basis::Fresh),
+            Decision::Stale { age, ttl, why } => (age, ttl, Basis::Stale(why)),
+            _ => return None,
+        };
+        Some(Self { age, ttl, basis })
+    }
+
+    /// True if the answer is sent although it is stale.
+    pub(crate) fn is_stale(&self) -> bool {
+        matches!(self.basis, Basis::Stale(_))
+    }
+
+    /// True if the origin is to be asked in the background.
+    pub(crate) fn asks_in_background(&self) -> bool {
+        self.basis == Basis::Stale(StaleUse::WhileRevalidate)
+    }
+
+    /// Outcome for an answer out of the cache.
+    fn outcome(&self, tier: Tier) -> Outcome {
+        match (self.basis, tier) {
+            (Basis::Stale(StaleUse::MaxStale), _) => Outcome::HitMaxStale,
+            (Basis::Stale(StaleUse::WhileRevalidate), _) => Outcome::HitWhileRevalidate,
+            (Basis::Stale(StaleUse::OnError), _) => Outcome::HitOnError,
+            (_, Tier::Memory) => Outcome::MemoryHit,
+            (_, Tier::Disk) => Outcome::DiskHit,
+        }
+    }
+}
+
+/// A grant, and the presentation of the answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shown {
+    grant: Grant,
+    pub(crate) outcome: Outcome,
+    /// The operator's rule that decided.
+    pub(crate) rule: RuleId,
+    /// Set if the origin was asked.
+    fetched: Option<Fetched>,
+}
+
+/// The request to the origin behind an answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fetched {
+    /// Reason for the request.
+    pub(crate) reason: Fwd,
+    /// Status of the origin's answer, if it differs from the status sent.
+    pub(crate) status: Option<u16>,
+    /// Another request asked.
+    pub(crate) collapsed: bool,
+}
+
+impl Shown {
+    /// An answer out of the cache.
+    pub(crate) fn hit_in(grant: Grant, tier: Tier, rule: RuleId) -> Self {
+        Self {
+            outcome: grant.outcome(tier),
+            grant,
+            rule,
+            fetched: None,
+        }
+    }
+
+    /// A stored or running answer for which the origin was asked.
+    pub(crate) fn fetched(grant: Grant, outcome: Outcome, rule: RuleId, fetched: Fetched) -> Self {
+        Self {
+            grant,
+            outcome,
+            rule,
+            fetched: Some(fetched),
+        }
+    }
+
+    /// The same for an answer of which a part was fetched.
+    pub(crate) fn partly(self, outcome: Outcome, collapsed: bool) -> Self {
+        let fetched = Fetched {
+            reason: Fwd::Partial,
+            status: None,
+            collapsed,
+        };
+        Self {
+            outcome,
+            fetched: Some(fetched),
+            ..self
+        }
+    }
+
+    /// True if the origin was asked.
+    pub(crate) const fn is_fetched(&self) -> bool {
+        self.fetched.is_some()
+    }
+
+    /// True if the origin is to be asked in the background.
+    pub(crate) fn asks_in_background(&self) -> bool {
+        self.grant.asks_in_background()
+    }
+
+    /// Data for the answer's head.
+    #[inline]
+    pub(crate) fn hit<'a>(&self, proxy: &'a Proxy, to: Recipient<'a>, keep: bool) -> Hit<'a> {
+        let none = CacheStatus {
+            cache: &proxy.config.headers.name,
+            ttl: Some(self.grant.ttl),
+            rule: proxy.rule_name(self.rule),
+            ..CacheStatus::default()
+        };
+        let cache = match self.fetched {
+            None => CacheStatus {
+                hit: true,
+                detail: Some(self.outcome.word()),
+                ..none
+            },
+            Some(fetched) => CacheStatus {
+                fwd: Some(fetched.reason),
+                fwd_status: fetched.status,
+                stored: true,
+                collapsed: fetched.collapsed,
+                ..none
+            },
+        };
+        Hit {
+            age: self.grant.age,
+            cache,
+            keep,
+            to,
+            _grant: self.grant,
+        }
+    }
+}
+
+/// Presentation of an answer out of the cache. Made from a [`Shown`] only.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hit<'a> {
+    /// Age in seconds.
+    pub(crate) age: u32,
+    pub(crate) cache: CacheStatus<'a>,
+    /// The connection can carry another request.
+    pub(crate) keep: bool,
+    pub(crate) to: Recipient<'a>,
+    _grant: Grant,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use foxy_base::FieldBlockBuilder;
+
+    fn request(fields: &[(&str, &str)]) -> RequestDigest {
+        let mut block = FieldBlockBuilder::default();
+        for (name, value) in fields {
+            block.push(name.as_bytes(), value.as_bytes()).unwrap();
+        }
+        RequestDigest::new(b"GET", &block.finish())
+    }
+
+    fn digest(lifetime_s: u32, source: LifetimeSource) -> Digest {
+        Digest {
+            status: 200,
+            flags: Flags::default(),
+            request_time: WallTime::from_secs(100),
+            response_time: WallTime::from_secs(102),
+            initial_age_ms: 2000,
+            lifetime_s,
+            source,
+            stale_while_revalidate_s: None,
+            stale_if_error_s: None,
+            date: None,
+            last_modified: None,
+        }
+    }
+
+    #[test]
+    fn an_answer_that_needs_validation_is_granted_to_no_other_request() {
+        let rules = Config::default();
+        let stored = digest(0, LifetimeSource::None);
+        let granted = Grant::shared(&request(&[]), &stored, WallTime::from_secs(102), &rules);
+        assert!(granted.is_err());
+    }
+
+    #[test]
+    fn a_waiting_request_is_judged_as_of_its_arrival() {
+        let rules = Config::default();
+        let (arrived, now) = (WallTime::from_secs(100), WallTime::from_secs(102));
+        let judge = |digest: &Digest, arrived| {
+            Grant::arrived(&request(&[]), digest, (arrived, now), &rules).map(|g| (g.age, g.ttl))
+        };
+        let short = digest(1, LifetimeSource::MaxAge);
+        assert_eq!(judge(&short, arrived), Some((2, -1)));
+        assert_eq!(
+            judge(&short, WallTime::from_secs(90)),
+            Some((2, -1)),
+            "before it was asked"
+        );
+        assert_eq!(
+            judge(&short, WallTime::from_secs(101)),
+            None,
+            "past its life by then"
+        );
+        let mut old = digest(60, LifetimeSource::MaxAge);
+        old.initial_age_ms = 62_000;
+        assert_eq!(
+            judge(&old, arrived),
+            None,
+            "it was old when the origin sent it"
+        );
+        assert_eq!(judge(&digest(0, LifetimeSource::MaxAge), arrived), None);
+        assert_eq!(judge(&digest(9, LifetimeSource::Heuristic), arrived), None);
+        for flag in [
+            Flags::NO_CACHE,
+            Flags::MUST_REVALIDATE,
+            Flags::PROXY_REVALIDATE,
+        ] {
+            let mut strict = short;
+            strict.flags = flag;
+            assert_eq!(judge(&strict, arrived), None);
+        }
+    }
+}

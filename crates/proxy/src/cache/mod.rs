@@ -1,0 +1,22 @@
+//! Stored answers: keys, lookups, the decision whether a stored answer may be given, and answers out of it.
+//!
+//! `ask` is an owned request with its key, `key` writes keys, `serve` finds and sends what is stored, `gate` is
+//! the only place that grants an answer to a request, `stored` has the digest of a stored object. `disk` reads
+//! for one worker. `purge` removes, `variants` counts what a purge removes, `why` and `listing` explain what
+//! is stored.
+//!
+//! It may use http, state, sites and access. It asks no origin: what is missing is for exchange and fill.
+
+pub(crate) mod ask;
+pub(crate) mod disk;
+pub(crate) mod gate;
+pub(crate) mod key;
+pub(crate) mod listing;
+pub(crate) mod purge;
+pub(crate) mod remembered;
+pub(crate) mod serve;
+#[cfg(feature = "stand-in")]
+pub(crate) mod stand_in;
+pub(crate) mod stored;
+pub(crate) mod variants;
+pub(crate) mod why;

@@ -1,0 +1,242 @@
+//! Compressed forms of stored answers, for sites that ask for them.
+//!
+//! The plain answer is the object: it decides about freshness, conditions and purges. A compressed
+//! form is its body alone, stored under a key that names the version of the plain answer. So a form
+//! cannot outlive its plain answer: after a new version, a purge or an eviction of the plain answer
+//! nothing leads to the form. The first request for a form gets the plain answer and has the form made.
+
+use std::io::{self, IoSlice, Write};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use foxy_base::{Fields, KeyHash, WallTime, hash64};
+use foxy_http_rules::coding::{Coding, coded_fields, is_compressible, is_for_all, wanted};
+use foxy_http_rules::conditional::{self, Condition};
+use foxy_http_rules::{Digest, RequestDigest};
+use foxy_http1::{Method, RequestHead, write};
+use foxy_store::{NewObject, Object};
+use hashbrown::HashSet;
+use parking_lot::Mutex;
+
+use super::find::get;
+use super::memory::Sent;
+use crate::cache::gate::Hit;
+use crate::cache::key;
+use crate::cache::remembered::Remembered;
+use crate::http::net::{Io, Transport};
+use crate::http::reply::{Mode, Own, Scratch, own_fields};
+use crate::sites::compress::Compress;
+use crate::state::ledger::Use;
+use crate::state::local::Local;
+use crate::{Event, Proxy};
+
+/// Forms that are made at the same time, over all workers.
+const AT_ONCE: usize = 2;
+/// Memory of an encoder. An estimate.
+const ENCODER_BYTES: usize = 4 << 20;
+/// Good for text at 20 to 60 MB/s.
+const BROTLI_QUALITY: u32 = 5;
+/// Twice the window of the longest body that is compressed is of no use.
+const BROTLI_WINDOW: u32 = 19;
+const GZIP_LEVEL: u32 = 6;
+
+/// Forms that are being made, and those that were tried not long ago.
+#[derive(Debug)]
+pub(crate) struct Making {
+    now: Mutex<HashSet<KeyHash>>,
+    tried: Remembered,
+}
+
+impl Making {
+    pub(crate) fn new() -> Self {
+        Self {
+            now: Mutex::default(),
+            tried: Remembered::new(),
+        }
+    }
+
+    /// Takes a place; false if there is none, or the form is being made or was tried.
+    fn begin(&self, form: KeyHash, now: WallTime) -> bool {
+        if self.tried.has(form, now) {
+            return false;
+        }
+        let mut making = self.now.lock();
+        let begins = making.len() < AT_ONCE && making.insert(form);
+        if begins {
+            self.tried.note(form, true, now);
+        }
+        begins
+    }
+}
+
+/// The place of a form that is being made.
+struct Place {
+    proxy: Arc<Proxy>,
+    form: KeyHash,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.proxy.making.now.lock().remove(&self.form);
+    }
+}
+
+/// The coding that this request gets of a stored answer; `None`: the plain body.
+pub(crate) fn choose(
+    compress: &Compress,
+    head: &RequestHead<'_>,
+    request: &RequestDigest,
+    object: &Object,
+) -> Option<Coding> {
+    let (fields, length) = (object.fields(), object.total_length());
+    let list = key::split_vary(object).map_or(&[][..], |(list, _)| list);
+    let fits = object.meta().status == 200
+        && !object.is_large()
+        && length >= compress.bytes_min
+        && matches!(head.method(), Method::Get | Method::Head)
+        && is_compressible(fields)
+        && is_for_all(request, fields, list);
+    fits.then(|| wanted(request, head, &compress.codings))?
+}
+
+/// The key of a form: no variant's key has a `~` there.
+fn form_key(object: &Object, coding: Coding) -> Vec<u8> {
+    let mut key = object.key().to_vec();
+    let name = format!("\n~{:016x}\n{}", object.meta().version, coding.name());
+    key.extend_from_slice(name.as_bytes());
+    key
+}
+
+/// The compressed form of an object, if it is stored. If not, begins to make it.
+pub(crate) async fn find(
+    local: &Local,
+    object: &Arc<Object>,
+    coding: Coding,
+) -> Option<Arc<Object>> {
+    let key = form_key(object, coding);
+    let hash = local.proxy.engine.key_hash(&key);
+    match get(local, hash, &key).await {
+        // An empty form means that compression saves too little: the plain body is sent.
+        Some((form, _)) => (!form.body().is_empty()).then_some(form),
+        None => {
+            make(local, object, coding, (key, hash));
+            None
+        }
+    }
+}
+
+/// Begins to make a form on another thread, if there is a place and memory.
+fn make(local: &Local, object: &Arc<Object>, coding: Coding, (key, hash): (Vec<u8>, KeyHash)) {
+    let proxy = Arc::clone(&local.proxy);
+    if !proxy.making.begin(hash, local.wall()) {
+        return;
+    }
+    let place = Place { proxy, form: hash };
+    let want = ENCODER_BYTES + 2 * object.body().len();
+    let Some(memory) = local.proxy.ledger.reserve(Use::Fills, want) else {
+        return;
+    };
+    local.count(Event::Compressed);
+    let object = Arc::clone(object);
+    tokio::task::spawn_blocking(move || {
+        if let Ok(body) = compressed(object.body(), coding) {
+            // A form is worth storing if it is more than a tenth shorter.
+            let worth = body.len() + body.len() / 9 < object.body().len();
+            let body = if worth { &body[..] } else { &[] };
+            let form = form(&object, coding, (key, hash), body);
+            place.proxy.engine.put(form);
+        }
+        drop((memory, place));
+    });
+}
+
+fn compressed(body: &[u8], coding: Coding) -> io::Result<Vec<u8>> {
+    let out = Vec::with_capacity(body.len() / 3);
+    match coding {
+        Coding::Gzip => {
+            let level = flate2::Compression::new(GZIP_LEVEL);
+            let mut encoder = flate2::write::GzEncoder::new(out, level);
+            encoder.write_all(body)?;
+            encoder.finish()
+        }
+        Coding::Brotli => {
+            let buffer = 64 << 10;
+            let mut encoder =
+                brotli::CompressorWriter::new(out, buffer, BROTLI_QUALITY, BROTLI_WINDOW);
+            encoder.write_all(body)?;
+            Ok(encoder.into_inner())
+        }
+    }
+}
+
+/// The form as it is stored: with the fields of the plain answer, so that purges by tags cover it,
+/// and with the number of the last purge that the plain one has seen.
+fn form(
+    object: &Object,
+    coding: Coding,
+    (key, hash): (Vec<u8>, KeyHash),
+    body: &[u8],
+) -> NewObject {
+    NewObject {
+        key: key.into(),
+        hash,
+        group: hash64(0, object.key()),
+        meta: foxy_store::ObjectMeta {
+            nonce: 0,
+            ..*object.meta()
+        },
+        vary: Bytes::new(),
+        tags: object.tags().clone(),
+        fields: coded_fields(object.fields(), coding),
+        // In memory of its own length.
+        body: Bytes::copy_from_slice(body),
+    }
+}
+
+/// Sends the form of an object, or 304 for it.
+pub(crate) async fn send<T: Transport>(
+    local: &Local,
+    io: &Io<T>,
+    scratch: &mut Scratch,
+    (head, request): (&RequestHead<'_>, &RequestDigest),
+    (object, stored, form, coding): (&Object, &Digest, &Object, Coding),
+    hit: &Hit<'_>,
+) -> io::Result<Sent> {
+    let fields = coded_fields(object.fields(), coding);
+    let known = request.conditional
+        && conditional::evaluate(head, &fields, stored, local.wall()) == Condition::NotModified;
+    let out = &mut scratch.head;
+    out.clear();
+    let (status, mode) = match known {
+        true => (304, Mode::Bare),
+        false => (200, Mode::Length(form.total_length())),
+    };
+    write::status_line(out, status);
+    for i in 0..fields.count() {
+        let (name, value) = fields.field(i);
+        if !known || conditional::is_sent_with_304(name) {
+            write::field(out, name, value);
+        }
+    }
+    let own = Own {
+        mode,
+        age: Some(hit.age),
+        cache: Some(&hit.cache),
+        keep: hit.keep,
+        head: Some(head),
+        to: Some(hit.to),
+        varies: false,
+    };
+    own_fields(out, local, &own);
+    let body: &[u8] = match head.method() {
+        Method::Head => &[],
+        _ if known => &[],
+        _ => form.body(),
+    };
+    let mut slices = [IoSlice::new(out), IoSlice::new(body)];
+    io.write_all(&mut slices, local.patience.progress).await?;
+    Ok(Sent {
+        status,
+        body: body.len() as u64,
+    })
+}

@@ -1,0 +1,190 @@
+//! From a key to an object: memory, else one disk read, through the variants of Vary.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use foxy_base::{KeyHash, rule};
+use foxy_http_rules::vary;
+use foxy_store::{Lookup, Object, ReadMiss};
+
+use crate::Event;
+use crate::cache::key;
+use crate::http::rewriting::Requested;
+use crate::http::sent::Sent;
+use crate::state::local::Local;
+
+/// How long a request waits for a disk before it goes to the origin instead.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How long a request waits if the origin cannot help: otherwise an answer under way would be cut.
+const PATIENCE_AT_LAST: Duration = Duration::from_secs(30);
+
+/// Where an object was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tier {
+    Memory,
+    Disk,
+}
+
+/// The facts of the primary entry that a variant's key is made with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Primary {
+    pub(crate) nonce: u64,
+    pub(crate) list: Bytes,
+}
+
+/// The result of a lookup.
+#[derive(Debug)]
+pub(crate) struct Found {
+    /// The object whose key and selecting values match.
+    pub(crate) object: Option<(Arc<Object>, Tier)>,
+    /// The primary, if it has a Vary list.
+    pub(crate) primary: Option<Primary>,
+}
+
+/// Looks up the primary key in `key`. If its values do not match, `key` becomes the variant's key,
+/// which is looked up too. An object that was stored without the key `parts` that a rule wants counts
+/// as missing.
+pub(crate) async fn find<F: Requested>(
+    local: &Local,
+    key: &mut Vec<u8>,
+    request: &Sent<'_, F>,
+    parts: &[String],
+) -> Found {
+    let hash = local.proxy.engine.key_hash(key);
+    let found = get(local, hash, key).await;
+    let Some((object, tier)) = found.filter(|(object, _)| has_parts(object, parts)) else {
+        return Found {
+            object: None,
+            primary: None,
+        };
+    };
+    let Some((list, values)) = key::split_vary(&object) else {
+        return Found {
+            object: Some((object, tier)),
+            primary: None,
+        };
+    };
+    let matches = rule!(
+        "lookup: the primary entry is for requests with its values",
+        request.matches(list, values),
+        true
+    );
+    let primary = Some(Primary {
+        nonce: object.meta().nonce,
+        list: object.vary().slice_ref(list),
+    });
+    if matches {
+        return Found {
+            object: Some((object, tier)),
+            primary,
+        };
+    }
+    let primary_len = key.len();
+    let mut wanted = Vec::new();
+    request.selecting_values(list, &mut wanted);
+    key::push_variant(object.meta().nonce, &wanted, key);
+    let variant = get(local, local.proxy.engine.key_hash(key), key).await;
+    // Its key says that the values match; the list may have changed since.
+    let variant = variant
+        .filter(|(object, _)| key::split_vary(object).is_some_and(|(l, v)| request.matches(l, v)));
+    if variant.is_none() && request.satisfied_by_language(list, values, object.fields()) {
+        key.truncate(primary_len);
+        return Found {
+            object: Some((object, tier)),
+            primary,
+        };
+    }
+    Found {
+        object: variant,
+        primary,
+    }
+}
+
+fn has_parts(object: &Object, parts: &[String]) -> bool {
+    let list = || key::split_vary(object).map_or(&[][..], |(list, _)| list);
+    parts.is_empty() || vary::has_parts(list(), parts)
+}
+
+/// The object under exactly this key.
+pub(crate) async fn get(local: &Local, hash: KeyHash, key: &[u8]) -> Option<(Arc<Object>, Tier)> {
+    // A record that moves while it is being read is looked up again, but not for ever.
+    for _ in 0..2 {
+        match local.proxy.engine.lookup(hash, key) {
+            #[cfg(feature = "stand-in")]
+            Lookup::Memory(object) => {
+                return crate::cache::stand_in::confirmed(local, object).await;
+            }
+            #[cfg(not(feature = "stand-in"))]
+            Lookup::Memory(object) => return Some((object, Tier::Memory)),
+            Lookup::Miss => return None,
+            Lookup::Disk(plan) if local.disk.declines(&plan) => {
+                local.count(Event::DiskReadsDeclined);
+                return None;
+            }
+            Lookup::Disk(plan) => {
+                let owned = key.to_vec();
+                let read = local.disk.read(plan, PATIENCE, move |engine, plan, buf| {
+                    engine.reads().finish_read(plan, &owned, buf)
+                });
+                let (answer, shared) = read.await;
+                count(local, shared, answer.is_err());
+                match answer {
+                    Ok(object) if object.key() == key => return Some((object, Tier::Disk)),
+                    Ok(_) => return None,
+                    Err(ReadMiss::Moved) => {}
+                    Err(_) => return None,
+                }
+            }
+        }
+    }
+    None
+}
+
+/// Fragment `n` of a large object. `last`: the bytes are nowhere else, so this waits even for a
+/// disk that is slow, or that others have given up.
+pub(crate) async fn fragment(
+    local: &Local,
+    head: &Arc<Object>,
+    n: u32,
+    last: bool,
+) -> Option<Arc<Object>> {
+    let engine = &local.proxy.engine;
+    let patience = if last { PATIENCE_AT_LAST } else { PATIENCE };
+    for _ in 0..3 {
+        let found = match last {
+            true => engine.fragment_lookup_patient(head, n),
+            false => engine.fragment_lookup(head, n),
+        };
+        let plan = match found {
+            Lookup::Memory(object) => return Some(object),
+            Lookup::Miss => return None,
+            Lookup::Disk(plan) => plan,
+        };
+        let owner = Arc::clone(head);
+        let read = local.disk.read(plan, patience, move |engine, plan, buf| {
+            engine.reads().finish_fragment(plan, &owner, n, buf)
+        });
+        let (answer, shared) = read.await;
+        count(local, shared, answer.is_err());
+        match answer {
+            Ok(object) => return Some(object),
+            Err(ReadMiss::Moved) => {}
+            // The read was shared with a request that was less patient: try again.
+            Err(ReadMiss::Device) if last && shared => {}
+            Err(_) => return None,
+        }
+    }
+    None
+}
+
+fn count(local: &Local, shared: bool, missed: bool) {
+    local.count(if shared {
+        Event::DiskReadsShared
+    } else {
+        Event::DiskReads
+    });
+    if missed {
+        local.count(Event::DiskReadMisses);
+    }
+}

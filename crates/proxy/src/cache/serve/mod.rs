@@ -1,0 +1,8 @@
+//! Answers out of the cache.
+
+pub(crate) mod coded;
+pub(crate) mod find;
+pub(crate) mod fragments;
+pub(crate) mod memory;
+pub(crate) mod multipart;
+pub(crate) mod part;

@@ -1,0 +1,380 @@
+//! The fate of a request made now, and the reasons: for people. It looks without touching: nothing
+//! is fetched, counted, moved between memory and disk or marked as used.
+
+use std::net::Ipv4Addr;
+
+use foxy_base::{FieldBlock, KeyHash, WallTime};
+use foxy_http_rules::conditional::{self, Condition};
+use foxy_http_rules::range::{Ranges, Span};
+use foxy_http_rules::rewrite::Rewriting;
+use foxy_http_rules::rules::FORWARD;
+use foxy_http_rules::{
+    Config, Decision, Digest, Flags, Method, Miss, RequestDigest, RuleId, decide, decide_miss,
+    explain, freshness, vary,
+};
+use foxy_http1::{Scheme, Url};
+use foxy_store::{DiskPlace, Object, Peek};
+
+use crate::Proxy;
+use crate::access::gatekeeper::AccessQuestion;
+use crate::cache::key;
+use crate::http::asker::Asker;
+use crate::http::sent::Sent;
+use crate::http::via::Hop;
+use crate::state::recent::Recent;
+
+/// Added for https URLs of the forward proxy: most programs use a tunnel for them.
+const TUNNEL: &str = "this is for a request that names the https URL to the proxy; most programs open a \
+                      tunnel (CONNECT) for https instead, whose contents Foxy neither sees nor keeps";
+
+/// A question: what would become of this request?
+#[derive(Debug)]
+pub struct WhyRequest<'a> {
+    /// `forward` or a site's name.
+    pub partition: &'a str,
+    /// The URL, as the origin has it.
+    pub url: Url<'a>,
+    /// The method.
+    pub method: &'a str,
+    /// The request's fields.
+    pub fields: &'a FieldBlock,
+    /// Rewriting by the site.
+    pub rewriting: Option<&'a Rewriting>,
+}
+
+/// The answer.
+#[derive(Clone, Debug)]
+pub struct Why {
+    /// The decision, in a stable word: `hit`, `stale-hit`, `revalidate`, `fetch`, `pass` or
+    /// `only-if-cached`.
+    pub decision: &'static str,
+    /// Why the origin would be asked: a word of RFC 9211; empty if it would not.
+    pub fwd: &'static str,
+    /// The reasons for the decision, in sentences.
+    pub because: Vec<String>,
+    /// The primary key.
+    pub key: String,
+    /// The rule of the operator that decides.
+    pub rule: Option<String>,
+    /// The object stored for this request.
+    pub stored: Option<StoredWhy>,
+    /// The last time that more than a lookup was needed; `None` if that is forgotten.
+    pub last: Option<Recent>,
+    /// The meaning of the last reason.
+    pub last_words: Option<&'static str>,
+}
+
+/// The facts of the stored object.
+#[derive(Clone, Debug)]
+pub struct StoredWhy {
+    /// Status code.
+    pub status: u16,
+    /// Seconds.
+    pub age: u32,
+    /// Seconds left, negative when stale.
+    pub ttl: i64,
+    /// Seconds.
+    pub lifetime: u32,
+    /// Where the lifetime came from, in a stable word.
+    pub lifetime_from: &'static str,
+    /// Bytes of the body.
+    pub length: u64,
+    /// Only a part of the body is stored.
+    pub partial: bool,
+    /// Vary list and selecting values, one per line; empty without.
+    pub variant: String,
+    /// `memory`, or `disk`.
+    pub tier: &'static str,
+    /// Its place on disk, if it has one.
+    pub place: Option<DiskPlace>,
+}
+
+/// The findings for a request.
+struct Looked {
+    peek: Option<Peek>,
+    other_variants: bool,
+    without_parts: bool,
+}
+
+impl Proxy {
+    /// Says what would become of a request now. May wait for a disk: not for network threads.
+    #[must_use]
+    pub fn why(&self, request: &WhyRequest<'_>) -> Why {
+        let mut bytes = Vec::new();
+        let rules = &self.config.user_rules;
+        let rule = key::primary(rules, request.partition, &request.url, &mut bytes);
+        let hash = self.engine.key_hash(&bytes);
+        let last = self.recent.of(hash);
+        let mut why = Why {
+            decision: "pass",
+            fwd: "",
+            because: Vec::new(),
+            key: String::from_utf8_lossy(&bytes).into_owned(),
+            rule: self.rule_name(rule).map(str::to_owned),
+            stored: None,
+            last,
+            last_words: last.and_then(|last| explain::reason(last.reason)),
+        };
+        judge(self, request, (rule, hash, bytes), &mut why);
+        if request.partition == FORWARD && request.url.scheme == Scheme::Https {
+            why.because.push(TUNNEL.to_owned());
+        }
+        why
+    }
+
+    /// Names each access rule up to the one that decides about a request; empty without rules.
+    #[must_use]
+    pub fn explain_access(&self, question: &AccessQuestion) -> Vec<String> {
+        let gate = self.config.gatekeeper.as_ref();
+        gate.map_or_else(Vec::new, |gate| gate.explain(question, self.clock.wall()))
+    }
+}
+
+fn judge(
+    proxy: &Proxy,
+    request: &WhyRequest<'_>,
+    (rule, hash, key): (RuleId, KeyHash, Vec<u8>),
+    why: &mut Why,
+) {
+    let config = proxy.rules(rule);
+    let now = proxy.clock.wall();
+    let digest = RequestDigest::new(request.method.as_bytes(), request.fields).under(config);
+    let looked = look(proxy, hash, key, request, config);
+    let stored = looked
+        .peek
+        .as_ref()
+        .and_then(|peek| proxy.admitted(&peek.object, rule));
+    if let (Some(peek), Some(stored)) = (&looked.peek, &stored) {
+        why.stored = Some(stored_why(peek, stored, now));
+    }
+    if passes(request, &digest, proxy.config.user_rules.get(rule), why) {
+        return;
+    }
+    let (Some(peek), Some(stored)) = (&looked.peek, stored) else {
+        not_there(&looked, &digest, why);
+        return;
+    };
+    if stored.flags.has(Flags::PARTIAL) {
+        let words = "only a part of the body is stored";
+        why.because.push(words.to_owned());
+    }
+    let decision = decide(&digest, &stored, now, config);
+    set(&decision, why);
+    let words = explain::decision(&decision, &digest, &stored, now, config);
+    why.because.extend(words);
+    if conditions(request, &digest, peek, &stored, now, why) {
+        fragments(proxy, request, &digest, &peek.object, why);
+    }
+}
+
+/// Consequence of missing bytes for a hit.
+fn fragments(
+    proxy: &Proxy,
+    request: &WhyRequest<'_>,
+    digest: &RequestDigest,
+    object: &Object,
+    why: &mut Why,
+) {
+    if digest.method != Method::Get || !object.is_large() {
+        return;
+    }
+    let unit = u64::from(object.fragment_size().max(1));
+    let length = object.total_length();
+    let ranges = Ranges::of(request.fields).filter(|_| digest.range);
+    let spans: Vec<Span> = match &ranges {
+        Some(ranges) => ranges
+            .specs()
+            .iter()
+            .filter_map(|spec| spec.resolve(length))
+            .collect(),
+        None => Span::new(0, length).into_iter().collect(),
+    };
+    let numbers = |span: &Span| span.start / unit..=(span.end - 1) / unit;
+    let absent = |n: u64| {
+        let n = u32::try_from(n).unwrap_or(u32::MAX);
+        !proxy.engine.has_fragment(object, n)
+    };
+    if !spans.iter().flat_map(numbers).any(absent) {
+        return;
+    }
+    let words = if digest.only_if_cached {
+        (why.decision, why.fwd) = ("only-if-cached", "");
+        "bytes of it are not stored, and the request says only-if-cached: it is answered with 504"
+    } else {
+        (why.decision, why.fwd) = ("fetch", "partial");
+        "bytes of it are not stored: what is missing is fetched by range requests"
+    };
+    why.because.insert(0, words.to_owned());
+}
+
+fn look(
+    proxy: &Proxy,
+    hash: KeyHash,
+    key: Vec<u8>,
+    request: &WhyRequest<'_>,
+    config: &Config,
+) -> Looked {
+    // As a client on this machine.
+    let asker = Asker::imagined(Ipv4Addr::LOCALHOST.into());
+    let site = (request.partition, request.rewriting);
+    let hop = Hop::imagined(proxy, site, &asker);
+    let sent = Sent::imagined(request.fields, &hop);
+    let mut looked = Looked {
+        peek: None,
+        other_variants: false,
+        without_parts: false,
+    };
+    let Some(peek) = proxy.engine.peek(hash, &key) else {
+        return looked;
+    };
+    let list = key::split_vary(&peek.object).map_or(&[][..], |(list, _)| list);
+    if !vary::has_parts(list, &config.key_parts) {
+        looked.without_parts = true;
+        return looked;
+    }
+    let Some((list, values)) = key::split_vary(&peek.object) else {
+        looked.peek = Some(peek);
+        return looked;
+    };
+    if sent.matches(list, values) {
+        looked.peek = Some(peek);
+        return looked;
+    }
+    looked.other_variants = true;
+    let (mut key, mut wanted) = (key, Vec::new());
+    sent.selecting_values(list, &mut wanted);
+    key::push_variant(peek.object.meta().nonce, &wanted, &mut key);
+    looked.peek = proxy
+        .engine
+        .peek(proxy.engine.key_hash(&key), &key)
+        .or_else(|| {
+            let object = peek.object.fields();
+            sent.satisfied_by_language(list, values, object)
+                .then(|| peek.clone())
+        });
+    looked
+}
+
+/// Returns whether the cache has nothing to do with the request.
+fn passes(
+    request: &WhyRequest<'_>,
+    digest: &RequestDigest,
+    rule: Option<&foxy_http_rules::rules::Rule>,
+    why: &mut Why,
+) -> bool {
+    if !matches!(digest.method, Method::Get | Method::Head) {
+        why.fwd = "method";
+        let words = format!(
+            "{} goes to the origin: only GET and HEAD are answered from the cache",
+            request.method
+        );
+        why.because.push(words);
+        if digest.method.invalidates() {
+            let words = "a successful answer invalidates what is stored under this URL";
+            why.because.push(words.to_owned());
+        }
+        return true;
+    }
+    if digest.body {
+        why.fwd = "bypass";
+        let words = "the request has content, which the cache key does not cover";
+        why.because.push(words.to_owned());
+        return true;
+    }
+    let bypass = rule.and_then(|rule| Some((rule, rule.bypass.of(request.fields)?)));
+    if let Some((rule, bypass)) = bypass {
+        why.fwd = "bypass";
+        let words = explain::reason(bypass.as_str()).unwrap_or_default();
+        why.because.push(format!("{words} (rule {})", rule.name));
+        return true;
+    }
+    false
+}
+
+fn not_there(looked: &Looked, digest: &RequestDigest, why: &mut Why) {
+    let miss = if looked.other_variants {
+        Miss::Vary
+    } else {
+        Miss::Uri
+    };
+    set(&decide_miss(digest, miss), why);
+    why.because.push(
+        match () {
+            () if looked.other_variants => {
+                "other variants are stored under this URL, none for these request headers (Vary, or key parts of a rule)"
+            }
+            () if looked.without_parts => {
+                "what is stored was stored before the rule's key parts were set, and answers nobody"
+            }
+            () if looked.peek.is_some() => {
+                "an older Foxy stored it under rules that no longer apply: it is not used, and the next answer replaces it"
+            }
+            () => "nothing is stored under this key",
+        }
+        .to_owned(),
+    );
+    if why.decision == "only-if-cached" {
+        let words = "the request says only-if-cached: it is answered with 504";
+        why.because.push(words.to_owned());
+    }
+    if let Some(words) = why.last_words {
+        why.because
+            .push(format!("the last answer was not kept: {words}"));
+    }
+}
+
+/// The words of a decision.
+fn set(decision: &Decision, why: &mut Why) {
+    (why.decision, why.fwd) = match decision {
+        Decision::Fresh { .. } => ("hit", ""),
+        Decision::Stale { .. } => ("stale-hit", ""),
+        Decision::Revalidate { reason, .. } => ("revalidate", reason.as_str()),
+        Decision::Forward { reason } => ("fetch", reason.as_str()),
+        Decision::OnlyIfCached504 => ("only-if-cached", ""),
+    };
+}
+
+/// Effect of the request's own conditions and ranges on a hit. True if it remains one with a body.
+fn conditions(
+    request: &WhyRequest<'_>,
+    digest: &RequestDigest,
+    peek: &Peek,
+    stored: &Digest,
+    now: WallTime,
+    why: &mut Why,
+) -> bool {
+    if !matches!(why.decision, "hit" | "stale-hit") {
+        return false;
+    }
+    let judged = conditional::evaluate(request.fields, peek.object.fields(), stored, now);
+    let words = match judged {
+        Condition::NotModified => "the request's condition holds: it is answered with 304",
+        Condition::AskOrigin => {
+            (why.decision, why.fwd) = ("pass", "request");
+            "If-Match or If-Unmodified-Since fails for what is stored: the origin is to judge it"
+        }
+        Condition::Send if digest.range && stored.status == 200 => {
+            "the request asks for a range: a part is sent"
+        }
+        Condition::Send => return true,
+    };
+    why.because.insert(0, words.to_owned());
+    judged == Condition::Send
+}
+
+fn stored_why(peek: &Peek, stored: &Digest, now: WallTime) -> StoredWhy {
+    let (list, values) = key::split_vary(&peek.object).unwrap_or_default();
+    let variant = if list.is_empty() { &[][..] } else { values };
+    StoredWhy {
+        status: stored.status,
+        age: freshness::age(stored, now),
+        ttl: freshness::ttl_ms(stored, now).div_euclid(1000),
+        lifetime: stored.lifetime_s,
+        lifetime_from: stored.source.as_str(),
+        length: peek.object.total_length(),
+        partial: stored.flags.has(Flags::PARTIAL),
+        variant: String::from_utf8_lossy(variant).trim_end().to_owned(),
+        tier: if peek.in_memory { "memory" } else { "disk" },
+        place: peek.place.clone(),
+    }
+}

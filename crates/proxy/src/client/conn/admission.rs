@@ -1,0 +1,60 @@
+//! Admission of a request by the gatekeeper: carries out the checks that it needs, and answers the
+//! request if it is not admitted.
+
+use foxy_base::MonoTime;
+use foxy_http1::RequestParts;
+
+use super::Conn;
+use super::caller::Admission;
+use crate::http::net::Transport;
+
+impl<T: Transport> Conn<T> {
+    /// Lets the gatekeeper judge a request. `None`: the request goes on. Otherwise the request was
+    /// answered, and the result tells whether the connection can carry another.
+    pub(super) async fn turned_away(
+        &mut self,
+        parts: &RequestParts,
+        started: MonoTime,
+        keep: bool,
+    ) -> Option<bool> {
+        let head = self.link.head(parts);
+        match self.caller.judged(&self.local, &head, T::SECURE) {
+            Admission::Open => {
+                self.slow();
+                None
+            }
+            // Boxed: otherwise this future would enlarge that of every request.
+            admission => Box::pin(self.slowly(admission, parts, started, keep)).await,
+        }
+    }
+
+    async fn slowly(
+        &mut self,
+        mut admission: Admission,
+        parts: &RequestParts,
+        started: MonoTime,
+        keep: bool,
+    ) -> Option<bool> {
+        loop {
+            let (local, caller, head) = (&self.local, &mut self.caller, self.link.head(parts));
+            admission = match admission {
+                Admission::Open => {
+                    self.slow();
+                    return None;
+                }
+                Admission::Check(login) => caller.checked(local, &head, T::SECURE, *login).await,
+                Admission::Resolve(reach) => caller.resolved(local, *reach).await,
+                _ => break,
+            };
+            admission = self.caller.within_limits(&self.local, admission);
+        }
+        Some(self.turn_away(&admission, parts, started, keep).await)
+    }
+
+    /// Slows the answer, if a limit says so.
+    fn slow(&self) {
+        if let Some(counted) = self.caller.slowed_by() {
+            self.link.slow(Some(counted));
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Stored artefacts of mirrors whose digest was named after they were stored, and stored documents whose
+//! digests are not known any more.
+
+use std::sync::Arc;
+
+use foxy_base::{MonoTime, first, rule};
+use foxy_http_rules::{self as rules, Flags};
+use foxy_http1::{RequestHead, RequestParts};
+use foxy_mirror::Digest;
+use foxy_store::Object;
+
+use super::answer::{Instead, Long};
+use super::{Conn, Finish};
+use crate::cache::serve::find::fragment;
+use crate::http::net::Transport;
+use crate::mirrors::{Comparison, Mirrored, Standing};
+use crate::state::local::Local;
+use crate::{Event, Role};
+
+/// Bytes of a document that are read at once.
+const LEARN_AT_ONCE: usize = 64 << 10;
+
+impl Local {
+    /// How the bytes of a stored object stand to the digest that documents of a mirror name for this
+    /// request.
+    ///
+    /// # Errors
+    /// The step that must come before the object is used, or `unusable` if it must not be used.
+    #[inline]
+    pub(super) fn usable(
+        &self,
+        role: &Role,
+        head: &RequestHead<'_>,
+        (object, stored): (&Arc<Object>, &rules::Digest),
+        unusable: impl FnOnce() -> Instead,
+    ) -> Result<Standing, Instead> {
+        if self.has_to_learn(role, object) {
+            return Err(Instead::Long(Long::Learn(Arc::clone(object))));
+        }
+        let standing = self.standing(role, head, (object, stored));
+        standing.ok_or_else(unusable)
+    }
+
+    /// `None`: the object must not be used. Nor must a part whose bytes were never compared with a
+    /// digest: if they are wrong, every completion of the part would be wrong again.
+    #[inline]
+    fn standing(
+        &self,
+        role: &Role,
+        head: &RequestHead<'_>,
+        found: (&Object, &rules::Digest),
+    ) -> Option<Standing> {
+        match role.mirrored() {
+            None => Some(Standing::Right),
+            Some(part) => self.mirrored_standing(part, head.target().path, found),
+        }
+    }
+
+    fn mirrored_standing(
+        &self,
+        part: &Mirrored,
+        path: &[u8],
+        (object, stored): (&Object, &rules::Digest),
+    ) -> Option<Standing> {
+        let table = &self.proxy.expected;
+        let standing = table.standing(part, path, object);
+        match standing {
+            Standing::Wrong => {
+                self.count(Event::MirrorReplaced);
+                table.doubt(part, path, true);
+                rule!(
+                    "mirror: a stored artefact with another digest is not used",
+                    None,
+                    Some(Standing::Right)
+                )
+            }
+            Standing::Unknown(_)
+                if rule!(
+                    "mirror: a part that nobody has compared is not used",
+                    stored.flags.has(Flags::PARTIAL),
+                    false
+                ) =>
+            {
+                None
+            }
+            Standing::Right | Standing::Unknown(_) => Some(standing),
+        }
+    }
+
+    /// True if a stored object is a document that names digests which are not known, as after a start.
+    #[inline]
+    fn has_to_learn(&self, role: &Role, object: &Object) -> bool {
+        role.is_document() && !self.proxy.expected.has_learnt(&object.hash())
+    }
+
+    /// Notes the digests that a stored document names. If a fragment is missing, notes only the digests
+    /// before it.
+    async fn learn(&self, part: &Mirrored, path: &[u8], object: &Arc<Object>) {
+        let content_type = first(object.fields(), "Content-Type").unwrap_or_default();
+        let Some(mut rewriter) = part.rewriter((path, content_type)) else {
+            return;
+        };
+        let mut out = Vec::new();
+        let mut note = |bytes: &[u8]| {
+            for piece in bytes.chunks(LEARN_AT_ONCE) {
+                out.clear();
+                rewriter.push(piece, &mut out);
+                let mut found = rewriter.found();
+                found.retain(|found| part.speaks_for(path, &found.path));
+                self.proxy.expected.recall(part.scope(), found);
+            }
+        };
+        note(object.body());
+        for n in 0..object.fragment_count() {
+            let Some(fragment) = fragment(self, object, n, true).await else {
+                return;
+            };
+            note(fragment.body());
+            // Lets other tasks of the worker run.
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Returns whether the body of a stored object has this digest; `None` if not all of it is there.
+    async fn has_digest(&self, object: &Arc<Object>, digest: Digest) -> Option<bool> {
+        self.count(Event::MirrorCompared);
+        let mut comparison = Comparison::with(digest);
+        comparison.push(object.body());
+        for n in 0..object.fragment_count() {
+            let fragment = fragment(self, object, n, true).await?;
+            comparison.push(fragment.body());
+            // Lets other tasks of the worker run.
+            tokio::task::yield_now().await;
+        }
+        Some(rule!(
+            "mirror: the bytes of a stored artefact are compared with its digest",
+            comparison.is_right(),
+            true
+        ))
+    }
+}
+
+impl<T: Transport> Conn<T> {
+    /// Notes the digests that a stored document names. The request is then looked up again.
+    pub(super) async fn learnt(
+        &mut self,
+        parts: &RequestParts,
+        object: &Arc<Object>,
+        keep: bool,
+    ) -> Result<Finish, Instead> {
+        let (head, role) = (self.link.head(parts), self.caller.role());
+        let table = &self.local.proxy.expected;
+        let turn = table.turn().await;
+        if let Some(part) = role.mirrored()
+            && self.local.has_to_learn(role, object)
+        {
+            self.local.learn(part, head.target().path, object).await;
+            table.learn(object.hash());
+        }
+        drop(turn);
+        self.short(parts, keep).await
+    }
+
+    /// Hashes a stored artefact, unless another request has done so meanwhile. An object with another
+    /// digest is forgotten. The request is then looked up again.
+    pub(super) async fn compared(
+        &mut self,
+        parts: &RequestParts,
+        object: &Arc<Object>,
+        digest: Digest,
+        keep: bool,
+    ) -> Result<Finish, Instead> {
+        self.compare(parts, object, digest).await;
+        self.short(parts, keep).await
+    }
+
+    async fn compare(&self, parts: &RequestParts, object: &Arc<Object>, digest: Digest) {
+        let head = self.link.head(parts);
+        let (proxy, path) = (&self.local.proxy, head.target().path);
+        let Some(part) = self.caller.role().mirrored() else {
+            return;
+        };
+        let table = &proxy.expected;
+        let _turn = table.turn().await;
+        if table.standing(part, path, object) != Standing::Unknown(digest) {
+            return;
+        }
+        match self.local.has_digest(object, digest).await {
+            Some(true) => table.prove(part, path, (digest, object.meta().version)),
+            Some(false) => {
+                self.local.count(Event::MirrorMismatch);
+                table.doubt(part, path, true);
+                proxy.forget(object.hash(), object.key());
+            }
+            None => {
+                proxy.forget(object.hash(), object.key());
+            }
+        }
+    }
+
+    /// Ends a request that was looked up again, unless it needs a fetch.
+    ///
+    /// # Errors
+    /// The answer was sent; true if the connection carries another request.
+    pub(super) async fn resumed(
+        &mut self,
+        short: Result<Finish, Instead>,
+        parts: &RequestParts,
+        keep: bool,
+        started: MonoTime,
+    ) -> Result<Long, bool> {
+        let finish = match short {
+            Ok(finish) => finish,
+            Err(Instead::Long(long)) => return Ok(long),
+            Err(Instead::Large(hit)) => {
+                return Err(Box::pin(self.large_answer(parts, hit, keep, started)).await);
+            }
+            Err(Instead::Refuse(refusal, outcome)) => {
+                self.refuse_read(refusal, outcome, parts, keep).await
+            }
+        };
+        Err(self.done(parts, started, &finish))
+    }
+}

@@ -1,0 +1,45 @@
+//! The hosts that a client may ask for over a TLS connection.
+
+use foxy_base::rule;
+use foxy_http1::{RequestHead, RequestParts, Scheme};
+use foxy_tls::Certificate;
+
+use super::Caller;
+use crate::access::refusal::Refusal;
+use crate::http::connection::Link;
+use crate::http::net::Transport;
+
+/// The request is for a host that is not on the certificate of the connection.
+const MISDIRECTED: Refusal = Refusal {
+    status: 421,
+    reason: "host-not-on-certificate",
+};
+
+impl Caller {
+    /// Why this request may not come over this connection. A client that asked for one name in the
+    /// handshake may ask for all names of the same certificate, and for no others (RFC 9110 section
+    /// 7.4). One that got the default certificate may ask for any.
+    #[inline]
+    pub(super) fn misdirected<T: Transport>(
+        &self,
+        link: &Link<T>,
+        parts: &RequestParts,
+    ) -> Option<Refusal> {
+        let served = self.served.as_ref()?;
+        not_on(served.certificate(), &link.head(parts))
+    }
+}
+
+fn not_on(certificate: &Certificate, head: &RequestHead<'_>) -> Option<Refusal> {
+    let url = head.url(Scheme::Https)?;
+    let right = match url.authority.host {
+        foxy_http1::Host::Name(name) => certificate.is_for(name),
+        foxy_http1::Host::V6(ip) => certificate.is_for(ip.to_string().as_bytes()),
+    };
+    let wrong = rule!(
+        "site: a connection is for the hosts on its certificate",
+        !right,
+        false
+    );
+    wrong.then_some(MISDIRECTED)
+}

@@ -1,0 +1,150 @@
+//! The client of a connection, and the role that its present request is for.
+
+mod admission;
+mod mirror;
+mod misdirected;
+mod resolved;
+mod site;
+mod visiting;
+mod wanted;
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use foxy_http1::RequestHead;
+use foxy_tls::Served;
+
+use super::{Door, Sites};
+use crate::Role;
+use crate::access::gatekeeper::Counted;
+use crate::http::asker::{Arrival, Asker};
+use crate::http::net::TlsStream;
+use crate::http::rewriting::Recipient;
+use crate::state::local::Local;
+
+pub(super) use admission::Admission;
+use visiting::Visiting;
+
+/// The client of a connection, and what it may ask for.
+#[derive(Debug)]
+pub(super) struct Caller {
+    client: Asker,
+    /// The role of the present request.
+    role: Rc<Role>,
+    /// The role of requests for no mirror and no site.
+    door_role: Rc<Role>,
+    /// The sites of the listener, if there are several.
+    sites: Option<Rc<Sites>>,
+    /// The certificate that the client got.
+    given: Option<Arc<Served>>,
+    /// If set, the client may ask only for the names on this certificate.
+    served: Option<Arc<Served>>,
+    /// The rules for the present visit.
+    visit: Option<Box<Visiting>>,
+    /// The limits that count the present request.
+    counted_by: Option<Rc<Counted>>,
+}
+
+impl Caller {
+    pub(super) fn new(local: &Local, door: Door, peer: SocketAddr, secure: bool) -> Self {
+        let Door { role, sites } = door;
+        let arrival = Arrival {
+            secure,
+            connection: local.next_connection(),
+            request: 0,
+            certificate: None,
+        };
+        let access = &local.proxy.config.access;
+        Self {
+            client: Asker {
+                arrival,
+                ..Asker::new(access, &role, peer)
+            },
+            door_role: Rc::clone(&role),
+            role,
+            sites,
+            given: None,
+            served: None,
+            visit: None,
+            counted_by: None,
+        }
+    }
+
+    /// The client.
+    pub(super) const fn client(&self) -> &Asker {
+        &self.client
+    }
+
+    /// The role of the present request.
+    pub(super) const fn role(&self) -> &Rc<Role> {
+        &self.role
+    }
+
+    /// Sets the role of the present request, whose client has proven its right to it.
+    pub(super) fn prove(&mut self, role: Role) {
+        self.role = Rc::new(role);
+    }
+
+    /// The same client under other settings.
+    pub(super) fn renew(&mut self, local: &Local, door: Door) {
+        let access = &local.proxy.config.access;
+        let client = Asker {
+            arrival: self.client.arrival.clone(),
+            ..Asker::new(access, &door.role, self.client.peer)
+        };
+        self.client = client.at(access, &door.role);
+        self.visit = None;
+        (self.role, self.sites) = (Rc::clone(&door.role), door.sites);
+        self.door_role = door.role;
+    }
+
+    /// Notes what a client has shown in the handshake, and what it got.
+    pub(super) fn shook_hands(&mut self, local: &Local, stream: &TlsStream) {
+        if !matches!(*self.role, Role::Forward) {
+            self.served = stream.served();
+        }
+        self.given = stream.given();
+        if let Some(certificate) = stream.client() {
+            self.client.arrival.certificate = Some(Arc::new(certificate));
+        }
+        let access = &local.proxy.config.access;
+        self.client = self.client.clone().at(access, &self.role);
+    }
+
+    /// Sets the client of this request, if the peer is a trusted proxy.
+    pub(super) fn note_client<'h>(
+        &mut self,
+        local: &Local,
+        head: impl FnOnce() -> RequestHead<'h>,
+    ) {
+        if self.client.trusted {
+            let access = &local.proxy.config.access;
+            self.client = self.client.clone().of(access, &self.role, &head());
+        }
+    }
+
+    /// Sets the role of the present request.
+    pub(super) fn set_role(&mut self, local: &Local, role: &Rc<Role>) {
+        self.role = Rc::clone(role);
+        let access = &local.proxy.config.access;
+        self.client = self.client.clone().at(access, &self.role);
+    }
+
+    /// Ends the present request; true if limits counted it.
+    pub(super) fn end_request(&mut self) -> bool {
+        self.client.arrival.request += 1;
+        self.counted_by.take().is_some()
+    }
+
+    /// The limits that slow the answer to the present request.
+    pub(super) fn slowed_by(&self) -> Option<Rc<Counted>> {
+        let counted = self.counted_by.as_ref();
+        counted.filter(|counted| counted.is_slowed()).cloned()
+    }
+
+    /// The client and its role, for answers of Foxy.
+    pub(super) fn recipient(&self) -> Recipient<'_> {
+        Recipient::new(&self.role, &self.client)
+    }
+}

@@ -1,0 +1,130 @@
+//! Answers out of memory: whole, a part, a compressed form, or nothing but a head.
+
+use std::io;
+use std::sync::Arc;
+
+use foxy_http_rules::coding::Coding;
+use foxy_http_rules::{Digest, Fwd, RequestDigest};
+use foxy_http1::{Method, RequestHead};
+use foxy_store::Object;
+
+use super::Finish;
+use super::answer::{Instead, Long};
+use super::large_hit::LargeHit;
+use crate::cache::gate::Shown;
+use crate::cache::serve::coded;
+use crate::cache::serve::find::Primary;
+use crate::cache::serve::memory::{self, Sent, Shape};
+use crate::exchange::{spans, unfit};
+use crate::http::net::{Io, Transport};
+use crate::http::reply::Scratch;
+use crate::http::rewriting::Recipient;
+use crate::state::local::Local;
+
+/// A stored object that may answer the request.
+pub(super) struct Hot<'a> {
+    pub(super) head: &'a RequestHead<'a>,
+    pub(super) request: &'a RequestDigest,
+    pub(super) object: &'a Arc<Object>,
+    pub(super) stored: &'a Digest,
+    pub(super) shown: &'a Shown,
+    pub(super) primary: &'a Option<Primary>,
+    pub(super) to: Recipient<'a>,
+}
+
+impl Hot<'_> {
+    /// The part of the object to send, if memory has all of it.
+    ///
+    /// # Errors
+    /// The way that the answer takes instead: the object is large, or the origin must judge the
+    /// request's conditions.
+    #[inline]
+    pub(super) fn shape(&self, local: &Local) -> Result<Shape, Instead> {
+        // Most requests want all of a short object.
+        match self.is_conditional_or_partial()
+            || self.object.is_large()
+            || self.to.role.objects().is_some()
+        {
+            true => self.shape_asked_for(local),
+            false => Ok(Shape::Whole),
+        }
+    }
+
+    /// True if the request has conditions, or asks for ranges.
+    #[inline]
+    fn is_conditional_or_partial(&self) -> bool {
+        self.request.range || self.request.conditional || self.request.precondition
+    }
+
+    fn shape_asked_for(&self, local: &Local) -> Result<Shape, Instead> {
+        let (head, request, object) = (self.head, self.request, self.object);
+        let shape = match self.is_conditional_or_partial() {
+            true => memory::shape(local, head, request, object, self.stored, local.wall()),
+            false => Shape::Whole,
+        };
+        if self.to.role.objects().is_some()
+            && let Some((refusal, outcome)) = unfit(local, object, &shape)
+        {
+            return Err(Instead::Refuse(refusal, outcome));
+        }
+        // The origin cannot judge conditions on a rewritten document: it does not know the rewritten
+        // form.
+        let shape = match shape {
+            Shape::AskOrigin if self.to.role.is_document() => Shape::Whole,
+            Shape::AskOrigin => return Err(Instead::Long(Long::Pass(Fwd::Request))),
+            shape => shape,
+        };
+        if object.is_large()
+            && head.method() == Method::Get
+            && let Some(spans) = spans(object, &shape)
+        {
+            return Err(Instead::Large(Box::new(LargeHit {
+                object: Arc::clone(object),
+                shape,
+                spans,
+                shown: *self.shown,
+                primary: self.primary.clone(),
+            })));
+        }
+        Ok(shape)
+    }
+
+    /// The coding in which the client would rather have it, if its site compresses.
+    #[inline]
+    pub(super) fn coding(&self) -> Option<Coding> {
+        let compress = self.to.role.compress()?;
+        coded::choose(compress, self.head, self.request, self.object)
+    }
+
+    /// Sends the compressed form of the object, if it is there.
+    pub(super) async fn send_coded<T: Transport>(
+        &self,
+        local: &Local,
+        io: &Io<T>,
+        scratch: &mut Scratch,
+        coding: Coding,
+        keep: bool,
+    ) -> Option<Finish> {
+        let form = coded::find(local, self.object, coding).await?;
+        let hit = self.shown.hit(&local.proxy, self.to, keep);
+        let asked = (self.head, self.request);
+        let given = (&**self.object, self.stored, &*form, coding);
+        let sent = coded::send(local, io, scratch, asked, given, &hit).await;
+        Some(self.done(&sent, keep))
+    }
+
+    /// The result of a request that was answered with this object.
+    pub(super) fn done(&self, sent: &io::Result<Sent>, keep: bool) -> Finish {
+        match sent {
+            Ok(sent) => Finish {
+                outcome: self.shown.outcome,
+                status: sent.status,
+                body: sent.body,
+                object: Some(Arc::clone(self.object)),
+                keep,
+                ..Finish::default()
+            },
+            Err(_) => Finish::gone(self.stored.status),
+        }
+    }
+}

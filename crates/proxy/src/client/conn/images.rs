@@ -1,0 +1,39 @@
+//! Requests for layers of images, which a client has to be allowed to have.
+
+use std::rc::Rc;
+
+use foxy_http1::RequestParts;
+
+use super::answer::Instead;
+use super::{Conn, Finish};
+use crate::access::refusal::Refusal;
+use crate::exchange::Exchange;
+use crate::http::net::Transport;
+use crate::{Outcome, mirrors};
+
+impl<T: Transport> Conn<T> {
+    /// Asks the registry whether the client may have the layer, and looks the layer up if it may.
+    pub(super) async fn proven(
+        &mut self,
+        parts: &RequestParts,
+        keep: bool,
+    ) -> Result<Finish, Instead> {
+        let refusal = match self.ask(parts) {
+            Some(ask) => {
+                let mut exchange = Exchange::new(&mut self.link, &self.local, Rc::new(ask), keep);
+                exchange.may_have().await
+            }
+            None => Some(Refusal {
+                status: 400,
+                reason: "missing-host",
+            }),
+        };
+        if let Some(refusal) = refusal {
+            return Err(Instead::Refuse(refusal, Outcome::Denied));
+        }
+        if let Some(role) = mirrors::proven(self.caller.role()) {
+            self.caller.prove(role);
+        }
+        self.short(parts, keep).await
+    }
+}

@@ -1,0 +1,84 @@
+//! Hits on large objects, from the place in the send queues to the end of the body.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use foxy_base::MonoTime;
+use foxy_http_rules::range::Span;
+use foxy_http_rules::{Miss, decide_miss};
+use foxy_http1::RequestParts;
+use foxy_store::Object;
+
+use super::answer::{Instead, Known, Long, missed};
+use super::{Conn, Finish};
+use crate::Outcome;
+use crate::cache::ask::Ask;
+use crate::cache::gate::Shown;
+use crate::cache::serve::find::Primary;
+use crate::cache::serve::memory::Shape;
+use crate::exchange::{Exchange, lost};
+use crate::http::connection::Queued;
+use crate::http::net::Transport;
+use crate::sites::objects::NO_OBJECT;
+
+/// A large object that may answer the request.
+pub(super) struct LargeHit {
+    pub(super) object: Arc<Object>,
+    pub(super) shape: Shape,
+    pub(super) spans: Vec<Span>,
+    pub(super) shown: Shown,
+    pub(super) primary: Option<Primary>,
+}
+
+impl<T: Transport> Conn<T> {
+    /// Answers with a large object. Many clients may wait for places in the send queues, so an answer
+    /// that waits holds neither a read buffer nor a future on the heap.
+    pub(super) async fn large_answer(
+        &mut self,
+        parts: &RequestParts,
+        hit: Box<LargeHit>,
+        keep: bool,
+        started: MonoTime,
+    ) -> bool {
+        let Some(ask) = self.take_request(parts) else {
+            return false;
+        };
+        self.link.release();
+        let place = self.link.queue_for(&self.local, &hit.spans).await;
+        let finish = match place {
+            Some(place) => Box::pin(self.large_hit(&ask, *hit, place, keep)).await,
+            None => Box::pin(self.exchange(Rc::clone(&ask), keep).without_memory()).await,
+        };
+        self.end(&ask, started, &finish)
+    }
+
+    /// Sends a large object; one that lacks fragments is a miss.
+    async fn large_hit(
+        &mut self,
+        ask: &Rc<Ask>,
+        hit: LargeHit,
+        place: Queued,
+        keep: bool,
+    ) -> Finish {
+        let stored = (&hit.object, &hit.shape, &hit.shown);
+        let mut exchange = Exchange::new(&mut self.link, &self.local, Rc::clone(ask), keep);
+        let sent = exchange.large_in(stored, (hit.spans, place), None);
+        if let Some(finish) = sent.await {
+            return finish;
+        }
+        if ask.role.objects().is_some() {
+            lost(&self.local, &hit.object);
+            return exchange.refused(NO_OBJECT, Outcome::Miss).await;
+        }
+        let decision = decide_miss(&ask.digest, Miss::Uri);
+        let parts = ask.head().parts();
+        // The stored head stays until an answer replaces it: its variants are found through it.
+        let known = Known::whole(hit.object, hit.primary);
+        match missed(&parts, (&ask.digest, self.local.wall()), decision, known) {
+            Instead::Long(Long::Fill(want)) => exchange.through_fill(want).await,
+            Instead::Long(Long::Pass(reason)) => exchange.pass(reason).await,
+            Instead::Refuse(refusal, outcome) => exchange.refused(refusal, outcome).await,
+            Instead::Large(_) | Instead::Long(_) => Finish::default(),
+        }
+    }
+}

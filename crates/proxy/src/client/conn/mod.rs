@@ -1,0 +1,247 @@
+//! One client connection: reads requests and answers them, until one side ends the connection.
+//!
+//! Hits are answered right here from the connection's own buffers. Everything that takes longer
+//! gets an owned copy of the request and a future of its own on the heap.
+
+mod admission;
+mod admit;
+mod answer;
+mod artefacts;
+mod caller;
+mod hot;
+mod images;
+mod large_hit;
+mod local_answers;
+mod moved;
+mod pac;
+mod record;
+mod secure;
+mod tunnel;
+mod turn_away;
+
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use foxy_base::{MonoTime, rule};
+use foxy_http_rules::RuleId;
+use foxy_http1::RequestParts;
+use foxy_tls::ServerTls;
+
+use crate::access::refusal::Refusal;
+use crate::cache::ask::{Ask, Who};
+use crate::client::listen::post::{Post, Posted};
+use crate::exchange::Exchange;
+use crate::http::connection::{Ends, Link, NoRequest};
+use crate::http::net::Transport;
+use crate::http::reply::{Extra, send_page, send_page_with};
+use crate::http::route::url_of;
+use crate::state::finish::Finish;
+use crate::state::local::Local;
+use crate::{Outcome, Role, SiteTable};
+
+use caller::Caller;
+
+/// A client connection.
+#[derive(Debug)]
+pub(crate) struct Conn<T> {
+    /// The settings for the present request.
+    local: Rc<Local>,
+    /// The settings of now, and the number of those that this connection has.
+    post: Rc<Post>,
+    settings: u64,
+    link: Link<T>,
+    caller: Caller,
+    /// No request came yet.
+    fresh: bool,
+    /// The operator's rule that decides about the present request.
+    rule: RuleId,
+}
+
+/// The roles that the connections of a listener may ask for.
+#[derive(Clone, Debug)]
+pub(crate) struct Door {
+    /// The role of every request; on a listener of several sites, the role of requests for none of
+    /// them.
+    pub(crate) role: Rc<Role>,
+    /// The sites, if there are several.
+    pub(crate) sites: Option<Rc<Sites>>,
+}
+
+/// The sites of a listener.
+#[derive(Debug)]
+pub(crate) struct Sites {
+    pub(crate) table: Arc<SiteTable>,
+    /// Role and certificates, in the order of the table.
+    pub(crate) roles: Vec<(Rc<Role>, Option<ServerTls>)>,
+    /// The role of a request without a site.
+    pub(crate) none: Rc<Role>,
+}
+
+impl<T: Transport> Conn<T> {
+    pub(crate) fn new(post: &Rc<Post>, transport: T, peer: SocketAddr) -> Self {
+        let Posted { local, door, .. } = post.current();
+        Self {
+            link: Link::new(&local, transport, post.closed()),
+            caller: Caller::new(&local, door, peer, T::SECURE),
+            settings: post.number(),
+            post: Rc::clone(post),
+            fresh: true,
+            rule: RuleId::default(),
+            local,
+        }
+    }
+
+    /// Sets the number that distinguishes the client from others; 0 if it is not counted.
+    pub(crate) fn set_client(&self, client: u64) {
+        self.link.set_client(client);
+    }
+
+    /// Serves the connection to its end.
+    pub(crate) async fn serve(mut self) {
+        loop {
+            self.rule = RuleId::default();
+            let keep = match self.link.next_request(&self.local).await {
+                // The listener is closed: the idle connection ends without an answer, and the client
+                // may repeat the request.
+                Ok(_) if self.post.is_closed() && !self.fresh => break,
+                Ok(parts) => {
+                    self.renew();
+                    let keep = self.answer(&parts).await;
+                    self.fresh = false;
+                    keep
+                }
+                Err(NoRequest::Closed) => break,
+                Err(NoRequest::Refused(refusal)) => {
+                    self.refuse(refusal).await;
+                    false
+                }
+            };
+            self.link.count_bytes(&self.local);
+            if self.caller.end_request() {
+                self.link.slow(None);
+            }
+            if !keep {
+                self.link.end(&self.local).await;
+                break;
+            }
+        }
+        self.link.count_bytes(&self.local);
+    }
+
+    /// Takes the settings of now, for the request that has come.
+    #[inline]
+    fn renew(&mut self) {
+        if self.settings != self.post.number() {
+            self.take_settings();
+        }
+    }
+
+    #[cold]
+    fn take_settings(&mut self) {
+        let Posted { local, door, .. } = self.post.current();
+        self.settings = self.post.number();
+        self.caller.renew(&local, door);
+        self.local = local;
+    }
+
+    /// Returns whether the connection may be kept after this request, as far as the request says.
+    fn may_keep(&self, parts: &RequestParts) -> bool {
+        let makes_room = self.fresh && self.local.entrance.is_crowded(&self.local);
+        parts.persistent()
+            && !makes_room
+            && !self.local.proxy.is_shutting_down()
+            && !self.post.is_closed()
+    }
+
+    /// Answers what could not be parsed.
+    async fn refuse(&mut self, refusal: Refusal) {
+        let started = self.local.mono();
+        let page = (refusal, self.caller.recipient());
+        let Ends { io, scratch, .. } = self.link.ends();
+        let sent = send_page(&self.local, io, scratch, page, None, false).await;
+        let finish = Finish::refused(refusal, Outcome::BadRequest, false, sent);
+        self.finished(None, started, &finish);
+    }
+
+    /// Sends a page of Foxy; the number of body bytes.
+    async fn page(
+        &mut self,
+        refusal: Refusal,
+        extra: &Extra<'_>,
+        parts: &RequestParts,
+        keep: bool,
+    ) -> io::Result<u64> {
+        let page = (refusal, self.caller.recipient());
+        let ends = self.link.ends();
+        let head = Some(&ends.received.head(parts));
+        send_page_with(&self.local, ends.io, ends.scratch, page, extra, head, keep).await
+    }
+
+    /// Refuses a request whose body nobody has read. If there is a body, the connection ends, so that
+    /// the body is not taken for the next request.
+    async fn refuse_read(
+        &mut self,
+        refusal: Refusal,
+        outcome: Outcome,
+        parts: &RequestParts,
+        keep: bool,
+    ) -> Finish {
+        let keep = rule!(
+            "smuggling: a connection ends with a body that nobody reads",
+            keep && parts.framing().is_empty(),
+            keep
+        );
+        let sent = self.page(refusal, &Extra::default(), parts, keep).await;
+        Finish::refused(refusal, outcome, keep, sent)
+    }
+
+    /// Ends a request whose head is still in the read buffer; true if the connection carries another.
+    fn done(&mut self, parts: &RequestParts, started: MonoTime, finish: &Finish) -> bool {
+        let head = self.link.head(parts);
+        self.finished(Some(&head), started, finish);
+        self.link.consume(parts);
+        self.carries_on(finish)
+    }
+
+    /// Ends a request that left the read buffer; true if the connection carries another.
+    fn end(&self, ask: &Ask, started: MonoTime, finish: &Finish) -> bool {
+        let recent = finish.recent(self.local.wall());
+        self.local.proxy.recent.note(ask.base_hash, recent);
+        self.finished(Some(&ask.head()), started, finish);
+        self.carries_on(finish)
+    }
+
+    /// True if the connection carries another request. If the client left or stalled in the middle of
+    /// an answer, the connection ends by a reset: otherwise an HTTP/1.0 client that still reads would
+    /// take the bytes so far for the whole answer.
+    fn carries_on(&self, finish: &Finish) -> bool {
+        if finish.outcome == Outcome::ClientGone {
+            self.link.reset();
+        }
+        finish.keep
+    }
+
+    /// The request's own copy; its bytes leave the read buffer.
+    fn take_request(&mut self, parts: &RequestParts) -> Option<Rc<Ask>> {
+        let ask = Rc::new(self.ask(parts)?);
+        self.link.consume(parts);
+        self.rule = ask.rule;
+        Some(ask)
+    }
+
+    /// A copy of the request; `None` if it has no URL.
+    fn ask(&self, parts: &RequestParts) -> Option<Ask> {
+        let received = self.link.received();
+        let head = received.head(parts);
+        let url = url_of(&head, self.caller.role())?;
+        let who = Who::new(self.caller.role(), self.caller.client(), &self.local);
+        Some(received.ask(*parts, &url, &who))
+    }
+
+    /// The exchange in which this request is answered.
+    fn exchange(&mut self, ask: Rc<Ask>, keep: bool) -> Exchange<'_, T> {
+        Exchange::new(&mut self.link, &self.local, ask, keep)
+    }
+}

@@ -1,0 +1,236 @@
+//! The listeners of one worker: opened at the start, renewed and closed by reloads.
+
+use std::future::pending;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use foxy_tls::ListenerTls;
+use hashbrown::HashMap;
+use socket2::SockRef;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+use crate::client::conn::{Door, Sites};
+use crate::client::listen::listener::BACKLOG;
+use crate::client::listen::post::{Post, Posted};
+use crate::client::worker::start;
+use crate::origin::origins::check;
+use crate::state::local::Local;
+use crate::{Origins, Renewal, RenewedListener, Role, Serves};
+
+/// After a listener is closed: time for the connections in its queue to be accepted.
+const LAST: Duration = Duration::from_millis(20);
+
+/// The listeners, and the settings of now.
+pub(crate) struct Listening {
+    local: Rc<Local>,
+    open: HashMap<SocketAddr, Open>,
+    /// Origins that are checked, and the tasks that do it.
+    checks: Vec<(Origins, Vec<JoinHandle<()>>)>,
+}
+
+/// Certificates of a listener, and whether trusted proxies name the client of a connection.
+type Way = (Option<ListenerTls>, bool);
+
+struct Open {
+    post: Rc<Post>,
+    accepting: Vec<JoinHandle<()>>,
+}
+
+impl Listening {
+    pub(crate) fn new(local: Rc<Local>) -> Self {
+        Self {
+            local,
+            open: HashMap::new(),
+            checks: Vec::new(),
+        }
+    }
+
+    /// Accepts connections from now on.
+    pub(crate) fn open(
+        &mut self,
+        address: SocketAddr,
+        socket: std::net::TcpListener,
+        (serves, way): (Serves, Way),
+    ) -> io::Result<()> {
+        socket.set_nonblocking(true)?;
+        let socket = TcpListener::from_std(socket)?;
+        // Accepted sockets inherit the buffer size. With little memory, what a client sends before it is
+        // read must not fill megabytes of the kernel.
+        if let Some(bytes) = self.local.proxy.config.limits.receive_bytes() {
+            let _ = SockRef::from(&socket).set_recv_buffer_size(bytes);
+        }
+        let proxy = &self.local.proxy;
+        let backlog = proxy.ledger.backlog(proxy.workers());
+        let backlog = i32::try_from(backlog).map_or(BACKLOG, |most| most.min(BACKLOG));
+        // A second call changes the length of the queue.
+        SockRef::from(&socket).listen(backlog)?;
+        // A service manager may pass several sockets of one address.
+        let known = self.open.remove(&address);
+        let mut open = known.unwrap_or_else(|| Open {
+            post: Post::new(self.posted(serves.clone(), way)),
+            accepting: Vec::new(),
+        });
+        let accepting = accept(Rc::clone(&open.post), socket);
+        open.accepting.push(tokio::task::spawn_local(accepting));
+        self.open.insert(address, open);
+        self.check(&serves);
+        Ok(())
+    }
+
+    /// A listener whose connections come from a test: there is no socket.
+    #[cfg(test)]
+    pub(crate) fn open_without_socket(&mut self, address: SocketAddr, serves: Serves) -> Rc<Post> {
+        let post = Post::new(self.posted(serves, (None, false)));
+        let open = Open {
+            post: Rc::clone(&post),
+            accepting: Vec::new(),
+        };
+        self.open.insert(address, open);
+        post
+    }
+
+    fn posted(&self, serves: Serves, (tls, named): Way) -> Posted {
+        Posted {
+            local: Rc::clone(&self.local),
+            door: door(serves),
+            tls,
+            named,
+        }
+    }
+
+    /// Starts the checks of origins that are not checked yet. The workers share the state of origins, so
+    /// only the first worker checks.
+    fn check(&mut self, serves: &Serves) {
+        if self.local.index != 0 {
+            return;
+        }
+        for origins in serves.origins() {
+            if !self.checks.iter().any(|(known, _)| known == origins) {
+                let tasks = check::spawn(&self.local, origins);
+                self.checks.push((origins.clone(), tasks));
+            }
+        }
+    }
+
+    /// Ends the checks of origins that no listener has any more.
+    fn end_checks(&mut self, used: &[Origins]) {
+        self.checks.retain(|(origins, tasks)| {
+            let keep = used.contains(origins);
+            if !keep {
+                tasks.iter().for_each(JoinHandle::abort);
+            }
+            keep
+        });
+    }
+
+    /// Applies new settings: every request that begins later has them.
+    pub(crate) fn renew(&mut self, renewal: Renewal) {
+        self.local = self.local.renewed(Arc::clone(&renewal.proxy));
+        let mut before = std::mem::take(&mut self.open);
+        let mut used = Vec::new();
+        for listener in renewal.listeners {
+            let RenewedListener {
+                address,
+                socket,
+                serves,
+                tls,
+                proxy_protocol,
+            } = listener;
+            let way = (tls, proxy_protocol);
+            used.extend(serves.origins().cloned());
+            match (before.remove(&address), socket) {
+                (Some(open), _) => {
+                    self.check(&serves);
+                    open.post.renew(self.posted(serves, way));
+                    self.open.insert(address, open);
+                }
+                (None, Some(socket)) => {
+                    if let Err(error) = self.open(address, socket, (serves, way)) {
+                        tracing::error!(%error, %address, "a new listener could not be set up");
+                    }
+                }
+                (None, None) => tracing::error!(%address, "a listener is not there any more"),
+            }
+        }
+        for open in before.into_values() {
+            open.post.close();
+        }
+        self.end_checks(&used);
+    }
+
+    /// Stops accepting, and returns the settings of now.
+    pub(crate) fn stop(self) -> Rc<Local> {
+        for open in self.open.into_values() {
+            for task in open.accepting {
+                task.abort();
+            }
+        }
+        self.local
+    }
+}
+
+/// A listener's roles, on this thread.
+fn door(serves: Serves) -> Door {
+    match serves {
+        Serves::One(role) => Door {
+            role: Rc::new(role),
+            sites: None,
+        },
+        Serves::Sites(table, sites) => {
+            let none = Rc::new(Role::Undecided);
+            let role = |(site, tls)| (Rc::new(Role::Site(site)), tls);
+            let sites = Sites {
+                table,
+                roles: sites.into_iter().map(role).collect(),
+                none: Rc::clone(&none),
+            };
+            Door {
+                role: none,
+                sites: Some(Rc::new(sites)),
+            }
+        }
+    }
+}
+
+/// Accepts until the listener is closed by a reload, and then accepts the connections that are still in
+/// its queue: the kernel would reset them.
+async fn accept(post: Rc<Post>, socket: TcpListener) {
+    tokio::select! {
+        () = accept_all(&post, &socket) => {}
+        () = post.until_closed() => {}
+    }
+    let _ = tokio::time::timeout(LAST, accept_all(&post, &socket)).await;
+}
+
+async fn accept_all(post: &Rc<Post>, socket: &TcpListener) {
+    loop {
+        let local = post.current().local;
+        local.entrance.room(&local).await;
+        match socket.accept().await {
+            Ok((stream, client)) => start(post, stream, client),
+            Err(error) if is_clients_fault(&error) => {}
+            Err(error) => {
+                // Out of descriptors or memory: connections in progress must end first.
+                tracing::warn!(%error, "cannot accept connections for a moment");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+        if post.current().local.proxy.is_shutting_down() {
+            pending::<()>().await;
+        }
+    }
+}
+
+/// Errors of accept that concern one connection only.
+fn is_clients_fault(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::Interrupted
+    )
+}

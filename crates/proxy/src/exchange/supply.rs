@@ -1,0 +1,398 @@
+//! The bytes of a large body from wherever they are: its fragments in the store, a fill that is
+//! bringing them, or a range request of its own for what nobody has asked for yet.
+
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use foxy_http_rules::range::Span;
+use foxy_store::Object;
+
+use crate::Event;
+use crate::cache::ask::Ask;
+use crate::cache::serve::find::fragment;
+use crate::cache::serve::fragments::{FragmentId, HeldFragment};
+use crate::fill::fetch::{self, FillHead, strong_etag};
+use crate::fill::{Follower, Gap, GapWanted, Next, Released};
+use crate::origin::UpstreamError;
+use crate::state::ledger::Pressure;
+use crate::state::local::Local;
+
+/// A fragment being read ahead, and the right to have it in memory.
+type Reading = (
+    Rc<HeldFragment>,
+    tokio::task::JoinHandle<Option<Arc<Object>>>,
+);
+
+/// Most fills that are tried for one byte: the first one may have failed for another request's reasons.
+const TRIES: u8 = 3;
+
+/// Where the bytes of one large body come from.
+#[derive(Debug)]
+pub(crate) struct Supply {
+    ask: Rc<Ask>,
+    head: Arc<Object>,
+    /// A fill that brings bytes, and whether this request is behind it.
+    follower: Option<Follower<FillHead>>,
+    behind: bool,
+    /// Offset of the next byte that the fill brings for this request.
+    position: u64,
+    /// Missing bytes may be asked for.
+    divisible: bool,
+    /// The fragment that is being sent.
+    held: Option<Rc<HeldFragment>>,
+    /// The fragment that is needed next.
+    ahead: Option<Reading>,
+    /// The byte for which a fill was last wanted, and the number of tries: without progress it is
+    /// not tried for ever.
+    asked: (u64, u8),
+    /// A fragment that should be stored, but cannot be read.
+    unreadable: Option<u32>,
+    /// Bytes came by a fill that another request had started.
+    pub(crate) collapsed: bool,
+}
+
+/// A piece of a body.
+#[derive(Debug)]
+pub(crate) enum Piece {
+    Bytes(Bytes),
+    /// The end of a body whose length was not known; its trailers.
+    End(Bytes),
+}
+
+/// The bytes are not available.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Missing;
+
+impl Supply {
+    /// For the body of `head`, which is stored.
+    pub(crate) fn new(ask: &Rc<Ask>, head: &Arc<Object>) -> Self {
+        let divisible = ask.may_fetch_parts() && strong_etag(head.fields()).is_some();
+        Self {
+            ask: Rc::clone(ask),
+            head: Arc::clone(head),
+            follower: None,
+            behind: false,
+            position: 0,
+            divisible,
+            held: None,
+            ahead: None,
+            asked: (u64::MAX, 0),
+            unreadable: None,
+            collapsed: false,
+        }
+    }
+
+    /// For a request that is behind the fill it follows.
+    pub(crate) fn behind(
+        ask: &Rc<Ask>,
+        head: &Arc<Object>,
+        follower: Follower<FillHead>,
+        stored: bool,
+    ) -> Self {
+        let mut supply = Self::new(ask, head);
+        supply.divisible &= stored;
+        supply.follower = Some(follower);
+        supply.behind = true;
+        supply
+    }
+
+    /// Head of the object.
+    pub(crate) fn head(&self) -> &Object {
+        &self.head
+    }
+
+    /// True if bytes that were not sent yet can be read again, or else be asked for again.
+    pub(crate) fn can_pause(&self) -> bool {
+        self.follower.is_none() && self.divisible
+    }
+
+    /// True if the answer can wait before its next bytes: the store has them all, or those that it does not
+    /// have can be asked for again.
+    pub(crate) fn can_stand_aside(&self) -> bool {
+        let arrives = self.follower.as_ref().is_some_and(Follower::is_running);
+        self.divisible || !arrives
+    }
+
+    /// Gives back what is held for the next bytes, and holds no fill up: a long wait begins.
+    pub(crate) fn stand_aside(&mut self) {
+        self.pause();
+        if let Some(follower) = &self.follower {
+            follower.stand_aside();
+            self.behind = true;
+        }
+    }
+
+    /// Gives back the fragment that is being sent, and what was read ahead.
+    pub(crate) fn pause(&mut self) {
+        self.held = None;
+        if let Some((_, reading)) = self.ahead.take() {
+            reading.abort();
+        }
+    }
+
+    fn unit(&self) -> u64 {
+        u64::from(self.head.fragment_size().max(1))
+    }
+
+    fn id(&self, n: u32) -> FragmentId {
+        FragmentId::of(&self.head, n)
+    }
+
+    fn number(&self, at: u64) -> u32 {
+        u32::try_from(at / self.unit()).unwrap_or(u32::MAX)
+    }
+
+    fn wanted(&self, at: u64, until: u64) -> GapWanted<'_> {
+        GapWanted {
+            key: self.head.key(),
+            hash: self.head.hash(),
+            base: self.ask.base_hash,
+            version: self.head.meta().version,
+            at,
+            until,
+            unit: self.unit(),
+        }
+    }
+
+    /// The first byte of `span` whose fragment is not stored (as far as memory tells).
+    pub(crate) fn first_missing(&self, local: &Local, span: Span) -> Option<u64> {
+        let engine = &local.proxy.engine;
+        let (first, last) = (self.number(span.start), self.number(span.end - 1));
+        let absent = (first..=last).find(|n| !engine.has_fragment(&self.head, *n))?;
+        Some(span.start.max(u64::from(absent) * self.unit()))
+    }
+
+    /// Returns whether all of `span` can be promised: it is stored, on its way, or can be fetched.
+    pub(crate) fn can_promise(&self, local: &Local, span: Span) -> bool {
+        if self.divisible {
+            return true;
+        }
+        let Some(from) = self.first_missing(local, span) else {
+            return true;
+        };
+        let engine = &local.proxy.engine;
+        (self.number(from)..=self.number(span.end - 1)).all(|n| {
+            let at = span.start.max(u64::from(n) * self.unit());
+            engine.has_fragment(&self.head, n)
+                || local.proxy.fills.brings(&self.wanted(at, span.end))
+        })
+    }
+
+    /// Asks for the bytes from `at` on, which are not stored, before anything is promised: the
+    /// origin may have another version by now. They are taken later, when it is their turn.
+    ///
+    /// # Errors
+    /// The origin has another version, or does not answer.
+    pub(crate) async fn ask_ahead(
+        &mut self,
+        local: &Rc<Local>,
+        at: u64,
+        until: u64,
+    ) -> Result<(), Missing> {
+        self.ask_for(local, self.number(at), at, until)?;
+        let Some(follower) = &mut self.follower else {
+            return Ok(());
+        };
+        let begun = poll_fn(|cx| follower.poll_begun(cx)).await;
+        begun.map_err(|_| Missing)
+    }
+
+    /// The bytes from `at` on, at most up to `until`. Cancel safe.
+    ///
+    /// # Errors
+    /// They are not available, or are of another version by now.
+    pub(crate) async fn next(
+        &mut self,
+        local: &Rc<Local>,
+        at: u64,
+        until: u64,
+    ) -> Result<Piece, Missing> {
+        // The next part may be elsewhere.
+        self.behind |= at != self.position;
+        // Nobody waits, for memory or for the origin, with a fragment that was sent.
+        let n = self.number(at);
+        let id = self.id(n);
+        self.held.take_if(|held| held.id() != id);
+        loop {
+            if self.follower.is_some() && !self.behind {
+                if let Some(piece) = self.followed(local, at, until).await? {
+                    return Ok(piece);
+                }
+                continue;
+            }
+            if let Some(follower) = &self.follower
+                && follower.resume(at)
+            {
+                self.pause();
+                (self.behind, self.position) = (false, at);
+                continue;
+            }
+            if let Some(bytes) = self.stored(local, n, at, until).await {
+                return Ok(Piece::Bytes(bytes));
+            }
+            if self.ask_for(local, n, at, until).is_err() {
+                return self.at_last(local, n, at, until).await;
+            }
+        }
+    }
+
+    /// The next piece from the fill; `None` if the fill has nothing more for this request.
+    async fn followed(
+        &mut self,
+        local: &Local,
+        at: u64,
+        until: u64,
+    ) -> Result<Option<Piece>, Missing> {
+        let Some(follower) = &mut self.follower else {
+            return Ok(None);
+        };
+        match poll_fn(|cx| follower.poll_next(cx)).await {
+            Ok(Next::Data(bytes)) => {
+                self.position = at + bytes.len() as u64;
+                return Ok(Some(Piece::Bytes(clip(&bytes, until - at))));
+            }
+            Ok(Next::End(trailers)) if until == u64::MAX => return Ok(Some(Piece::End(trailers))),
+            // A fill of a part ends before the whole does.
+            Ok(Next::End(_)) => self.follower = None,
+            Err(Released::Lagged) if follower.is_running() => self.behind = true,
+            // Only waiting for a head ends with `Elsewhere`.
+            Err(Released::Lagged | Released::Elsewhere) => self.behind = !follower.resume(at),
+            Err(Released::Failed(error)) => {
+                self.follower = None;
+                // If the origin has another version, nobody has the rest of this one; after other
+                // errors the request may try again.
+                self.divisible &= error != UpstreamError::AnotherVersion;
+                local.count(Event::FollowersReleased);
+            }
+        }
+        Ok(None)
+    }
+
+    /// The bytes of fragment `n` from the store.
+    async fn stored(&mut self, local: &Rc<Local>, n: u32, at: u64, until: u64) -> Option<Bytes> {
+        let id = self.id(n);
+        let ahead = self.ahead.take().filter(|(held, _)| held.id() == id);
+        let present = match ahead {
+            Some((held, reading)) => {
+                self.held = Some(held);
+                reading.await.ok()?
+            }
+            None => self.read(local, n, false).await,
+        }?;
+        let bytes = self.clipped(&present, at, until)?;
+        let next = at + bytes.len() as u64;
+        let roomy = local.proxy.ledger.pressure() == Pressure::Low;
+        if next < until
+            && roomy
+            && local.proxy.engine.has_fragment(&self.head, n + 1)
+            && let Some(held) = local.fragments.try_hold(
+                &local.proxy.ledger,
+                self.id(n + 1),
+                self.head.fragment_size(),
+            )
+        {
+            let (local, head) = (Rc::clone(local), Arc::clone(&self.head));
+            let there = Rc::clone(&held);
+            let reading = tokio::task::spawn_local(async move {
+                held_fragment(&local, &there, &head, n + 1, false).await
+            });
+            self.ahead = Some((held, reading));
+        }
+        Some(bytes)
+    }
+
+    /// Fragment `n`, once there is memory for it.
+    async fn read(&mut self, local: &Local, n: u32, last: bool) -> Option<Arc<Object>> {
+        let id = self.id(n);
+        let held = match self.held.take().filter(|held| held.id() == id) {
+            Some(held) => held,
+            None => {
+                let bytes = self.head.fragment_size();
+                local.fragments.hold(local, id, bytes).await?
+            }
+        };
+        let held = self.held.insert(held);
+        held_fragment(local, held, &self.head, n, last).await
+    }
+
+    /// From the store, however slow its disk is: nobody else has the bytes.
+    async fn at_last(
+        &mut self,
+        local: &Local,
+        n: u32,
+        at: u64,
+        until: u64,
+    ) -> Result<Piece, Missing> {
+        let present = self.read(local, n, true).await;
+        let bytes = present.and_then(|present| self.clipped(&present, at, until));
+        bytes.map(Piece::Bytes).ok_or(Missing)
+    }
+
+    /// Returns the bytes of a fragment within `at..until`.
+    fn clipped(&self, fragment: &Object, at: u64, until: u64) -> Option<Bytes> {
+        let skip = usize::try_from(at % self.unit()).ok()?;
+        let bytes = fragment.body().get(skip..).filter(|b| !b.is_empty())?;
+        Some(clip(&fragment.body().slice_ref(bytes), until - at))
+    }
+
+    /// Joins the fill that brings fragment `n`, or starts one.
+    fn ask_for(&mut self, local: &Rc<Local>, n: u32, at: u64, until: u64) -> Result<(), Missing> {
+        self.asked = match self.asked {
+            (asked, TRIES..) if asked == at => return Err(Missing),
+            (asked, times) if asked == at => (at, times + 1),
+            _ => (at, 1),
+        };
+        let proxy = &local.proxy;
+        let absent = |n| !proxy.engine.has_fragment(&self.head, n);
+        if !self.divisible {
+            // It may have come between the looks.
+            let wanted = self.wanted(at, until);
+            self.follower = Some(proxy.fills.bringing(&wanted).ok_or(Missing)?);
+            (self.behind, self.position, self.collapsed) = (false, at, true);
+            return Ok(());
+        }
+        match proxy.fills.gap(&self.wanted(at, until), absent) {
+            Gap::Follows(follower) => {
+                local.count(Event::Followers);
+                self.follower = Some(follower);
+                self.collapsed = true;
+            }
+            Gap::Starts(writer, follower, cover) => {
+                if self.unreadable != Some(n) && !absent(n) {
+                    // The fragment is stored by now: its fill has just ended.
+                    self.unreadable = Some(n);
+                    proxy.fills.leave(writer.fill());
+                    return Ok(());
+                }
+                fetch::spawn_gap(local, &self.ask, &self.head, cover, writer);
+                self.follower = Some(follower);
+            }
+        }
+        (self.behind, self.position) = (false, at);
+        Ok(())
+    }
+}
+
+/// Fragment `n`, from another request that holds it or from the store.
+async fn held_fragment(
+    local: &Local,
+    held: &HeldFragment,
+    head: &Arc<Object>,
+    n: u32,
+    last: bool,
+) -> Option<Arc<Object>> {
+    if let Some(object) = held.object() {
+        return Some(Arc::clone(object));
+    }
+    let object = fragment(local, head, n, last).await?;
+    held.set(&object);
+    Some(object)
+}
+
+/// At most `want` bytes.
+fn clip(bytes: &Bytes, want: u64) -> Bytes {
+    let want = usize::try_from(want).unwrap_or(usize::MAX);
+    bytes.slice(..bytes.len().min(want))
+}

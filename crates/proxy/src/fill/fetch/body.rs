@@ -1,0 +1,156 @@
+//! A body on its way from the origin to the followers and into the store.
+
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::task::Poll;
+
+use bytes::Bytes;
+use foxy_http1::BodyReader;
+
+use super::keep::Keeper;
+use super::pace::Pace;
+use super::{FillHead, Running};
+use crate::fill::FillWriter;
+use crate::http::net::{Piece, Ticks};
+use crate::mirrors::Edit;
+use crate::origin::UpstreamError;
+use crate::origin::exchange::Leased;
+use crate::state::local::Local;
+
+/// How a body ended.
+#[derive(Debug)]
+pub(super) enum Ended {
+    /// With these trailers.
+    Whole(Bytes),
+    /// Another fill brings the rest.
+    Overtaken,
+}
+
+/// Returns the result of `work`; `None` if everybody leaves before that.
+pub(super) async fn unless_abandoned<F: Future + Unpin>(
+    writer: &FillWriter<FillHead>,
+    mut work: F,
+) -> Option<F::Output> {
+    let mut abandoned = pin!(writer.abandoned());
+    poll_fn(|cx| match Pin::new(&mut work).poll(cx) {
+        Poll::Ready(output) => Poll::Ready(Some(output)),
+        Poll::Pending => abandoned.as_mut().poll(cx).map(|()| None),
+    })
+    .await
+}
+
+/// A body on its way to the followers and into the store.
+pub(super) struct Body<'a> {
+    /// Go on without followers.
+    pub(super) background: bool,
+    /// Upper bound of the body's length; more bytes are an error.
+    pub(super) most: u64,
+    /// Longest silence of the origin.
+    pub(super) patience: Ticks,
+    pub(super) leased: &'a mut Leased,
+    pub(super) reader: &'a mut BodyReader,
+    pub(super) keeper: &'a mut Keeper,
+    /// The changes of the body, if it is rewritten.
+    pub(super) edit: Option<&'a mut Edit>,
+}
+
+impl Body<'_> {
+    pub(super) async fn run(
+        &mut self,
+        local: &Local,
+        writer: &FillWriter<FillHead>,
+    ) -> Result<Ended, UpstreamError> {
+        let mut pace = None;
+        loop {
+            let piece = self.next(local, writer).await?;
+            let up = &mut self.leased.up;
+            let bytes = Bytes::copy_from_slice(&up.buf.filled()[piece.range]);
+            up.buf.consume(piece.consumed);
+            if let Some(edit) = self.edit.take() {
+                let send = |bytes| self.push(local, writer, bytes);
+                let edited = match piece.end {
+                    true => edit.finish(&local.proxy, local.index, send),
+                    false => edit.push(&bytes, send),
+                };
+                self.edit = Some(edit);
+                edited?;
+                if piece.end {
+                    // Trailers speak of the bytes before rewriting.
+                    return Ok(Ended::Whole(Bytes::new()));
+                }
+            } else {
+                if piece.end {
+                    return Ok(Ended::Whole(bytes));
+                }
+                if writer.pushed() + bytes.len() as u64 > self.most {
+                    return Err(UpstreamError::BadResponse("part-too-long"));
+                }
+                self.push(local, writer, bytes);
+            }
+            if writer.is_overtaken() {
+                return Ok(Ended::Overtaken);
+            }
+            if writer.followers() > 0 {
+                self.keeper.followed();
+            } else if !self.background {
+                self.keeper.worth_finishing(local, writer.pushed())?;
+            }
+            writer.room(local.proxy.config.fill.lag).await;
+            if self.keeper.streams() {
+                let pace = pace.get_or_insert_with(Pace::new);
+                if local.proxy.engine.is_congested() {
+                    Box::pin(pace.between_pieces(local)).await;
+                }
+            }
+        }
+    }
+
+    /// The next piece. Fails if all followers leave meanwhile and the body is not worth finishing.
+    async fn next(
+        &mut self,
+        local: &Local,
+        writer: &FillWriter<FillHead>,
+    ) -> Result<Piece, UpstreamError> {
+        let mut piece = pin!(self.leased.up.next_piece(self.reader, self.patience));
+        if !self.background {
+            let abandoned = unless_abandoned(writer, piece.as_mut()).await;
+            match abandoned {
+                Some(piece) => return noted(local, piece),
+                None => self.keeper.worth_finishing(local, writer.pushed())?,
+            }
+        }
+        noted(local, piece.await)
+    }
+
+    /// Puts bytes into the store first, then into the window: followers that are behind read from the
+    /// store what has left the window.
+    fn push(&mut self, local: &Local, writer: &FillWriter<FillHead>, bytes: Bytes) {
+        let outgrown = self.keeper.push(local, writer.fill(), &bytes);
+        if outgrown {
+            writer.grown(self.keeper.running());
+        }
+        writer.push(bytes);
+        if let Some(offset) = self.keeper.readable() {
+            writer.readable(offset);
+        }
+        if outgrown {
+            writer.keep(self.keeper.window());
+        }
+    }
+}
+
+/// Counts a body that the origin did not bring to its end.
+fn noted(local: &Local, piece: Result<Piece, UpstreamError>) -> Result<Piece, UpstreamError> {
+    piece.inspect_err(|error| local.origin_failed(*error))
+}
+
+impl FillWriter<FillHead> {
+    /// The body has outgrown memory: from now on it can be read back from the store.
+    fn grown(&self, running: Option<Running>) {
+        if let Some(head) = self.published()
+            && let Some(running) = running
+        {
+            let _ = head.running.set(running);
+        }
+    }
+}

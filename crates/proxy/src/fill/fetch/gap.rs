@@ -1,0 +1,294 @@
+//! Fetches a run of fragments that a stored large object lacks, by one range request. Bytes are
+//! taken under the same strong validator only; an answer of another version ends the object's life.
+//!
+//! An origin may answer with fewer bytes than requested (RFC 9110 section 14.2): the rest is
+//! requested as long as it makes progress. If gaps of an object fail twice because of the origin's
+//! answers, the object is removed, so that the next request fetches it whole.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use foxy_base::values;
+use foxy_http_rules as rules;
+use foxy_http_rules::range::{ContentRange, Span};
+use foxy_http1::{BodyReader, Method, ResponseHead};
+use foxy_store::Object;
+
+use super::FillHead;
+use super::body::{Body, Ended};
+use super::judge::{Times, strong_etag};
+use super::keep::Keeper;
+use crate::Event;
+use crate::cache::ask::Ask;
+use crate::fill::{Cover, FillWriter};
+use crate::http::via::Changes;
+use crate::origin::UpstreamError;
+use crate::origin::exchange::Leased;
+use crate::state::local::Local;
+
+/// Requests for one run that are allowed however few bytes they bring.
+const SHORT_ANSWERS: u64 = 8;
+/// Bytes that one further request has to bring on average.
+const SHORT_BYTES: u64 = 4 << 10;
+
+/// A run that is missing.
+#[derive(Debug)]
+struct Job {
+    ask: Rc<Ask>,
+    head: Arc<Object>,
+    etag: Bytes,
+    span: Span,
+}
+
+/// Starts the task that writes `writer`: the bytes of `cover`, in whole fragments.
+pub(crate) fn spawn(
+    local: &Rc<Local>,
+    ask: &Rc<Ask>,
+    head: &Arc<Object>,
+    cover: Cover,
+    writer: FillWriter<FillHead>,
+) {
+    let busy = local.busy();
+    let local = Rc::clone(local);
+    local.count(Event::FillsStarted);
+    let span = Span::new(cover.start, cover.end.min(head.total_length()));
+    let whole = ask.comes_whole();
+    if whole && local.proxy.engine.is_current_version(head) {
+        local.proxy.engine.supersede(head.hash(), head.key());
+    }
+    let job = strong_etag(head.fields())
+        .filter(|_| !whole)
+        .zip(span)
+        .map(|(etag, span)| Job {
+            ask: Rc::clone(ask),
+            head: Arc::clone(head),
+            etag,
+            span,
+        });
+    tokio::task::spawn_local(Box::pin(async move {
+        let fill = Arc::clone(writer.fill());
+        let done = match &job {
+            Some(job) => job.run(&local, &writer).await,
+            None => Err(UpstreamError::GivenUp),
+        };
+        if let Some(job) = &job {
+            job.learn(&local, &writer, done.as_ref().err());
+        }
+        match done {
+            Ok(Ended::Whole(trailers)) => writer.finish(trailers),
+            Ok(Ended::Overtaken) => writer.stop(),
+            Err(error) => {
+                local.count(Event::FillsFailed);
+                writer.fail(error);
+            }
+        }
+        local.proxy.fills.leave(&fill);
+        drop(busy);
+    }));
+}
+
+impl Job {
+    /// Requests the run until all of it has arrived.
+    async fn run(
+        &self,
+        local: &Local,
+        writer: &FillWriter<FillHead>,
+    ) -> Result<Ended, UpstreamError> {
+        let mut keeper: Option<Keeper> = None;
+        for asked in 1.. {
+            let before = writer.pushed();
+            if writer.is_overtaken() {
+                return Ok(Ended::Overtaken);
+            }
+            let Some(rest) = Span::new(self.span.start + before, self.span.end) else {
+                break;
+            };
+            if writer.followers() == 0
+                && let Some(keeper) = &mut keeper
+            {
+                keeper.worth_finishing(local, before)?;
+            }
+            let ended = self.ask(local, writer, rest, &mut keeper).await;
+            let pushed = writer.pushed();
+            match ended {
+                Ok(Ended::Overtaken) => return Ok(Ended::Overtaken),
+                Ok(Ended::Whole(_)) if pushed >= self.span.len() => break,
+                // Cut off or short: request the rest while there is progress.
+                Ok(Ended::Whole(_)) | Err(UpstreamError::Truncated) if pushed > before => {
+                    if asked > SHORT_ANSWERS + pushed / SHORT_BYTES {
+                        return Err(UpstreamError::BadResponse("range-too-short"));
+                    }
+                }
+                Ok(Ended::Whole(_)) => {
+                    return Err(UpstreamError::BadResponse("range-too-short"));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Ended::Whole(Bytes::new()))
+    }
+
+    /// Requests `rest` once and handles the answer.
+    async fn ask(
+        &self,
+        local: &Local,
+        writer: &FillWriter<FillHead>,
+        rest: Span,
+        keeper: &mut Option<Keeper>,
+    ) -> Result<Ended, UpstreamError> {
+        let range = format!("bytes={}-{}", rest.start, rest.end - 1);
+        let changes = Changes {
+            drop_conditions: true,
+            drop_range: true,
+            as_get: true,
+            add: &[("Range", range.as_bytes()), ("If-Range", &self.etag)],
+        };
+        let request = self.ask.upstream_head(local, &changes);
+        let (asked, purge) = (local.wall(), local.proxy.engine.purges().purge_sequence());
+        let (mut leased, first) = Leased::ask(local, &self.ask, &request, true).await?;
+        let parts = leased.up.final_head(local, first, |_| {}).await?;
+        let times = Times {
+            request: asked,
+            response: local.wall(),
+            purge,
+        };
+        let head = parts.head(leased.up.buf.filled(), &leased.up.slots);
+        let length = parts.framing(Method::Get).length();
+        let (verdict, part) = match self.judge(local, &head, rest, length, times) {
+            Ok(judged) => judged,
+            Err(error) => {
+                leased.count(local);
+                if error == UpstreamError::AnotherVersion {
+                    self.forget(local, writer);
+                }
+                return Err(error);
+            }
+        };
+        let mut kept = match (keeper.take(), verdict) {
+            (Some(kept), Verdict::Store) => kept,
+            (None, Verdict::Store) => Keeper::resume(local, writer.fill(), (&self.head, self.span)),
+            // The run is no longer kept.
+            (_, Verdict::Pass) => Keeper::nothing(local),
+        };
+        writer.keep(kept.window());
+        leased.up.buf.consume(parts.len());
+        let mut reader = BodyReader::new(parts.framing(Method::Get), &local.limits);
+        let mut body = Body {
+            background: false,
+            most: rest.start - self.span.start + part.len(),
+            patience: leased.up.patience.progress,
+            leased: &mut leased,
+            reader: &mut reader,
+            keeper: &mut kept,
+            edit: None,
+        };
+        let ended = body.run(local, writer).await;
+        *keeper = Some(kept);
+        if ended.is_ok() && parts.persistent(Method::Get) && reader.is_done() {
+            leased.give_back(local, &self.ask.to);
+        } else {
+            leased.count(local);
+        }
+        ended
+    }
+
+    fn judge(
+        &self,
+        local: &Local,
+        head: &ResponseHead<'_>,
+        rest: Span,
+        length: Option<u64>,
+        times: Times,
+    ) -> Result<(Verdict, Span), UpstreamError> {
+        const UNFIT: UpstreamError = UpstreamError::BadResponse("range-not-available");
+        if head.status() != 206 {
+            // An error says nothing about the object, another answer that it changed.
+            let digest = super::judge::as_get(&self.ask);
+            let changed = rules::supersedes(&digest, head.status()) || head.status() == 416;
+            return Err(match head.status() {
+                _ if changed => UpstreamError::AnotherVersion,
+                500.. => UpstreamError::ErrorStatus,
+                _ => UNFIT,
+            });
+        }
+        if strong_etag(head).as_ref() != Some(&self.etag) {
+            return Err(UpstreamError::AnotherVersion);
+        }
+        let complete = self.head.total_length();
+        let mut lines = values(head, "Content-Range");
+        let range = lines.next().and_then(ContentRange::parse);
+        let exact = range.and_then(|range| {
+            let same = range.complete.is_none_or(|length| length == complete);
+            range.span.filter(|span| {
+                // Fewer bytes than requested are allowed; another start is useless.
+                let fits = span.start == rest.start && span.end <= rest.end;
+                same && fits && length.is_none_or(|length| length == span.len())
+            })
+        });
+        let Some(part) = exact.filter(|_| lines.next().is_none()) else {
+            let other = range.and_then(|range| range.complete);
+            let changed = other.is_some_and(|length| length != complete);
+            return Err(if changed {
+                UpstreamError::AnotherVersion
+            } else {
+                UNFIT
+            });
+        };
+        let request_head = self.ask.head();
+        let request = rules::Request {
+            digest: &super::judge::as_get(&self.ask),
+            target: rules::invalidation::TargetUri::default(),
+            fields: &request_head,
+        };
+        let response = rules::Response {
+            status: 206,
+            fields: head,
+            request_time: times.request,
+            response_time: times.response,
+        };
+        let config = local.proxy.rules(self.ask.rule);
+        let verdict = match rules::can_store(&request, &response, config) {
+            Ok(_) => Verdict::Store,
+            Err(_) => Verdict::Pass,
+        };
+        Ok((verdict, part))
+    }
+
+    /// Records this run's result for the object. When the origin sends unusable bytes for the
+    /// second time in a row, the object is removed.
+    fn learn(&self, local: &Local, writer: &FillWriter<FillHead>, error: Option<&UpstreamError>) {
+        let (broken, key, now) = (&local.proxy.broken, self.head.hash(), local.wall());
+        match error {
+            None => broken.note(key, false, now),
+            Some(UpstreamError::BadResponse(_) | UpstreamError::Truncated) => {
+                if broken.has(key, now) {
+                    broken.note(key, false, now);
+                    self.forget(local, writer);
+                } else {
+                    broken.note(key, true, now);
+                }
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// Removes the object: its stored bytes are of an outdated version, or can never be completed.
+    fn forget(&self, local: &Local, writer: &FillWriter<FillHead>) {
+        let engine = &local.proxy.engine;
+        let _ = writer.fill().if_storable(|| {
+            if engine.is_current_version(&self.head) {
+                engine.supersede(self.head.hash(), self.head.key());
+            }
+        });
+    }
+}
+
+/// Use of valid bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    /// Send and store them.
+    Store,
+    /// Only send them.
+    Pass,
+}

@@ -1,0 +1,489 @@
+//! Decisions at header time: which fields the clients get, whether the answer is stored, and under
+//! which key.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use foxy_base::{
+    FieldBlock, FieldBlockBuilder, FieldBlockError, Fields, KeyHash, WallTime, eq_name, first,
+    hash64, rule, values,
+};
+use foxy_http_rules as rules;
+use foxy_http_rules::range::ContentRange;
+use foxy_http_rules::{Failure, RequestDigest, RuleId, StorePlan, etag, freshness, invalidation};
+use foxy_http1::{RequestHead, ResponseHead};
+use foxy_store::{Object, ObjectMeta};
+
+use super::FillHead;
+use super::part::{self, Piece};
+use crate::cache::ask::Ask;
+use crate::cache::key;
+use crate::cache::serve::find::Primary;
+use crate::cache::stored::stored_digest;
+use crate::fill::Fill;
+use crate::state::local::Local;
+use crate::{Collapse, Role};
+
+/// When the exchange happened.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times {
+    pub(crate) request: WallTime,
+    pub(crate) response: WallTime,
+    /// The newest purge before the request was sent.
+    pub(crate) purge: u64,
+}
+
+/// Under which key an answer is stored, and with what.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    pub(crate) key: Bytes,
+    pub(crate) hash: KeyHash,
+    pub(crate) group: u64,
+    pub(crate) meta: ObjectMeta,
+    pub(crate) vary: Bytes,
+    pub(crate) fields: FieldBlock,
+    /// For a 206: how its body becomes part of what is stored.
+    pub(super) piece: Option<Piece>,
+    /// For a large object: which bytes of it these are.
+    pub(super) sparse: Option<ContentRange>,
+    /// A beginning of the body is worth keeping.
+    pub(super) beginning: bool,
+    /// The operator's rule that decided.
+    pub(super) rule: RuleId,
+}
+
+/// The facts about a request to the origin by which its answer is judged.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked<'a> {
+    pub(crate) ask: &'a Ask,
+    /// The request as it was sent.
+    pub(crate) digest: RequestDigest,
+    /// The object that is stored whole and may still be of use.
+    pub(crate) stored: Option<&'a Arc<Object>>,
+    /// The primary entry, if it has a Vary list.
+    pub(crate) primary: Option<&'a Primary>,
+    /// The stored part under the same key.
+    pub(crate) part: Option<&'a Arc<Object>>,
+    /// The range was widened to whole fragments: what comes may begin a sparse object.
+    pub(crate) aligned: bool,
+    /// The range differs from the client's own.
+    pub(crate) widened: bool,
+    pub(crate) times: Times,
+}
+
+/// How long a validator keeps an expired object useful.
+const VALIDATOR_DAYS: i64 = 7;
+
+/// Returns whether this answer ends the life of the object stored under the same key.
+pub(super) fn superseded(asked: &Asked<'_>, status: u16) -> bool {
+    rules::supersedes(&asked.digest, status)
+}
+
+/// The request as the fill sends it: always GET.
+pub(super) fn as_get(ask: &Ask) -> RequestDigest {
+    RequestDigest {
+        method: rules::Method::Get,
+        range: false,
+        ..ask.digest
+    }
+}
+
+/// Judges a final head. `peer` is where it came from.
+pub(crate) fn judge(
+    local: &Local,
+    asked: &Asked<'_>,
+    fill: &Fill<FillHead>,
+    head: &ResponseHead<'_>,
+    length: Option<u64>,
+    peer: SocketAddr,
+) -> (FillHead, Option<Place>) {
+    // A rule may deny this address to other clients, and a stored object does not tell from which
+    // address it came.
+    let apart = rule!(
+        "fetch: an answer from an address that a rule names is not stored",
+        asked.ask.client.keeps_apart(peer.ip()),
+        false
+    );
+    let plan = match apart {
+        true => Err("address-of-a-rule"),
+        false => storable(local, asked, head, length),
+    };
+    let plan = plan.and_then(|plan| {
+        // A field may be too large for a stored record; the clients still get it.
+        let placed = placed(local, asked, fill, &plan, head);
+        Ok((placed.map_err(|_| "field-too-large")?, plan))
+    });
+    let (placed, plan, not_stored) = match plan {
+        Ok((placed, plan)) => (Some(placed), Some(plan), ""),
+        Err(reason) => (None, None, reason),
+    };
+    let (vary, place) = placed.map_or((None, None), |(vary, place)| (vary, Some(place)));
+    // An answer that expired on its way is not stored, but requests that waited when the origin was
+    // asked may get it.
+    let passing = match not_stored == rules::NoStore::ExpiredOnArrival.as_str() {
+        true => passing(local, asked, head),
+        false => None,
+    };
+    let vary = match &passing {
+        Some(plan) => selecting(local, plan, asked.ask),
+        None => vary,
+    };
+    let known = plan.as_ref().or(passing.as_ref());
+    let fields = match (&plan, &place) {
+        // Built once: stored fields and client fields differ only if fields are stripped, or in a part.
+        (Some(plan), Some(place)) if !plan.strip_listed && head.status() != 206 => {
+            place.fields.clone()
+        }
+        _ => {
+            let cookies = plan.as_ref().is_none_or(|plan| !plan.strip_set_cookie);
+            client_fields(local, head, asked.times.response, cookies)
+        }
+    };
+    let vary_list = vary.as_ref().map(|(list, _)| list.clone());
+    let fill_head = FillHead {
+        length,
+        digest: known.map(|plan| plan.digest),
+        age: first(head, "Age").map(Bytes::copy_from_slice),
+        vary,
+        part: part_of(head),
+        ranged: asked.aligned,
+        range: first(&asked.ask.head(), "Range")
+            .filter(|_| asked.aligned && !asked.widened)
+            .map(Bytes::copy_from_slice),
+        primary: place.as_ref().and_then(|place| {
+            let (list, nonce) = (vary_list.clone()?, place.meta.nonce);
+            Some(Primary { nonce, list })
+        }),
+        shared: known.is_some_and(|plan| {
+            rule!(
+                "share: an answer with fields for one user is not shared as it runs",
+                !plan.strip_listed,
+                true
+            )
+        }),
+        not_stored,
+        strong_etag: strong_etag(head),
+        ..FillHead::bare(head.status(), peer, fields)
+    };
+    (fill_head, place)
+}
+
+/// Vary list and selecting values of an answer, if it has them.
+type Varies = Option<(Bytes, Bytes)>;
+
+/// Where a storable answer is stored.
+fn placed(
+    local: &Local,
+    asked: &Asked<'_>,
+    fill: &Fill<FillHead>,
+    plan: &StorePlan,
+    head: &ResponseHead<'_>,
+) -> Result<(Varies, Place), FieldBlockError> {
+    let vary = selecting(local, plan, asked.ask);
+    let place = place(local, asked, fill, plan, head, &vary)?;
+    let place = part::place_part(local, asked, plan, head, place)?;
+    Ok((vary, place))
+}
+
+/// Rules digest of an answer that is stale on arrival because the origin took longer than its
+/// lifetime, at a site with `collapse = "arrived"`.
+fn passing(local: &Local, asked: &Asked<'_>, head: &ResponseHead<'_>) -> Option<StorePlan> {
+    let site = matches!(&*asked.ask.role, Role::Site(site) if site.collapse == Collapse::Arrived);
+    if !site || head.status() == 206 {
+        return None;
+    }
+    let request_head = asked.ask.head();
+    let at_once = rules::Response {
+        response_time: asked.times.request,
+        ..rules_response(asked, head.status(), head)
+    };
+    let config = local.proxy.rules(asked.ask.rule);
+    let mut plan = rules::can_store(&rules_request(asked, &request_head), &at_once, config).ok()?;
+    let delay = asked.times.response.0.saturating_sub(asked.times.request.0);
+    plan.digest.response_time = asked.times.response;
+    plan.digest.initial_age_ms += delay.max(0);
+    Some(plan)
+}
+
+/// The range in a 206's Content-Range, if the field occurs once.
+fn part_of(head: &ResponseHead<'_>) -> Option<ContentRange> {
+    let mut lines = values(head, "Content-Range");
+    let line = lines.next().filter(|_| head.status() == 206)?;
+    lines
+        .next()
+        .is_none()
+        .then_some(line)
+        .and_then(ContentRange::parse)
+}
+
+/// True if a 206 states two lengths: the bytes cannot be identified.
+pub(super) fn contradicts(head: &ResponseHead<'_>, length: Option<u64>) -> bool {
+    let said = part_of(head)
+        .and_then(|part| part.span)
+        .map(|span| span.len());
+    said.zip(length)
+        .is_some_and(|(said, length)| said != length)
+}
+
+/// The question as the caching rules take it.
+pub(super) fn rules_request<'a>(
+    asked: &'a Asked<'_>,
+    head: &'a RequestHead<'a>,
+) -> rules::Request<'a, RequestHead<'a>> {
+    rules::Request {
+        digest: &asked.digest,
+        target: invalidation::TargetUri::default(),
+        fields: head,
+    }
+}
+
+/// The answer as the caching rules take it.
+pub(crate) fn rules_response<'a, F: Fields>(
+    asked: &Asked<'_>,
+    status: u16,
+    fields: &'a F,
+) -> rules::Response<'a, F> {
+    rules::Response {
+        status,
+        fields,
+        request_time: asked.times.request,
+        response_time: asked.times.response,
+    }
+}
+
+fn storable(
+    local: &Local,
+    asked: &Asked<'_>,
+    head: &ResponseHead<'_>,
+    length: Option<u64>,
+) -> Result<StorePlan, &'static str> {
+    let request_head = asked.ask.head();
+    let post = asked.digest.method == rules::Method::Post;
+    let target = post.then(|| Target::of(asked.ask));
+    let request = rules::Request {
+        target: target.as_ref().map(Target::uri).unwrap_or_default(),
+        ..rules_request(asked, &request_head)
+    };
+    let response = rules_response(asked, head.status(), head);
+    let config = local.proxy.rules(asked.ask.rule);
+    let plan = rules::can_store(&request, &response, config).map_err(|reason| reason.as_str())?;
+    let whole = plan.part.as_ref().map_or(length, |part| part.complete);
+    if let Some(whole) = whole {
+        rules::check_size(whole, config).map_err(|reason| reason.as_str())?;
+    }
+    if let Some(range) = plan.part {
+        if rule!(
+            "parts: one that contradicts its length is not stored",
+            asked.widened && contradicts(head, length),
+            false
+        ) {
+            return Err("part-contradicts-itself");
+        }
+        let fits = length.is_some_and(|n| n <= u64::from(local.proxy.engine.fragment_bytes()));
+        let sparse = part::is_sparse(local, asked, &range, head);
+        let newer = |old: &Arc<Object>| !part::same_version(old, head);
+        return match asked.stored {
+            _ if sparse && asked.stored.is_none_or(newer) => Ok(plan),
+            // A part must not replace a stored whole, even a stale one.
+            Some(_) => Err("whole-is-better"),
+            None if !fits => Err("part-too-large"),
+            None => Ok(plan),
+        };
+    }
+    // An error must not replace a stored answer that may still be served instead of it.
+    let failure = Failure::Status(head.status());
+    let better = asked.stored.and_then(|object| {
+        let stored = stored_digest(object)?;
+        rules::stale_on_failure(
+            &asked.digest,
+            &stored,
+            asked.times.response,
+            failure,
+            config,
+        )
+    });
+    if better.is_some() {
+        return Err("stale-is-better");
+    }
+    Ok(plan)
+}
+
+/// The target URI of a request in owned parts.
+pub(crate) struct Target {
+    scheme: &'static str,
+    authority: String,
+    path: String,
+}
+
+impl Target {
+    pub(crate) fn of(ask: &Ask) -> Self {
+        let mut authority = Vec::new();
+        let url = ask.url();
+        if let Some(url) = &url {
+            url.authority.write_normalised(url.scheme, &mut authority);
+        }
+        Self {
+            scheme: url.map_or("", |url| url.scheme.as_str()),
+            authority: String::from_utf8(authority).unwrap_or_default(),
+            path: String::from_utf8_lossy(ask.target()).into_owned(),
+        }
+    }
+
+    pub(crate) fn uri(&self) -> invalidation::TargetUri<'_> {
+        invalidation::TargetUri {
+            scheme: self.scheme,
+            authority: &self.authority,
+            path: &self.path,
+        }
+    }
+}
+
+/// Fields for the clients: end-to-end, with a Date, without length and Age.
+fn client_fields(
+    local: &Local,
+    head: &ResponseHead<'_>,
+    now: WallTime,
+    cookies: bool,
+) -> FieldBlock {
+    let mut builder = FieldBlockBuilder::default();
+    for (name, value) in head.forward_fields() {
+        let strips = rule!(
+            "share: a cookie that is stripped is sent to nobody",
+            !cookies,
+            false
+        );
+        let cookie = strips && eq_name(name, b"set-cookie");
+        if !cookie && !eq_name(name, b"content-length") && !eq_name(name, b"age") {
+            builder.push_any(name, value);
+        }
+    }
+    if first(head, "Date").is_none() {
+        builder.push_any(b"Date", &local.date(now));
+    }
+    builder.finish()
+}
+
+fn stored_fields(
+    local: &Local,
+    head: &ResponseHead<'_>,
+    plan: &StorePlan,
+    now: WallTime,
+) -> Result<FieldBlock, FieldBlockError> {
+    let fields = rules::stored_fields(head, plan)?;
+    if first(&fields, "Date").is_some() {
+        return Ok(fields);
+    }
+    let mut builder = FieldBlockBuilder::default();
+    for i in 0..fields.count() {
+        let (name, value) = fields.field(i);
+        builder.push(name, value)?;
+    }
+    builder.push(b"Date", &local.date(now))?;
+    Ok(builder.finish())
+}
+
+fn selecting(local: &Local, plan: &StorePlan, ask: &Ask) -> Varies {
+    let list = plan.vary.as_ref()?.as_bytes();
+    let mut values = Vec::new();
+    ask.sent(local).selecting_values(list, &mut values);
+    Some((Bytes::copy_from_slice(list), values.into()))
+}
+
+fn place(
+    local: &Local,
+    asked: &Asked<'_>,
+    fill: &Fill<FillHead>,
+    plan: &StorePlan,
+    head: &ResponseHead<'_>,
+    vary: &Varies,
+) -> Result<Place, FieldBlockError> {
+    let known = asked.primary;
+    let same_list = match (vary, known) {
+        (Some((list, _)), Some(primary)) => *list == primary.list,
+        _ => false,
+    };
+    // If the Vary list equals that of the primary, the fill's key (primary or variant) is right and the
+    // nonce stays. Otherwise this answer becomes the primary, and older variants are out of reach.
+    let (key, nonce) = match known {
+        Some(primary) if same_list => (fill.key().clone(), primary.nonce),
+        _ if vary.is_some() => {
+            let nonce = rule!(
+                "variants: those of an older primary are out of reach",
+                local.nonce(),
+                1
+            );
+            (asked.ask.base.clone(), nonce)
+        }
+        _ => (asked.ask.base.clone(), 0),
+    };
+    let hash = local.proxy.engine.key_hash(&key);
+    let fields = stored_fields(local, head, plan, asked.times.response)?;
+    if vary.is_some() {
+        let (variants, base) = (&local.proxy.variants, asked.ask.base_hash);
+        variants.note(base, nonce, hash, !same_list);
+    }
+    let vary = vary
+        .as_ref()
+        .map(|(list, values)| key::join_vary(list, values));
+    Ok(Place {
+        hash,
+        vary: vary.unwrap_or_default(),
+        fields,
+        beginning: rules::may_keep_incomplete(plan).is_ok(),
+        key,
+        ..place_of(local, asked, &plan.digest, nonce)
+    })
+}
+
+/// The place under the primary key of something with this digest, fields to be filled in.
+pub(super) fn place_of(
+    local: &Local,
+    asked: &Asked<'_>,
+    digest: &rules::Digest,
+    nonce: u64,
+) -> Place {
+    Place {
+        key: asked.ask.base.clone(),
+        hash: asked.ask.base_hash,
+        group: hash64(0, asked.ask.to.host.as_bytes()),
+        meta: ObjectMeta {
+            status: digest.status,
+            request_time: asked.times.request,
+            response_time: asked.times.response,
+            expires: useless_at(local.proxy.rules(asked.ask.rule), digest),
+            rules: digest.encode(),
+            nonce,
+            purge_sequence: rule!(
+                "purge: it covers answers that were asked for before it",
+                asked.times.purge,
+                local.proxy.engine.purges().purge_sequence()
+            ),
+            ..ObjectMeta::default()
+        },
+        vary: Bytes::new(),
+        fields: FieldBlockBuilder::default().finish(),
+        piece: None,
+        sparse: None,
+        beginning: false,
+        rule: asked.ask.rule,
+    }
+}
+
+/// When an object is past every use.
+pub(super) fn useless_at(config: &rules::Config, digest: &rules::Digest) -> WallTime {
+    let useless = freshness::useless_at(digest, config);
+    let flags = digest.flags;
+    if flags.has(rules::Flags::HAS_ETAG) || flags.has(rules::Flags::HAS_LAST_MODIFIED) {
+        return WallTime(useless.0.saturating_add(VALIDATOR_DAYS * 86_400_000));
+    }
+    useless
+}
+
+/// The ETag, if it is strong: only then may pieces of a body be put together.
+pub(crate) fn strong_etag<F: Fields>(fields: &F) -> Option<Bytes> {
+    let text = etag::of(fields)?;
+    etag::ETag::parse(text)
+        .is_strong()
+        .then(|| Bytes::copy_from_slice(text))
+}

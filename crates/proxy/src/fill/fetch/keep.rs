@@ -1,0 +1,476 @@
+//! Stores a body while it streams to the followers, within the memory budget of all fills.
+
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use foxy_base::rule;
+use foxy_http_rules::range::{ContentRange, Span};
+use foxy_store::{FragmentPut, LargePut, Lookup, NewLarge, NewObject, Object, Put};
+
+use super::judge::{Place, strong_etag};
+use super::memory::FillMemory;
+use super::part::Piece;
+use super::{FillHead, Running};
+use crate::fill::{Cover, Fill};
+use crate::origin::UpstreamError;
+use crate::state::local::Local;
+
+/// Takes the body of one fill into the store, if it is to be stored.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    kept: Kept,
+    memory: FillMemory,
+    length: Option<u64>,
+    /// Bytes so far, and how many the operator's rules want stored at least and at most.
+    done: u64,
+    sizes: (u64, u64),
+    /// Offset up to which the fill goes on without followers.
+    goal: Option<u64>,
+    /// The stored bytes stay long enough for followers to read them back.
+    lasting: bool,
+}
+
+/// Smaller fragments may be overwritten before a follower has read them back. In a store with such
+/// fragments followers read from the window, and a large object is visible only when it is complete.
+const LASTING: u64 = 64 << 10;
+
+#[derive(Debug)]
+enum Kept {
+    /// Not stored.
+    Nothing,
+    /// All pieces so far; the object is stored whole.
+    Small(Box<Small>),
+    /// Of unknown length: goes into the store piece by piece, visible at the end.
+    Large(Box<LargePut>),
+    /// Of known length: visible at once, readable as far as it got.
+    Sparse(Box<Sparse>),
+}
+
+#[derive(Debug)]
+struct Sparse {
+    put: FragmentPut,
+    /// The missing bytes can be fetched later.
+    divisible: bool,
+}
+
+#[derive(Debug)]
+struct Small {
+    place: Place,
+    pieces: Vec<Bytes>,
+    len: usize,
+    length: Option<u64>,
+}
+
+impl Keeper {
+    pub(crate) fn new(
+        local: &Local,
+        fill: &Fill<FillHead>,
+        place: Option<Place>,
+        length: Option<u64>,
+    ) -> Self {
+        let mut keeper = Self {
+            kept: Kept::Nothing,
+            memory: FillMemory::none(local),
+            length,
+            done: 0,
+            sizes: sizes(local, place.as_ref()),
+            goal: None,
+            lasting: true,
+        };
+        let engine = &local.proxy.engine;
+        let limit = u64::from(engine.fragment_bytes());
+        keeper.lasting = limit >= LASTING;
+        let late = !keeper.lasting && length.is_some_and(|n| n <= engine.object_bytes_max());
+        match (place, length) {
+            (Some(place), _) if place.sparse.is_some() => keeper.sparse(local, fill, place),
+            (Some(place), length) if late || length.is_none_or(|length| length <= limit) => {
+                keeper.memory.keep_all();
+                keeper.kept = Kept::Small(Box::new(Small {
+                    place,
+                    pieces: Vec::new(),
+                    len: 0,
+                    length,
+                }));
+            }
+            (Some(mut place), Some(length)) if length <= engine.object_bytes_max() => {
+                let span = Span::new(0, length);
+                place.sparse = Some(ContentRange {
+                    span,
+                    complete: Some(length),
+                });
+                keeper.sparse(local, fill, place);
+            }
+            _ => keeper.memory.open_window(local),
+        }
+        keeper
+    }
+
+    /// The head goes into the store at once, the bytes as they come.
+    fn sparse(&mut self, local: &Local, fill: &Fill<FillHead>, place: Place) {
+        let range = place
+            .sparse
+            .and_then(|range| range.span.zip(range.complete));
+        let (Some((span, complete)), true) = (range, self.memory.open_stored(local, fill)) else {
+            return;
+        };
+        let engine = &local.proxy.engine;
+        let divisible = place.beginning;
+        let new = new_large(place, None);
+        let put = fill.if_storable(|| {
+            let known = match engine.lookup(new.hash, &new.key) {
+                Lookup::Memory(object) => Some(object),
+                _ => None,
+            };
+            // Another range of the same version may have been quicker.
+            let same = known.filter(|object| {
+                let tag = strong_etag(object.fields());
+                object.is_large()
+                    && object.total_length() == complete
+                    && tag.is_some()
+                    && tag == strong_etag(&new.fields)
+                    && object.vary() == &new.vary
+            });
+            same.or_else(|| {
+                let put = engine.put_sparse(&new, complete);
+                put.admitted.is_visible().then_some(put.object)
+            })
+        });
+        if let Some(head) = put.flatten() {
+            let put = engine.put_fragments(&head, span.start);
+            self.kept = Kept::Sparse(Box::new(Sparse { put, divisible }));
+        }
+    }
+
+    /// Keeps a window only.
+    pub(super) fn nothing(local: &Local) -> Self {
+        let mut keeper = Self::closed(local);
+        keeper.memory.open_window(local);
+        keeper
+    }
+
+    /// Keeps nothing yet.
+    fn closed(local: &Local) -> Self {
+        Self {
+            kept: Kept::Nothing,
+            memory: FillMemory::none(local),
+            length: None,
+            done: 0,
+            sizes: (0, u64::MAX),
+            goal: None,
+            lasting: true,
+        }
+    }
+
+    /// Goes on with an object whose head is stored, with the bytes of `span`.
+    pub(super) fn resume(
+        local: &Local,
+        fill: &Fill<FillHead>,
+        (head, span): (&Arc<Object>, Span),
+    ) -> Self {
+        let mut keeper = Self::closed(local);
+        keeper.length = Some(span.len());
+        if keeper.memory.open_stored(local, fill) {
+            let put = local.proxy.engine.put_fragments(head, span.start);
+            let divisible = true;
+            keeper.kept = Kept::Sparse(Box::new(Sparse { put, divisible }));
+        }
+        keeper
+    }
+
+    /// The object that followers can read back while the fill goes on.
+    pub(super) fn running(&self) -> Option<Running> {
+        match &self.kept {
+            Kept::Sparse(sparse) => Some(Running {
+                head: Arc::clone(sparse.put.head()),
+                _stored: None,
+            }),
+            Kept::Large(large) if self.lasting => Some(Running {
+                head: Arc::clone(large.stored().head()),
+                _stored: Some(Arc::clone(large.stored())),
+            }),
+            _ => None,
+        }
+    }
+
+    /// Returns the bytes of a stored object that this brings; `None`: the whole of an object.
+    pub(super) fn cover(&self, end: Option<u64>) -> Option<Cover> {
+        let Kept::Sparse(sparse) = &self.kept else {
+            return None;
+        };
+        let head = sparse.put.head();
+        Some(Cover {
+            hash: head.hash(),
+            version: head.meta().version,
+            start: sparse.put.position(),
+            end: end.unwrap_or_else(|| head.total_length()),
+            cut: false,
+            divisible: sparse.divisible,
+        })
+    }
+
+    /// Up to where the body can be read back; `None` if followers must get it from the window.
+    pub(super) fn readable(&self) -> Option<u64> {
+        match &self.kept {
+            Kept::Sparse(sparse) => sparse.put.readable(),
+            Kept::Large(large) if self.lasting && large.dropped().is_none() => {
+                Some(large.stored().bytes())
+            }
+            _ => None,
+        }
+    }
+
+    /// Bytes that the fill keeps for its followers; `usize::MAX` while all are kept anyway.
+    pub(super) fn window(&self) -> usize {
+        self.memory.window()
+    }
+
+    /// Takes a piece of the body; true if [`window`](Self::window) has changed.
+    pub(crate) fn push(&mut self, local: &Local, fill: &Fill<FillHead>, bytes: &Bytes) -> bool {
+        self.done = self.done.saturating_add(bytes.len() as u64);
+        let long = self.done > self.sizes.1 && !matches!(self.kept, Kept::Nothing);
+        if rule!(
+            "fetch: a body longer than the operator allows is not stored",
+            long,
+            false
+        ) {
+            // Longer than the operator wants stored; its length was not announced.
+            self.kept = Kept::Nothing;
+            self.memory.open_window(local);
+            return true;
+        }
+        match &mut self.kept {
+            Kept::Nothing => false,
+            Kept::Large(large) => {
+                if !large.append(bytes) {
+                    self.kept = Kept::Nothing;
+                }
+                false
+            }
+            Kept::Sparse(sparse) => {
+                if fill.if_storable(|| sparse.put.append(bytes)).is_none() {
+                    self.kept = Kept::Nothing;
+                }
+                false
+            }
+            Kept::Small(small) => {
+                let limit = local.proxy.engine.fragment_bytes() as usize;
+                let fits = small.len + bytes.len() <= limit;
+                let paid = self.memory.grow(bytes.len());
+                if fits && paid {
+                    small.len += bytes.len();
+                    small.pieces.push(bytes.clone());
+                    return false;
+                }
+                self.outgrow(local, fill, bytes);
+                true
+            }
+        }
+    }
+
+    /// The body is larger than fits in memory: from now on it is stored piece by piece.
+    fn outgrow(&mut self, local: &Local, fill: &Fill<FillHead>, bytes: &Bytes) {
+        let kept = std::mem::replace(&mut self.kept, Kept::Nothing);
+        let room = self.memory.open_stored(local, fill);
+        // A part has no form as a large object.
+        if let Kept::Small(small) = kept
+            && small.place.piece.is_none()
+            && room
+        {
+            let Small {
+                place,
+                pieces,
+                length,
+                ..
+            } = *small;
+            let mut large = local.proxy.engine.put_large(new_large(place, length));
+            let taken = pieces
+                .iter()
+                .chain([bytes])
+                .all(|piece| large.append(piece));
+            if taken {
+                self.kept = Kept::Large(Box::new(large));
+            }
+        }
+    }
+
+    /// True if the body is to be stored.
+    pub(crate) fn is_kept(&self) -> bool {
+        !matches!(self.kept, Kept::Nothing)
+    }
+
+    /// True if the body goes into the store while it streams in.
+    pub(crate) fn streams(&self) -> bool {
+        matches!(self.kept, Kept::Sparse(_) | Kept::Large(_))
+    }
+
+    /// Somebody follows.
+    pub(super) fn followed(&mut self) {
+        self.goal = None;
+    }
+
+    /// Checks whether a fill without followers goes on.
+    ///
+    /// # Errors
+    /// [`UpstreamError::GivenUp`] if it does not.
+    pub(super) fn worth_finishing(
+        &mut self,
+        local: &Local,
+        done: u64,
+    ) -> Result<(), UpstreamError> {
+        let config = &local.proxy.config.fill;
+        let near_end = self.length.is_some_and(|length| {
+            let enough =
+                done.saturating_mul(100) / length.max(1) >= u64::from(config.finish_percent);
+            length.saturating_sub(done) <= config.finish_remaining || enough
+        });
+        // The bytes of an unfinished fragment would be fetched again.
+        let in_fragment = match &self.kept {
+            Kept::Sparse(sparse) if sparse.divisible => {
+                let put = &sparse.put;
+                put.position() < *self.goal.get_or_insert_with(|| put.fragment_end())
+            }
+            _ => false,
+        };
+        if in_fragment || near_end && !matches!(self.kept, Kept::Nothing) {
+            Ok(())
+        } else {
+            Err(UpstreamError::GivenUp)
+        }
+    }
+
+    /// The body is complete: stores it, unless that was forbidden meanwhile. True if it is stored.
+    pub(crate) fn finish(self, local: &Local, fill: &Fill<FillHead>) -> bool {
+        let visible = |put: Option<Put>| put.is_some_and(|put| put.admitted.is_visible());
+        match self.kept {
+            Kept::Nothing => false,
+            Kept::Small(_) | Kept::Large(_) if self.done < self.sizes.0 => false,
+            Kept::Large(large) => visible(fill.if_storable(|| large.finish())),
+            Kept::Sparse(sparse) => {
+                let end = sparse.put.head().total_length();
+                let whole = sparse.put.readable() == Some(end);
+                if !whole && !sparse.divisible {
+                    sparse.forget(local);
+                }
+                whole
+            }
+            Kept::Small(small) => small.put(local, fill),
+        }
+    }
+
+    /// The body ended early: its beginning is stored if it can be completed later.
+    pub(crate) fn cut(self, local: &Local, fill: &Fill<FillHead>) {
+        let mut small = match self.kept {
+            Kept::Small(small) => small,
+            Kept::Sparse(sparse) if !sparse.divisible => return sparse.forget(local),
+            _ => return,
+        };
+        let useless = !small.place.beginning || small.len == 0;
+        if rule!(
+            "fetch: a cut body that nothing identifies is not stored",
+            useless,
+            false
+        ) {
+            return;
+        }
+        if small.place.piece.is_none() {
+            let piece = self.length.and_then(|n| Piece::beginning(small.len, n));
+            let Some(piece) = piece else { return };
+            small.place.piece = Some(piece);
+        }
+        small.put(local, fill);
+    }
+}
+
+/// The least and the largest size of a body that is stored. A part has no limits here: it was judged at
+/// header time, by the size of its whole.
+fn sizes(local: &Local, place: Option<&Place>) -> (u64, u64) {
+    match place {
+        Some(place) if place.piece.is_none() => {
+            let rules = local.proxy.rules(place.rule);
+            (rules.store_bytes_min, rules.store_bytes_max)
+        }
+        _ => (0, u64::MAX),
+    }
+}
+
+fn new_large(place: Place, length: Option<u64>) -> NewLarge {
+    NewLarge {
+        key: place.key,
+        hash: place.hash,
+        group: place.group,
+        meta: place.meta,
+        vary: place.vary,
+        tags: Bytes::new(),
+        fields: place.fields,
+        length,
+    }
+}
+
+impl Sparse {
+    /// Removes the object, which can never become whole.
+    fn forget(&self, local: &Local) {
+        let (engine, head) = (&local.proxy.engine, self.put.head());
+        if engine.is_current_version(head) {
+            engine.supersede(head.hash(), head.key());
+        }
+    }
+}
+
+impl Small {
+    /// Stores it; true if it is stored.
+    fn put(self, local: &Local, fill: &Fill<FillHead>) -> bool {
+        let Self {
+            mut place,
+            mut pieces,
+            len,
+            ..
+        } = self;
+        let mut body = if pieces.len() == 1 {
+            pieces.remove(0)
+        } else {
+            let mut body = BytesMut::with_capacity(len);
+            pieces
+                .iter()
+                .for_each(|piece| body.extend_from_slice(piece));
+            body.freeze()
+        };
+        let part = place.piece.take();
+        let is_part = part.is_some();
+        if let Some(piece) = part {
+            let Some((range, all)) = piece.assemble(body) else {
+                return false;
+            };
+            let Ok(changed) = place.for_part(local, range) else {
+                return false;
+            };
+            (place, body) = (changed, all);
+        }
+        let engine = &local.proxy.engine;
+        #[cfg(feature = "stand-in")]
+        let (hash, group, bytes) = (place.hash, place.group, body.len() as u64);
+        let put = fill.if_storable(|| {
+            // An object that was stored since this part's head arrived is at least as good as a part.
+            let taken = is_part && !matches!(engine.lookup(place.hash, &place.key), Lookup::Miss);
+            (!taken).then(|| engine.put(new_object(place, body)))
+        });
+        let kept = put.flatten().is_some_and(|put| put.admitted.is_visible());
+        #[cfg(feature = "stand-in")]
+        if let Some(stand_in) = local.proxy.stand_in.get().filter(|_| kept) {
+            stand_in.keep(hash, group, bytes);
+        }
+        kept
+    }
+}
+
+fn new_object(place: Place, body: Bytes) -> NewObject {
+    NewObject {
+        key: place.key,
+        hash: place.hash,
+        group: place.group,
+        meta: place.meta,
+        vary: place.vary,
+        tags: Bytes::new(),
+        fields: place.fields,
+        body,
+    }
+}

@@ -1,0 +1,202 @@
+//! The memory of one fill, and the window that it keeps for its followers.
+
+use foxy_base::rule;
+
+use super::FillHead;
+use crate::fill::Fill;
+use crate::state::ledger::{Entry, Use};
+use crate::state::local::Local;
+
+/// A window where there is no memory for fragments.
+const SMALL_WINDOW: usize = 64 << 10;
+/// A window where there is no memory for that either.
+const LEAST_WINDOW: usize = 16 << 10;
+/// Estimated bytes of a long body that wait in the kernel, where the system chooses the queue's length.
+const RECEIVE: usize = 64 << 10;
+
+/// Memory of a fill.
+#[derive(Debug)]
+pub(super) struct FillMemory {
+    memory: Entry,
+    window: usize,
+}
+
+impl FillMemory {
+    /// No memory, and no window.
+    pub(super) fn none(local: &Local) -> Self {
+        Self {
+            memory: local.proxy.ledger.empty(Use::Fills),
+            window: 0,
+        }
+    }
+
+    /// Bytes that the fill keeps for its followers; `usize::MAX` while all are kept anyway.
+    pub(super) fn window(&self) -> usize {
+        self.window
+    }
+
+    /// From now on all bytes are kept, and [`grow`](Self::grow) enters them.
+    pub(super) fn keep_all(&mut self) {
+        self.window = usize::MAX;
+    }
+
+    /// Enters further bytes; false, and nothing is entered, if there is no room.
+    pub(super) fn grow(&mut self, bytes: usize) -> bool {
+        self.memory.grow(bytes)
+    }
+
+    /// From now on a window is kept, and fragments on their way into the store. Returns whether there is
+    /// memory for the fragments; otherwise only a window is kept.
+    pub(super) fn open_stored(&mut self, local: &Local, fill: &Fill<FillHead>) -> bool {
+        let window = local.proxy.config.fill.window;
+        // One fragment is gathered for the store; another one is kept readable until the store has it.
+        let fragment = local.proxy.engine.fragment_bytes() as usize;
+        let want = window.max(fragment) + fragment + ahead(local);
+        if self.resize(want) {
+            self.window = window;
+            return true;
+        }
+        if rule!(
+            "fetch: what several requests share is stored before what one request wants",
+            fill.is_shared(),
+            false
+        ) && let Some(memory) = local.proxy.ledger.reserve(Use::SharedFills, want)
+        {
+            self.memory = memory;
+            self.window = window;
+            return true;
+        }
+        if !fill.is_shared() {
+            fill.turn_away();
+        }
+        self.open_small(local);
+        false
+    }
+
+    /// From now on only a window is kept: the body is not stored.
+    pub(super) fn open_window(&mut self, local: &Local) {
+        let window = local.proxy.config.fill.window;
+        if self.resize(window + ahead(local)) {
+            self.window = window;
+        } else {
+            self.open_small(local);
+        }
+    }
+
+    /// The largest of the small windows that there is memory for; the least one in any case.
+    fn open_small(&mut self, local: &Local) {
+        let (most, ahead) = (local.proxy.config.fill.window, ahead(local));
+        self.window = SMALL_WINDOW.min(most);
+        if !self.resize(self.window + ahead) {
+            self.window = LEAST_WINDOW.min(most);
+            self.memory.set(self.window + ahead);
+        }
+    }
+
+    /// Has `want` bytes from now on; false, with at most that many, if there is no room for them.
+    fn resize(&mut self, want: usize) -> bool {
+        self.memory.shrink_to(want);
+        self.memory.grow(want - self.memory.bytes())
+    }
+}
+
+/// Bytes that an origin may send ahead.
+fn ahead(local: &Local) -> usize {
+    local.proxy.ledger.receive_bytes().unwrap_or(RECEIVE)
+}
+
+#[cfg(test)]
+mod tests {
+    use foxy_base::key_hash;
+
+    use super::*;
+    use crate::fill::Joined;
+    use crate::testing::with_worker;
+
+    const MEMORY: usize = 32 << 20;
+
+    /// Opens windows until the least one comes, and returns the different results in their order.
+    fn opened(local: &Local, mut open: impl FnMut(&mut FillMemory) -> bool) -> Vec<(usize, bool)> {
+        let mut fills = Vec::new();
+        let mut seen = Vec::new();
+        while seen.last() != Some(&(LEAST_WINDOW, false)) {
+            let mut fill = FillMemory::none(local);
+            let stored = open(&mut fill);
+            seen.push((fill.window(), stored));
+            fills.push(fill);
+            assert!(local.proxy.fill_bytes() < MEMORY / 2, "{seen:?}");
+        }
+        seen.dedup();
+        seen
+    }
+
+    #[test]
+    fn windows_get_smaller_as_memory_of_fills_is_used() {
+        with_worker(MEMORY, |local| async move {
+            let hash = key_hash(b"k");
+            let (writer, _follower) = local.proxy.fills.alone(hash, b"k", hash);
+            let config = local.proxy.config.fill.window;
+            let (small, least) = ((SMALL_WINDOW, false), (LEAST_WINDOW, false));
+            let stored = opened(&local, |fill| fill.open_stored(&local, writer.fill()));
+            assert_eq!(stored, [(config, true), small, least]);
+            let passed = opened(&local, |fill| {
+                fill.open_window(&local);
+                false
+            });
+            assert_eq!(passed, [(config, false), small, least]);
+            local.proxy.fills.leave(writer.fill());
+        });
+    }
+
+    /// It is stored for one request, and the memory of other fills is used up.
+    #[test]
+    fn a_fill_without_memory_to_store_takes_nobody_in() {
+        with_worker(MEMORY, |local| async move {
+            let hash = key_hash(b"k");
+            let fills = &local.proxy.fills;
+            let Joined::Starts(first, _one) = fills.join(hash, b"k", hash) else {
+                panic!("nothing was running");
+            };
+            let _others = local.proxy.ledger.take(Use::Fills, MEMORY);
+            let mut poor = FillMemory::none(&local);
+            assert!(!poor.open_stored(&local, first.fill()));
+            let Joined::Starts(next, _two) = fills.join(hash, b"k", hash) else {
+                panic!("the first one is not stored");
+            };
+            let mut shared = FillMemory::none(&local);
+            assert!(shared.open_stored(&local, next.fill()));
+            let _shared = local.proxy.ledger.take(Use::SharedFills, MEMORY);
+            assert!(!FillMemory::none(&local).open_stored(&local, next.fill()));
+            let third = fills.join(hash, b"k", hash);
+            assert!(matches!(third, Joined::Follows(_)), "not one fetch each");
+            fills.leave(first.fill());
+            fills.leave(next.fill());
+        });
+    }
+
+    /// Several requests want it, and the memory of other fills is used up.
+    #[test]
+    fn memory_for_shared_fills_is_for_those_that_are_stored() {
+        with_worker(MEMORY, |local| async move {
+            let hash = key_hash(b"k");
+            let Joined::Starts(writer, _first) = local.proxy.fills.join(hash, b"k", hash) else {
+                panic!("nothing was running");
+            };
+            let Joined::Follows(_second) = local.proxy.fills.join(hash, b"k", hash) else {
+                panic!("it can be joined");
+            };
+            let ledger = &local.proxy.ledger;
+            let _others = ledger.take(Use::Fills, MEMORY);
+            let mut passed = FillMemory::none(&local);
+            passed.open_window(&local);
+            assert_eq!(
+                (passed.window(), ledger.used(Use::SharedFills)),
+                (LEAST_WINDOW, 0)
+            );
+            let mut stored = FillMemory::none(&local);
+            assert!(stored.open_stored(&local, writer.fill()));
+            assert!(ledger.used(Use::SharedFills) > 0);
+            local.proxy.fills.leave(writer.fill());
+        });
+    }
+}

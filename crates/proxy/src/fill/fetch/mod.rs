@@ -1,0 +1,484 @@
+//! The task behind a fill: asks the origin, judges the answer at header time, streams it to the
+//! followers and into the store.
+
+mod body;
+mod gap;
+mod head;
+pub(crate) mod judge;
+pub(crate) mod keep;
+mod memory;
+mod open;
+pub(crate) mod pace;
+pub(crate) mod part;
+pub(crate) mod put;
+pub(crate) mod refresh;
+mod rest;
+
+use std::cell::Cell;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use foxy_base::first;
+use foxy_http_rules::range::Span;
+use foxy_http_rules::{Digest, conditional};
+use foxy_http1::{BodyReader, Method, ResponseHead, ResponseParts, write};
+use foxy_store::Object;
+
+use crate::Event;
+use crate::cache::ask::Ask;
+use crate::cache::serve::find::Primary;
+use crate::fill::FillWriter;
+use crate::http::via::Changes;
+use crate::mirrors::Edit;
+use crate::origin::UpstreamError;
+use crate::origin::exchange::Leased;
+use crate::origin::limit::Permit;
+use crate::state::ledger::Use;
+use crate::state::local::Local;
+use body::{Body, Ended, unless_abandoned};
+pub(crate) use head::{FillHead, Running};
+pub(crate) use judge::strong_etag;
+use judge::{Asked, Times};
+use keep::Keeper;
+use open::{Opened, complete, open};
+use pace::Pace;
+use part::Completion;
+use rest::{Beside, Source};
+
+/// The range that a fill asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Ranged {
+    /// The whole.
+    No,
+    /// The client's own.
+    Own,
+    /// This range of whole fragments, which covers the client's range, or the first of several.
+    Aligned(String),
+}
+
+/// The task of a fill.
+pub(crate) struct Job {
+    pub(crate) ask: Rc<Ask>,
+    /// The object that is stored whole and cannot be used as it is.
+    pub(crate) stored: Option<Arc<Object>>,
+    /// Ask with its validators.
+    pub(crate) validate: bool,
+    /// Validate this answer, which another fetch is bringing.
+    pub(crate) running: Option<Arc<FillHead>>,
+    /// The permit to ask the origin, if the request has one already.
+    pub(crate) permit: Cell<Option<Permit>>,
+    /// A part that is stored instead.
+    pub(crate) part: Option<Arc<Object>>,
+    pub(crate) range: Ranged,
+    /// The primary entry, if it has a Vary list.
+    pub(crate) primary: Option<Primary>,
+    /// Send the client's own conditions (there is nothing stored to use instead).
+    pub(crate) own_conditions: bool,
+    /// Nobody waits for the answer: go on without followers.
+    pub(crate) background: bool,
+    /// Followers may join the fetch once its head is known, though it starts outside their slot.
+    pub(crate) offers: bool,
+}
+
+pub(crate) use gap::spawn as spawn_gap;
+
+/// Starts the task.
+pub(crate) fn spawn(local: &Rc<Local>, job: Job, writer: FillWriter<FillHead>) {
+    let busy = local.busy();
+    let local = Rc::clone(local);
+    local.count(Event::FillsStarted);
+    let memory = local.proxy.ledger.take(Use::Connections, FETCH_BYTES);
+    // Boxed before the spawn: the future has kilobytes, and the runtime moves what it is given several
+    // times.
+    tokio::task::spawn_local(Box::pin(async move {
+        let fill = Arc::clone(writer.fill());
+        match fetch(&local, &job, &writer).await {
+            Ok(Ended::Whole(trailers)) => writer.finish(trailers),
+            Ok(Ended::Overtaken) => writer.stop(),
+            Err(error) => {
+                local.count(Event::FillsFailed);
+                writer.fail(error);
+            }
+        }
+        local.proxy.fills.leave(&fill);
+        drop((busy, memory));
+    }));
+}
+
+/// Memory of a fetch without its read buffer and its body: the task and the connection. An estimate.
+const FETCH_BYTES: usize = 24 << 10;
+
+/// The stored objects and the running answer that an attempt to fetch builds on.
+struct Base<'a> {
+    /// To be revalidated.
+    stale: Option<&'a Arc<Object>>,
+    /// The running answer to validate.
+    running: Option<&'a Arc<FillHead>>,
+    /// To be completed.
+    rest: Option<Completion>,
+}
+
+impl Job {
+    /// A fetch of the whole for one request.
+    pub(crate) fn plain(ask: Rc<Ask>) -> Self {
+        Self {
+            ask,
+            stored: None,
+            validate: false,
+            running: None,
+            permit: Cell::new(None),
+            part: None,
+            range: Ranged::No,
+            primary: None,
+            own_conditions: false,
+            background: false,
+            offers: false,
+        }
+    }
+
+    fn base(&self) -> Base<'_> {
+        let completes = self.range == Ranged::No && !self.own_conditions;
+        Base {
+            stale: self.stored.as_ref().filter(|_| self.validate),
+            running: self.running.as_ref(),
+            rest: self
+                .part
+                .as_ref()
+                .filter(|_| completes)
+                .and_then(Completion::of),
+        }
+    }
+
+    /// True if the requested range is not the client's own.
+    fn is_widened(&self) -> bool {
+        let Ranged::Aligned(range) = &self.range else {
+            return false;
+        };
+        first(&self.ask.head(), "Range") != Some(range.as_bytes())
+    }
+
+    fn asked(&self, times: Times) -> Asked<'_> {
+        Asked {
+            ask: &self.ask,
+            digest: judge::as_get(&self.ask),
+            stored: self.stored.as_ref(),
+            primary: self.primary.as_ref(),
+            part: self.part.as_ref(),
+            aligned: matches!(self.range, Ranged::Aligned(_)),
+            widened: self.is_widened(),
+            times,
+        }
+    }
+}
+
+async fn fetch(
+    local: &Local,
+    job: &Job,
+    writer: &FillWriter<FillHead>,
+) -> Result<Ended, UpstreamError> {
+    let stored = job.stored.as_ref().filter(|_| !job.background);
+    if let Some(error) = job.ask.fails_at_once(local, stored) {
+        return Err(error);
+    }
+    let mut base = job.base();
+    loop {
+        let permit = permit(local, job, writer).await?;
+        local.proxy.fills.asked(writer.fill());
+        let (request, purge) = (local.wall(), local.proxy.engine.purges().purge_sequence());
+        let (mut leased, parts) = {
+            let asking = pin!(ask(local, job, &base, writer));
+            if job.background {
+                asking.await?
+            } else {
+                let answer = unless_abandoned(writer, asking).await;
+                answer.ok_or(UpstreamError::GivenUp)??
+            }
+        };
+        drop(permit);
+        if job.ask.is_refused(parts.status()) {
+            local.proxy.forget(job.ask.base_hash, &job.ask.base);
+        }
+        let response = local.wall();
+        let asked = job.asked(Times {
+            request,
+            response,
+            purge,
+        });
+        if let Some(old) = base.stale.filter(|_| parts.status() == 304) {
+            let refreshed = refresh::apply(local, &asked, writer, &leased, parts, old);
+            leased.up.buf.consume(parts.len());
+            let origin = leased.up.peer;
+            if parts.persistent(Method::Get) {
+                leased.give_back(local, &job.ask.to);
+            }
+            if let Some(object) = refreshed {
+                writer.head(refresh::head(object, origin), usize::MAX);
+                return Ok(Ended::Whole(Bytes::new()));
+            }
+            // The 304 cannot be applied to the stored object: ask again, without conditions.
+            base.stale = None;
+            continue;
+        }
+        if let Some(old) = base.running.filter(|_| parts.status() == 304) {
+            let updated = refresh::running(local, &asked, &leased, parts, old);
+            leased.up.buf.consume(parts.len());
+            if parts.persistent(Method::Get) {
+                leased.give_back(local, &job.ask.to);
+            }
+            if let Some(head) = updated {
+                writer.head(head, usize::MAX);
+                return Ok(Ended::Whole(Bytes::new()));
+            }
+            base.running = None;
+            continue;
+        }
+        let rest = base.rest.take_if(|_| matches!(parts.status(), 206 | 416));
+        let opened = match &rest {
+            None => open(local, &asked, writer, &leased, parts)?,
+            Some(rest) => match complete(local, &asked, rest, writer, &leased, parts) {
+                Some(opened) => opened,
+                None => {
+                    // Not the rest of what is stored: ask again, for the whole.
+                    leased.count(local);
+                    continue;
+                }
+            },
+        };
+        return stream(local, job, writer, leased, parts, opened).await;
+    }
+}
+
+/// The permit to ask the origin.
+async fn permit(
+    local: &Local,
+    job: &Job,
+    writer: &FillWriter<FillHead>,
+) -> Result<Permit, UpstreamError> {
+    if let Some(permit) = job.permit.take() {
+        return Ok(permit);
+    }
+    let client = job.ask.client.client.filter(|_| !job.background);
+    let waiting = pin!(local.proxy.origins.permit(&job.ask.to, client));
+    if job.background {
+        return waiting.await;
+    }
+    let permit = unless_abandoned(writer, waiting).await;
+    permit.ok_or(UpstreamError::GivenUp)?
+}
+
+/// Sends the request and reads up to the final head.
+async fn ask(
+    local: &Local,
+    job: &Job,
+    base: &Base<'_>,
+    writer: &FillWriter<FillHead>,
+) -> Result<(Leased, ResponseParts), UpstreamError> {
+    let mut add: Vec<(&str, &[u8])> = Vec::new();
+    if let Some(object) = base.stale
+        && let Some(digest) = Digest::decode(&object.meta().rules)
+    {
+        let validators = conditional::validators(object.fields(), &digest);
+        add.extend(validators.if_none_match.map(|v| ("If-None-Match", v)));
+        add.extend(
+            validators
+                .if_modified_since
+                .map(|v| ("If-Modified-Since", v)),
+        );
+    }
+    if let Some(head) = base.running
+        && let Some(digest) = &head.digest
+    {
+        let validators = conditional::validators(&head.fields, digest);
+        add.extend(validators.if_none_match.map(|v| ("If-None-Match", v)));
+        add.extend(
+            validators
+                .if_modified_since
+                .map(|v| ("If-Modified-Since", v)),
+        );
+    }
+    if let Some(rest) = &base.rest {
+        add.push(("Range", rest.range.as_bytes()));
+        add.push(("If-Range", &rest.etag));
+    }
+    if job.ask.is_doubted(local) {
+        add.push(("Cache-Control", b"no-cache"));
+    }
+    let known = own_validators(&job.ask, &mut add);
+    add.extend(known.as_deref().map(|etag| ("If-None-Match", etag)));
+    let head = job.ask.head();
+    if let Ranged::Aligned(range) = &job.range {
+        add.push(("Range", range.as_bytes()));
+        add.extend(first(&head, "If-Range").map(|v| ("If-Range", v)));
+    }
+    let changes = Changes {
+        drop_conditions: !job.own_conditions,
+        drop_range: job.range != Ranged::Own,
+        as_get: true,
+        add: &add,
+    };
+    let request = job.ask.upstream_head(local, &changes);
+    let (mut leased, first) = Leased::ask(local, &job.ask, &request, true).await?;
+    let told = |head: &ResponseHead<'_>| {
+        if head.status() != 100 {
+            writer.interim(interim_text(head).into());
+        }
+    };
+    let parts = leased.up.final_head(local, first, told).await?;
+    Ok((leased, parts))
+}
+
+/// Takes the ETag of a rewritten document out of the conditions, and returns the upstream's own one.
+fn own_validators(ask: &Ask, add: &mut Vec<(&str, &[u8])>) -> Option<Vec<u8>> {
+    let document = ask.role.mirrored()?.document()?;
+    let at = add.iter().position(|(name, _)| *name == "If-None-Match")?;
+    let (_, etag) = add.remove(at);
+    foxy_mirror::of_origin(etag, &document.mark)
+}
+
+/// An interim response as it is passed on.
+pub(crate) fn interim_text(head: &ResponseHead<'_>) -> Vec<u8> {
+    let mut text = Vec::new();
+    write::status_line(&mut text, head.status());
+    write::fields(&mut text, head.forward_fields());
+    write::end(&mut text);
+    text
+}
+
+async fn stream(
+    local: &Local,
+    job: &Job,
+    writer: &FillWriter<FillHead>,
+    mut leased: Leased,
+    parts: ResponseParts,
+    opened: Opened,
+) -> Result<Ended, UpstreamError> {
+    leased.up.buf.consume(parts.len());
+    let mut head = opened.head;
+    let mut edit = match head.status {
+        200 => Edit::of(&local.proxy, &job.ask, &head.fields, leased.up.is_coded()),
+        _ => None,
+    };
+    // A body that is changed or checked on its way gets no length here, so that it is not visible
+    // before its end: nobody may get a part of a wrong one.
+    let length = head.length.filter(|_| edit.is_none());
+    if edit.is_some() {
+        head.strong_etag = None;
+    }
+    let part = opened.place.as_ref().and_then(|place| place.sparse);
+    let mut keeper = Keeper::new(local, writer.fill(), opened.place, length);
+    let part = part.and_then(|range| range.span);
+    if let Some(running) = keeper.running() {
+        head.sparse = part.map(|_| Arc::clone(&running.head));
+        let cover = keeper.cover(part.map(|span| span.end));
+        writer.begin(part.map_or(0, |span| span.start), cover);
+        let _ = head.running.set(running);
+    }
+    let joinable = head.shared && head.digest.is_some();
+    let failing = head.status >= 500;
+    let mut source = Source::of(&head, part, &parts);
+    writer.head(head, keeper.window());
+    if writer.fill().has_rivals() && !failing {
+        local.proxy.fills.prefer(writer.fill(), joinable);
+    } else if job.offers && joinable {
+        local.proxy.fills.offer(writer.fill());
+    }
+    if let (Some(Edit::Artefact(artefact)), Some(bytes)) = (&mut edit, &opened.before) {
+        artefact.begins_with(bytes);
+    }
+    if let Some(bytes) = opened.before {
+        keeper.push(local, writer.fill(), &bytes);
+        writer.push(bytes);
+    }
+    let mut reader = BodyReader::new(parts.framing(Method::Get), &local.limits);
+    let mut incoming = Incoming {
+        leased: &mut leased,
+        reader: &mut reader,
+        keeper: &mut keeper,
+        edit: edit.as_mut(),
+        most: part.map_or(u64::MAX, Span::len),
+    };
+    let ended = match incoming.bring(local, job, writer, &mut source).await {
+        Ok(ended) => ended,
+        Err(error) => {
+            keeper.cut(local, writer.fill());
+            return Err(error);
+        }
+    };
+    if matches!(ended, Ended::Whole(_)) {
+        if keeper.is_kept() && local.proxy.engine.is_congested() {
+            // Boxed, as all rarely needed futures are: otherwise it would enlarge the future of every
+            // miss.
+            Box::pin(Pace::new().before_put(local)).await;
+        }
+        if keeper.finish(local, writer.fill()) {
+            local.count(Event::FillsStored);
+        }
+    }
+    if source.persistent() && reader.is_done() {
+        leased.give_back(local, &job.ask.to);
+    } else {
+        leased.count(local);
+    }
+    Ok(ended)
+}
+
+/// A body and its source.
+struct Incoming<'a> {
+    leased: &'a mut Leased,
+    reader: &'a mut BodyReader,
+    keeper: &'a mut Keeper,
+    /// The changes of the body, if it is rewritten.
+    edit: Option<&'a mut Edit>,
+    /// Upper bound of the body's length; more bytes are an error.
+    most: u64,
+}
+
+impl Incoming<'_> {
+    /// Reads the body to its end, over several connections if one breaks off or falls silent.
+    async fn bring(
+        &mut self,
+        local: &Local,
+        job: &Job,
+        writer: &FillWriter<FillHead>,
+        source: &mut Source,
+    ) -> Result<Ended, UpstreamError> {
+        loop {
+            let patience = source.patience(&self.leased.up.patience);
+            let longest = self.leased.up.patience.progress;
+            let mut body = Body {
+                background: job.background,
+                most: self.most,
+                patience,
+                leased: self.leased,
+                reader: self.reader,
+                keeper: self.keeper,
+                edit: self.edit.as_deref_mut(),
+            };
+            let mut ended = body.run(local, writer).await;
+            let mut next = None;
+            let silent = matches!(ended, Err(UpstreamError::Stalled));
+            if silent && patience != longest {
+                body.patience = longest;
+                // Boxed: rarely needed, and it would enlarge the task.
+                match Box::pin(source.beside(local, job, writer, body)).await {
+                    Beside::Ended(later) => ended = later,
+                    Beside::Elsewhere(leased, framing) => next = Some((*leased, framing)),
+                }
+            }
+            self.leased.count(local);
+            let (leased, framing) = match (next, ended) {
+                (Some(next), _) => next,
+                (None, Ok(Ended::Whole(_))) if source.lacks(writer.pushed()) => {
+                    let error = UpstreamError::Truncated;
+                    Box::pin(source.rest(local, job, writer, error)).await?
+                }
+                (None, Ok(ended)) => return Ok(ended),
+                (None, Err(error)) => Box::pin(source.rest(local, job, writer, error)).await?,
+            };
+            *self.leased = leased;
+            *self.reader = BodyReader::new(framing, &local.limits);
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Header time of a fetch: the answer takes its place in the order of versions, supersedes older
+//! answers, and shows whether later requests may share.
+
+use bytes::Bytes;
+use foxy_base::{KeyHash, rule};
+use foxy_http_rules::range::{ContentRange, Span};
+use foxy_http_rules::{Digest, Flags, NoStore, freshness};
+use foxy_http1::{BodyFraming, Method, ResponseParts};
+
+use super::judge::{self, Asked, Place};
+use super::part::{self, Completion};
+use super::{FillHead, refresh};
+use crate::cache::key;
+use crate::fill::{Claim, FillWriter, Order, Selection, Version};
+use crate::origin::UpstreamError;
+use crate::origin::exchange::Leased;
+use crate::state::local::Local;
+
+/// An answer that is about to be streamed.
+pub(super) struct Opened {
+    pub(super) head: FillHead,
+    pub(super) place: Option<Place>,
+    /// Stored bytes that precede those of the answer.
+    pub(super) before: Option<Bytes>,
+}
+
+/// Judges the head, and supersedes older answers.
+pub(super) fn open(
+    local: &Local,
+    asked: &Asked<'_>,
+    writer: &FillWriter<FillHead>,
+    leased: &Leased,
+    parts: ResponseParts,
+) -> Result<Opened, UpstreamError> {
+    let framing = parts.framing(Method::Get);
+    if rule!(
+        "fetch: an upgrade that nobody asked for is refused",
+        framing == BodyFraming::Tunnel,
+        false
+    ) {
+        return Err(UpstreamError::BadResponse("unexpected-upgrade"));
+    }
+    let head = parts.head(leased.up.buf.filled(), &leased.up.slots);
+    // Rewriting changes the length.
+    let rewritten = asked.ask.is_document() && head.status() == 200;
+    let (length, peer) = (framing.length().filter(|_| !rewritten), leased.up.peer);
+    if asked.ask.comes_whole() && head.status() == 206 {
+        return Err(UpstreamError::BadResponse("part-not-asked-for"));
+    }
+    let (mut fill_head, mut place) = judge::judge(local, asked, writer.fill(), &head, length, peer);
+    let superseded =
+        judge::superseded(asked, head.status()) || part::ends_stored(asked, &head, place.is_some());
+    let storable = place.is_some() || superseded && speaks_for_all(fill_head.not_stored);
+    let order = publish(local, asked, writer, &fill_head, storable);
+    if order != Order::Newest {
+        if rule!(
+            "order: of two answers without order none stays stored",
+            order == Order::Unclear,
+            false
+        ) {
+            forget(local, writer, place.as_ref());
+        }
+        place = None;
+        fill_head.not_stored = "newer-answer";
+    } else if rule!(
+        "fetch: a new answer ends the life of the stored one",
+        superseded,
+        false
+    ) {
+        let store = place.as_ref().map(|place| (place.hash, &place.key));
+        supersede(local, writer, store);
+    }
+    learn(local, asked, writer, &fill_head, place.as_ref());
+    Ok(Opened {
+        head: fill_head,
+        place,
+        before: None,
+    })
+}
+
+/// True if an answer that is not stored for this reason still shows what other requests would get
+/// now, so that older answers are outdated.
+fn speaks_for_all(not_stored: &str) -> bool {
+    let about_one_user = [NoStore::Private, NoStore::Authorization, NoStore::VaryStar];
+    !about_one_user.iter().any(|why| why.as_str() == not_stored)
+}
+
+/// Takes the answer's place in the order of versions.
+fn publish(
+    local: &Local,
+    asked: &Asked<'_>,
+    writer: &FillWriter<FillHead>,
+    head: &FillHead,
+    storable: bool,
+) -> Order {
+    let selects = |selection: &Selection| {
+        let matches = |(list, values): &(Bytes, Bytes)| asked.ask.selected_by(local, list, values);
+        selection.as_ref().is_none_or(matches)
+    };
+    let claim = Claim {
+        storable,
+        selection: head.vary.clone(),
+        version: Version {
+            validator: refresh::validator(&head.fields),
+            date: head.digest.and_then(|digest| digest.date),
+            known_before: false,
+            part: head.status == 206,
+        },
+        same: &selects,
+        replaces: |other: &FillHead| {
+            // A part does not replace a whole of the same version.
+            let etag = &head.strong_etag;
+            let part = head.status == 206 && etag.is_some() && other.strong_etag == *etag;
+            !part && selects(&other.vary)
+        },
+    };
+    local.proxy.fills.publish(writer.fill(), claim)
+}
+
+/// Records what this answer shows about later requests for the same key.
+fn learn(
+    local: &Local,
+    asked: &Asked<'_>,
+    writer: &FillWriter<FillHead>,
+    head: &FillHead,
+    place: Option<&Place>,
+) {
+    let (key, now) = (writer.fill().hash(), asked.times.response);
+    // Errors are left out: requests may wait together for one. So are answers that gave way to a stored
+    // object: they tell nothing about the next answer.
+    if head.status < 500 && asked.stored.is_none() && !head.shared {
+        local.proxy.unshared.note(asked.ask.crowd(key), true, now);
+    }
+    let fresh = head.digest.is_some_and(|digest| {
+        freshness::ttl_ms(&digest, now) > 0 && !digest.flags.has(Flags::NO_CACHE)
+    });
+    if head.shared && fresh {
+        local.proxy.unshared.note(asked.ask.crowd(key), false, now);
+    }
+    if asked.aligned {
+        let kept = place.is_some_and(|place| {
+            let whole = |range: &ContentRange| {
+                let all = range.complete.and_then(|length| Span::new(0, length));
+                all.is_some() && range.span == all
+            };
+            place.sparse.is_some() || head.status != 206 || head.part.as_ref().is_some_and(whole)
+        });
+        local.proxy.undivided.note(key, !kept, now);
+    }
+}
+
+/// The whole formed by the stored beginning and this answer; `None` if they do not fit.
+pub(super) fn complete(
+    local: &Local,
+    asked: &Asked<'_>,
+    rest: &Completion,
+    writer: &FillWriter<FillHead>,
+    leased: &Leased,
+    parts: ResponseParts,
+) -> Option<Opened> {
+    let head = parts.head(leased.up.buf.filled(), &leased.up.slots);
+    let length = parts.framing(Method::Get).length();
+    let (place, whole) = rest.judge(local, asked, &head, length)?;
+    let vary = key::split_vary(&rest.object);
+    let slice = |part: &[u8]| rest.object.vary().slice_ref(part);
+    let head = FillHead {
+        length: Some(whole),
+        digest: Digest::decode(&place.meta.rules),
+        vary: vary.map(|(list, values)| (slice(list), slice(values))),
+        strong_etag: Some(rest.etag.clone()),
+        ..FillHead::bare(200, leased.up.peer, place.fields.clone())
+    };
+    let order = publish(local, asked, writer, &head, true);
+    if order == Order::Unclear {
+        forget(local, writer, Some(&place));
+    }
+    Some(Opened {
+        head,
+        place: Some(place).filter(|_| order == Order::Newest),
+        before: Some(rest.object.body().clone()),
+    })
+}
+
+/// Supersedes older stored answers. This happens before and regardless of storing the answer: even
+/// if a purge or a change forbids storing it, the stored ones are older.
+fn supersede(local: &Local, writer: &FillWriter<FillHead>, store: Option<(KeyHash, &Bytes)>) {
+    let (engine, fill) = (&local.proxy.engine, writer.fill());
+    engine.supersede(fill.hash(), fill.key());
+    if let Some((hash, key)) = store
+        && hash != fill.hash()
+    {
+        engine.supersede(hash, key);
+    }
+}
+
+/// Two answers overlapped and their order is unknown: removes the stored answer of either.
+fn forget(local: &Local, writer: &FillWriter<FillHead>, place: Option<&Place>) {
+    let (engine, fill) = (&local.proxy.engine, writer.fill());
+    engine.supersede(fill.hash(), fill.key());
+    if let Some(place) = place.filter(|place| place.hash != fill.hash()) {
+        engine.supersede(place.hash, &place.key);
+    }
+}

@@ -1,0 +1,56 @@
+//! Waits of fills for congested stores: after a short wait an object finds room; without the wait it
+//! would not be stored.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use crate::state::local::Local;
+
+/// Time between two looks at the stores.
+const LOOK: Duration = Duration::from_millis(2);
+/// Longest wait of a body that is not longer than a fragment.
+const SHORT: Duration = Duration::from_millis(20);
+/// Longest wait of a longer body, in all.
+const LONG: Duration = Duration::from_secs(2);
+
+/// Time that one fill has waited for the stores.
+#[derive(Debug)]
+pub(crate) struct Pace {
+    begun: Instant,
+    waited: Duration,
+}
+
+impl Pace {
+    pub(crate) fn new() -> Self {
+        Self {
+            begun: Instant::now(),
+            waited: Duration::ZERO,
+        }
+    }
+
+    /// Waits while the stores are congested, before more of a long body is read. Storing makes a
+    /// transfer at most twice as long: a slow disk must not slow clients down for long.
+    pub(crate) async fn between_pieces(&mut self, local: &Local) {
+        while local.proxy.engine.is_congested() {
+            let own = self.begun.elapsed().saturating_sub(self.waited);
+            if self.waited >= own.clamp(SHORT, LONG) {
+                return;
+            }
+            self.wait().await;
+        }
+    }
+
+    /// Waits while the stores are congested, before a short body is put into them.
+    pub(crate) async fn before_put(&mut self, local: &Local) {
+        while local.proxy.engine.is_congested() && self.waited < SHORT {
+            self.wait().await;
+        }
+    }
+
+    async fn wait(&mut self) {
+        let now = Instant::now();
+        sleep(LOOK).await;
+        self.waited += now.elapsed();
+    }
+}

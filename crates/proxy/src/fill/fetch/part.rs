@@ -1,0 +1,338 @@
+//! Parts of representations: a 206 becomes a stored part or makes a stored one longer, and a
+//! stored beginning is completed by asking for the rest only.
+//!
+//! A stored part is an object under the usual key, so that everything that ends the life of a
+//! whole ends that of a part; its digest has `Flags::PARTIAL`, and Content-Range among its
+//! fields says what it is a part of. Bytes combine only under one strong validator.
+
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use foxy_base::{FieldBlock, FieldBlockBuilder, FieldBlockError, first, rule};
+use foxy_http_rules::range::{self, ContentRange, Parts, RangeSpec, Span};
+use foxy_http_rules::vary::{self, Vary};
+use foxy_http_rules::{self as rules, Digest, RefreshEffect, etag};
+use foxy_http1::ResponseHead;
+use foxy_store::Object;
+
+use super::judge::{
+    Asked, Place, place_of, rules_request, rules_response, strong_etag, useless_at,
+};
+use crate::cache::stored::held;
+use crate::state::local::Local;
+
+const FIELD: &str = "Content-Range";
+
+/// How the body of a 206 becomes part of what is stored.
+#[derive(Clone, Debug)]
+pub(super) struct Piece {
+    /// The range of the body.
+    range: ContentRange,
+    /// A stored part under the same strong validator.
+    old: Option<(Span, Bytes)>,
+    /// Most bytes to store.
+    limit: u64,
+}
+
+/// Where and how a storable 206 is stored.
+///
+/// # Errors
+/// A field too large to be stored.
+pub(super) fn place_part(
+    local: &Local,
+    asked: &Asked<'_>,
+    plan: &rules::StorePlan,
+    head: &ResponseHead<'_>,
+    mut place: Place,
+) -> Result<Place, FieldBlockError> {
+    let Some(mut range) = plan.part else {
+        return Ok(place);
+    };
+    if is_sparse(local, asked, &range, head) {
+        let digest = plan.digest.completed();
+        place.meta.status = digest.status;
+        place.meta.rules = digest.encode();
+        place.meta.expires = useless_at(local.proxy.rules(asked.ask.rule), &digest);
+        place.fields = without_range(&place.fields);
+        place.sparse = Some(range);
+        place.beginning = true;
+        return Ok(place);
+    }
+    let mut old = None;
+    if let Some(object) = asked.part
+        && let Some(merged) = merge(local, asked, object, head, &range)?
+        && let Some(held) = held(object)
+        && let Some(span) = held.span
+    {
+        place = merged;
+        range.complete = range.complete.or(held.complete);
+        old = Some((span, object.body().clone()));
+    }
+    let limit = u64::from(local.proxy.engine.fragment_bytes());
+    place.piece = Some(Piece { range, old, limit });
+    Ok(place)
+}
+
+/// A stored part under the fields of a 206 that continues it (RFC 9111 section 3.4); `None` if
+/// the two may not be combined, or the result may not be stored.
+fn merge(
+    local: &Local,
+    asked: &Asked<'_>,
+    old: &Object,
+    head: &ResponseHead<'_>,
+    range: &ContentRange,
+) -> Result<Option<Place>, FieldBlockError> {
+    let (Some(held), Some(digest)) = (held(old), Digest::decode(&old.meta().rules)) else {
+        return Ok(None);
+    };
+    let now = asked.times.response;
+    if !range::may_combine(old.fields(), &digest, held.complete, head, range, now) {
+        return Ok(None);
+    }
+    let request_head = asked.ask.head();
+    let request = rules_request(asked, &request_head);
+    let response = rules_response(asked, head.status(), head);
+    let config = local.proxy.rules(asked.ask.rule);
+    let refreshed = rules::refresh(&request, old.fields(), &digest, &response, config)?;
+    let same_vary = match (vary::of(old.fields()), vary::of(&refreshed.fields)) {
+        (Vary::Star, _) | (_, Vary::Star) => false,
+        (a, b) => a == b,
+    };
+    if matches!(refreshed.effect, RefreshEffect::Unstorable(_)) || !same_vary {
+        return Ok(None);
+    }
+    let mut place = place_of(local, asked, &refreshed.digest, old.meta().nonce);
+    // The merged part holds old bytes: a purge since these were looked up covers it too.
+    let checked = old.purge_checked();
+    place.meta.purge_sequence = rule!(
+        "purge: it covers the old bytes of a part that grows",
+        place.meta.purge_sequence.min(checked),
+        place.meta.purge_sequence
+    );
+    place.key = old.key().clone();
+    place.hash = old.hash();
+    place.vary = old.vary().clone();
+    place.fields = without_range(&refreshed.fields);
+    place.beginning = true;
+    Ok(Some(place))
+}
+
+/// Returns whether a 206 to a widened range begins a sparse object: one of more than a fragment, of
+/// known length, under a strong validator.
+pub(super) fn is_sparse(
+    local: &Local,
+    asked: &Asked<'_>,
+    range: &ContentRange,
+    head: &ResponseHead<'_>,
+) -> bool {
+    let fragment = u64::from(local.proxy.engine.fragment_bytes());
+    let large = range.complete.is_some_and(|length| length > fragment);
+    // A widened range must begin where it was requested.
+    let fits = range.span.is_some_and(|span| {
+        span.start.is_multiple_of(fragment) || Some(span.end) == range.complete
+    });
+    asked.aligned && large && fits && strong_etag(head).is_some()
+}
+
+/// Returns whether an answer is of the version that is stored.
+pub(super) fn same_version<F: foxy_base::Fields>(old: &Object, fields: &F) -> bool {
+    let tag = strong_etag(fields);
+    tag.is_some() && tag == strong_etag(old.fields())
+}
+
+fn without_range(fields: &FieldBlock) -> FieldBlock {
+    fields.filtered(|name, _| !foxy_base::eq_name(name, FIELD.as_bytes()))
+}
+
+/// Returns whether a 206 ends the life of the stored part: by replacing it, or by another version.
+pub(super) fn ends_stored(asked: &Asked<'_>, head: &ResponseHead<'_>, stored: bool) -> bool {
+    let Some(object) = asked.part.filter(|_| head.status() == 206) else {
+        return false;
+    };
+    let range = first(head, FIELD).and_then(ContentRange::parse);
+    let digest = Digest::decode(&object.meta().rules);
+    let same = |new: &ContentRange| {
+        let complete = held(object).and_then(|held| held.complete);
+        let now = asked.times.response;
+        digest.is_some_and(|digest| {
+            range::may_combine(object.fields(), &digest, complete, head, new, now)
+        })
+    };
+    stored || !range.as_ref().is_some_and(same)
+}
+
+impl Piece {
+    /// The piece that a body which ended early is: the beginning of `complete` bytes.
+    pub(super) fn beginning(received: usize, complete: u64) -> Option<Self> {
+        Some(Self {
+            range: ContentRange {
+                span: Span::new(0, received as u64),
+                complete: Some(complete),
+            },
+            old: None,
+            limit: complete,
+        })
+    }
+
+    /// The body to store, and its range; `None` if the origin sent more than it announced.
+    pub(super) fn assemble(self, received: Bytes) -> Option<(ContentRange, Bytes)> {
+        let new = self.range.received(received.len() as u64)?;
+        let complete = self.range.complete;
+        let both = self.old.and_then(|(span, bytes)| {
+            let all = range::joined(span, new).filter(|all| all.len() <= self.limit)?;
+            Some((all, combined(all, (span, &bytes), (new, &received))))
+        });
+        let (span, body) = both.unwrap_or((new, received));
+        let span = Some(span);
+        Some((ContentRange { span, complete }, body))
+    }
+}
+
+/// The bytes of `all`: the new ones, and the old ones where there are no new ones.
+fn combined(all: Span, old: (Span, &[u8]), new: (Span, &[u8])) -> Bytes {
+    let at = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+    let before = at(new.0.start.saturating_sub(old.0.start)).min(old.1.len());
+    let after = at(new.0.end.saturating_sub(old.0.start)).min(old.1.len());
+    let mut body = BytesMut::with_capacity(at(all.len()));
+    body.extend_from_slice(&old.1[..before]);
+    body.extend_from_slice(new.1);
+    body.extend_from_slice(&old.1[after..]);
+    body.freeze()
+}
+
+impl Place {
+    /// This place, changed for the part `range` of a representation; for the whole, if `range` is all
+    /// of it.
+    ///
+    /// # Errors
+    /// Fields that are too large together.
+    pub(super) fn for_part(
+        mut self,
+        local: &Local,
+        range: ContentRange,
+    ) -> Result<Self, FieldBlockError> {
+        let digest = Digest::decode(&self.meta.rules).ok_or(FieldBlockError::TooLarge)?;
+        let whole = range.complete.and_then(|length| Span::new(0, length));
+        let digest = if whole.is_some() && range.span == whole {
+            digest.completed()
+        } else {
+            self.fields = with_range(&self.fields, &range)?;
+            digest.as_part()
+        };
+        self.meta.status = digest.status;
+        self.meta.rules = digest.encode();
+        self.meta.expires = useless_at(local.proxy.rules(self.rule), &digest);
+        Ok(self)
+    }
+}
+
+fn with_range(fields: &FieldBlock, range: &ContentRange) -> Result<FieldBlock, FieldBlockError> {
+    let mut builder = FieldBlockBuilder::default();
+    for i in 0..foxy_base::Fields::count(fields) {
+        let (name, value) = foxy_base::Fields::field(fields, i);
+        builder.push(name, value)?;
+    }
+    let mut text = Vec::new();
+    range.write(&mut text);
+    builder.push(FIELD.as_bytes(), &text)?;
+    Ok(builder.finish())
+}
+
+/// The rest of a stored beginning: what to ask for, and what the whole is then.
+#[derive(Clone, Debug)]
+pub(super) struct Completion {
+    pub(super) object: Arc<Object>,
+    /// Value for Range.
+    pub(super) range: String,
+    /// Value for If-Range.
+    pub(super) etag: Bytes,
+    /// The bytes asked for: up to the end.
+    rest: Span,
+    complete: u64,
+}
+
+impl Completion {
+    /// How to complete a stored part. Only a beginning of known length under a strong ETag is
+    /// completed; any other part would cost the origin two answers.
+    pub(super) fn of(object: &Arc<Object>) -> Option<Self> {
+        let held = held(object)?;
+        let (span, complete) = (held.span?, held.complete?);
+        let tag = etag::of(object.fields())?;
+        if span.start != 0 || !etag::ETag::parse(tag).is_strong() {
+            return None;
+        }
+        let mut parts = Parts::new();
+        parts.insert(span);
+        let whole = Span::new(0, complete)?;
+        let RangeSpec::From { first, .. } = range::completion(&parts, whole, Some(complete))?
+        else {
+            return None;
+        };
+        Some(Self {
+            etag: Bytes::copy_from_slice(tag),
+            range: format!("bytes={first}-"),
+            rest: Span::new(first, complete)?,
+            object: Arc::clone(object),
+            complete,
+        })
+    }
+
+    /// The whole's place, if this 206 with a body of `length` bytes is the rest.
+    pub(super) fn judge(
+        &self,
+        local: &Local,
+        asked: &Asked<'_>,
+        head: &ResponseHead<'_>,
+        length: Option<u64>,
+    ) -> Option<(Place, u64)> {
+        let mut lines = foxy_base::values(head, FIELD);
+        let range = ContentRange::parse(lines.next()?)?;
+        let alone = lines.next().is_none();
+        let exact = range.span == Some(self.rest) && length == Some(self.rest.len());
+        if !(alone && exact && range.complete.is_none_or(|n| n == self.complete)) {
+            return None;
+        }
+        let place = merge(local, asked, &self.object, head, &range).ok()??;
+        let span = Span::new(0, self.complete);
+        let complete = Some(self.complete);
+        let place = place
+            .for_part(local, ContentRange { span, complete })
+            .ok()?;
+        Some((place, self.complete))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn parts_of_one_body_combine_to_its_bytes(a in 0u64..40, n in 1u64..40, b in 0u64..40, m in 1u64..40) {
+            let whole: Vec<u8> = (0..80).collect();
+            let bytes = |s: Span| Bytes::copy_from_slice(&whole[s.start as usize..s.end as usize]);
+            let (old, new) = (Span::new(a, a + n).unwrap(), Span::new(b, b + m).unwrap());
+            let range = ContentRange { span: Some(new), complete: Some(80) };
+            let piece = Piece { range, old: Some((old, bytes(old))), limit: 1000 };
+            let (range, body) = piece.assemble(bytes(new)).unwrap();
+            let span = range.span.unwrap();
+            prop_assert_eq!(&body, &bytes(span));
+            prop_assert!(span.contains(new));
+            prop_assert_eq!(span.contains(old), old.start <= new.end && new.start <= old.end);
+        }
+    }
+
+    #[test]
+    fn a_body_longer_than_it_said_is_not_stored() {
+        let range = ContentRange::parse(b"bytes 0-3/9").unwrap();
+        let piece = |limit| Piece {
+            range,
+            old: None,
+            limit,
+        };
+        assert!(piece(9).assemble(Bytes::from_static(b"12345")).is_none());
+        let (short, _) = piece(9).assemble(Bytes::from_static(b"123")).unwrap();
+        assert_eq!(short.span, Span::new(0, 3));
+    }
+}

@@ -1,0 +1,217 @@
+//! The connection and its buffers.
+
+use std::cell::Cell;
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+use foxy_base::MonoTime;
+use foxy_http1::{FieldSlots, HeadScanner, RequestHead, RequestParts};
+
+use super::room::ACTIVE_BYTES;
+use crate::Event;
+use crate::access::gatekeeper::Counted;
+use crate::http::net::{Io, ReadBuf, Transport};
+use crate::http::reply::Scratch;
+use crate::state::ledger::{Entry, Pressure, Use};
+use crate::state::local::Local;
+
+/// How long to wait for a client that has closed its side, while nothing can be sent to it. The client
+/// may have finished sending, or be gone: nothing tells the two apart.
+const CLOSED: Duration = Duration::from_secs(2);
+
+/// The connection of one client.
+#[derive(Debug)]
+pub(crate) struct Link<T> {
+    pub(super) io: Io<T>,
+    pub(super) buf: ReadBuf,
+    pub(super) slots: FieldSlots,
+    pub(super) scanner: HeadScanner,
+    pub(super) scratch: Scratch,
+    /// Entry of the connection, without its read buffer.
+    pub(super) memory: Entry,
+    /// Bytes received and sent that were counted.
+    counted: (u64, u64),
+    /// The last answer was cut: the connection ends by a reset.
+    aborted: Cell<bool>,
+}
+
+/// Received bytes, from the head of the present request on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Received<'l> {
+    bytes: &'l [u8],
+    slots: &'l FieldSlots,
+}
+
+impl<'l> Received<'l> {
+    pub(crate) fn head(&self, parts: &RequestParts) -> RequestHead<'l> {
+        parts.head(self.bytes, self.slots)
+    }
+
+    /// The bytes, and the places of the fields in them.
+    pub(crate) const fn parts(&self) -> (&'l [u8], &'l FieldSlots) {
+        (self.bytes, self.slots)
+    }
+}
+
+/// Both directions of a connection at once.
+#[derive(Debug)]
+pub(crate) struct Ends<'l, T> {
+    pub(crate) received: Received<'l>,
+    pub(crate) io: &'l Io<T>,
+    pub(crate) scratch: &'l mut Scratch,
+}
+
+impl<T: Transport> Link<T> {
+    /// `closed`: true once the listener of the connection is closed.
+    pub(crate) fn new(local: &Local, transport: T, closed: &Rc<Cell<bool>>) -> Self {
+        let mut io = Io::new(transport, &local.sweep);
+        io.set_closed(closed);
+        if local.details {
+            io.time_answers(&local.proxy.clock);
+        }
+        Self {
+            io,
+            buf: ReadBuf::new(),
+            slots: FieldSlots::new(),
+            scanner: HeadScanner::new(),
+            scratch: Scratch::default(),
+            memory: local.proxy.ledger.take(Use::Connections, ACTIVE_BYTES),
+            counted: (0, 0),
+            aborted: Cell::new(false),
+        }
+    }
+
+    pub(crate) fn io(&self) -> &Io<T> {
+        &self.io
+    }
+
+    /// Sets the number that distinguishes the client from others; 0 if it is not counted.
+    pub(crate) fn set_client(&self, client: u64) {
+        self.io.set_client(client);
+    }
+
+    /// Slows answers from now on as these limits say.
+    pub(crate) fn slow(&self, by: Option<Rc<Counted>>) {
+        self.io.slow(by);
+    }
+
+    /// The head of the present request.
+    pub(crate) fn head(&self, parts: &RequestParts) -> RequestHead<'_> {
+        parts.head(self.buf.filled(), &self.slots)
+    }
+
+    pub(crate) fn received(&self) -> Received<'_> {
+        Received {
+            bytes: self.buf.filled(),
+            slots: &self.slots,
+        }
+    }
+
+    pub(crate) fn ends(&mut self) -> Ends<'_, T> {
+        Ends {
+            received: Received {
+                bytes: self.buf.filled(),
+                slots: &self.slots,
+            },
+            io: &self.io,
+            scratch: &mut self.scratch,
+        }
+    }
+
+    /// The sending side, and the body of the present request, whose head is used up.
+    pub(crate) fn upload(&mut self) -> (&Io<T>, &mut Scratch, &mut ReadBuf) {
+        (&self.io, &mut self.scratch, &mut self.buf)
+    }
+
+    /// Bytes that came after a head, for a connection that carries no further request.
+    pub(crate) fn after(&self, parts: &RequestParts) -> &[u8] {
+        &self.buf.filled()[parts.len()..]
+    }
+
+    /// Marks the head of a request as used.
+    pub(crate) fn consume(&mut self, parts: &RequestParts) {
+        self.buf.consume(parts.len());
+    }
+
+    /// Forgets what was received.
+    pub(crate) fn clear(&mut self) {
+        self.buf.clear();
+    }
+
+    /// Gives the read buffer's memory back, if nothing is in it.
+    pub(crate) fn release(&mut self) {
+        self.buf.release();
+    }
+
+    /// Sends `bytes`.
+    ///
+    /// # Errors
+    /// The client is gone, or took nothing for too long.
+    pub(crate) async fn send(&self, local: &Local, bytes: &[u8]) -> io::Result<()> {
+        self.io.write(bytes, local.patience.progress).await
+    }
+
+    /// Waits until the client is gone. Cancel safe.
+    pub(crate) async fn gone(&self) {
+        self.io.gone(CLOSED).await;
+    }
+
+    /// Cuts the connection: what was sent must not look complete.
+    pub(crate) fn abort(&self, local: &Local) {
+        local.count(Event::Aborted);
+        self.reset();
+    }
+
+    /// Ends the connection by a reset: the client left or stalled in the middle of an answer.
+    pub(crate) fn reset(&self) {
+        self.aborted.set(true);
+        self.io.transport().reset_on_close();
+    }
+
+    /// Ends the connection so that the last answer arrives: shuts the sending side down, and for a
+    /// moment reads what the client still sends. Closing with unread bytes would reset the connection.
+    /// If memory is spent, only bytes that have arrived already are read.
+    pub(crate) async fn end(&mut self, local: &Local) {
+        // After an orderly end a cut body could be taken for a whole one.
+        if self.aborted.get() {
+            return;
+        }
+        self.io.transport().shutdown_write();
+        // Bounded by time alone: an upload that was refused early may be long.
+        let deadline = match self.io.ledger().pressure() {
+            Pressure::Spent => local.sweep.now(),
+            _ => self.io.deadline(local.patience.linger),
+        };
+        self.buf.clear();
+        while let Ok(1..) = self.buf.fill(&self.io, 16 << 10, deadline).await {
+            self.buf.clear();
+            // A client that sends without a pause must neither exceed the deadline nor block other
+            // tasks.
+            tokio::task::yield_now().await;
+            if local.sweep.now() > deadline {
+                break;
+            }
+        }
+    }
+
+    /// Bytes received and sent since they were last counted.
+    pub(crate) fn moved(&self) -> (u64, u64) {
+        let (received, sent) = (self.io.received(), self.io.sent());
+        (received - self.counted.0, sent - self.counted.1)
+    }
+
+    /// Adds the bytes since the last call to the counters.
+    pub(crate) fn count_bytes(&mut self, local: &Local) {
+        let (received, sent) = self.moved();
+        let counters = local.counters();
+        counters.add(Event::BytesIn, received);
+        counters.add(Event::BytesOut, sent);
+        self.counted = (self.io.received(), self.io.sent());
+    }
+
+    /// When the first byte of the present answer was sent, if the log wants that.
+    pub(crate) fn take_first_byte(&self) -> Option<MonoTime> {
+        self.io.take_first_byte()
+    }
+}

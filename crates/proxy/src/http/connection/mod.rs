@@ -1,0 +1,16 @@
+//! A client's connection as HTTP/1.1 has it: the head of the next request, the bytes of its body, places
+//! in the send queues, and the end of the connection. Nothing here decides about an answer.
+
+mod link;
+mod pieces;
+mod queue;
+mod read;
+mod room;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use link::{Ends, Link, Received};
+pub(crate) use pieces::{last_chunk, write_piece};
+pub(crate) use queue::{Queued, TurnLost};
+pub(crate) use read::NoRequest;
+pub(crate) use room::MEMORY;

@@ -1,0 +1,44 @@
+//! Pieces of a body, framed as HTTP/1.1 has it: to clients, and to origins.
+
+use std::io::{self, IoSlice};
+
+use foxy_http1::{FieldSlots, chunked};
+
+use crate::http::net::{Io, Ticks, Transport};
+use crate::state::local::Local;
+
+/// Sends a piece of a body, after the text `before`.
+///
+/// # Errors
+/// The other side is gone, or took nothing for `patience`.
+pub(crate) async fn write_piece<T: Transport>(
+    io: &Io<T>,
+    before: &[u8],
+    bytes: &[u8],
+    is_chunk: bool,
+    patience: Ticks,
+) -> io::Result<()> {
+    if is_chunk {
+        let line = chunked::chunk_header(bytes.len() as u64);
+        let mut slices = [
+            IoSlice::new(before),
+            IoSlice::new(line.as_bytes()),
+            IoSlice::new(bytes),
+            IoSlice::new(chunked::CHUNK_END),
+        ];
+        return io.write_all(&mut slices, patience).await;
+    }
+    let mut slices = [IoSlice::new(before), IoSlice::new(bytes)];
+    io.write_all(&mut slices, patience).await
+}
+
+/// The last chunk with the trailers of a body just read.
+pub(crate) fn last_chunk(local: &Local, trailers: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut slots = FieldSlots::new();
+    match chunked::parse_trailers(trailers, &mut slots, &local.limits) {
+        Ok(fields) => chunked::write_last_chunk(&fields, &mut out),
+        Err(_) => out.extend_from_slice(chunked::LAST_CHUNK),
+    }
+    out
+}

@@ -1,0 +1,126 @@
+//! The next request of a connection.
+
+use std::io;
+
+use foxy_http1::{RequestHead, RequestParts};
+
+use super::Link;
+use super::room::{
+    ACTIVE_BYTES, HEAD_TRIES, IDLE_BYTES, LONG_HEAD, MEMORY, ROOM_PAUSE, head_bytes,
+};
+use crate::Event;
+use crate::access::refusal::Refusal;
+use crate::http::net::{Doing, Ticks, Transport};
+use crate::http::reply::Scratch;
+use crate::state::local::Local;
+
+/// Why there is no next request.
+#[derive(Debug)]
+pub(crate) enum NoRequest {
+    /// The client is done, or was silent for too long.
+    Closed,
+    /// It sent something that is answered with an error.
+    Refused(Refusal),
+}
+
+impl<T: Transport> Link<T> {
+    /// Reads up to the end of the next head.
+    ///
+    /// # Errors
+    /// There is no request to answer.
+    pub(crate) async fn next_request(&mut self, local: &Local) -> Result<RequestParts, NoRequest> {
+        let (mut head_deadline, mut waits) = (None::<Ticks>, 0);
+        loop {
+            let idle = self.buf.is_empty();
+            if !idle {
+                let parsed = RequestHead::parse(
+                    self.buf.filled(),
+                    &mut self.scanner,
+                    &mut self.slots,
+                    &local.limits,
+                );
+                match parsed {
+                    Ok(Some(head)) => {
+                        self.io.set_doing(Doing::Work);
+                        let parts = head.parts();
+                        if head_deadline.is_some() {
+                            self.memory.set(ACTIVE_BYTES);
+                        }
+                        return Ok(parts);
+                    }
+                    Ok(None) => {}
+                    Err(reject) => return Err(NoRequest::Refused(reject.into())),
+                }
+            }
+            let max = local.limits.head_bytes + 1;
+            let read = if idle {
+                self.first_bytes(local, max).await
+            } else {
+                let patience = local.patience.head;
+                let deadline = *head_deadline.get_or_insert_with(|| self.io.deadline(patience));
+                self.memory.set(head_bytes(&local.proxy.config.limits));
+                let is_long = self.buf.filled().len() >= LONG_HEAD;
+                match is_long && self.io.ledger().is_over() {
+                    false => self.buf.fill(&self.io, max, deadline).await,
+                    true => Err(io::ErrorKind::QuotaExceeded.into()),
+                }
+            };
+            match read {
+                Ok(0) => return Err(NoRequest::Closed),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::TimedOut && !idle => {
+                    local.count(Event::Timeouts);
+                    return Err(NoRequest::Refused(Refusal {
+                        status: 408,
+                        reason: "head-timeout",
+                    }));
+                }
+                Err(error) if error.kind() == io::ErrorKind::QuotaExceeded => {
+                    waits += 1;
+                    tokio::time::sleep(ROOM_PAUSE).await;
+                    if waits > HEAD_TRIES || self.io.is_doomed() {
+                        return Err(NoRequest::Refused(MEMORY));
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::OutOfMemory => {
+                    return Err(NoRequest::Refused(Refusal {
+                        status: 431,
+                        reason: "head-too-large",
+                    }));
+                }
+                Err(_) => return Err(NoRequest::Closed),
+            }
+        }
+    }
+
+    /// Waits for the next request. A connection that stays idle gives its memory back; a busy one keeps
+    /// its memory, so that a hit allocates nothing.
+    async fn first_bytes(&mut self, local: &Local, max: usize) -> io::Result<usize> {
+        let patience = &local.patience;
+        let (soon, late) = (patience.rest.min(patience.idle), patience.idle);
+        self.io.set_doing(Doing::Idle);
+        self.buf.shorten();
+        let deadline = self.io.deadline(soon);
+        // The next request is seldom there already: waiting first spares a look at the socket.
+        let mut read = match self.io.readable(deadline).await {
+            Ok(()) => self.buf.fill(&self.io, max, deadline).await,
+            Err(error) => Err(error),
+        };
+        let timed_out = |read: &io::Result<usize>| {
+            read.as_ref()
+                .is_err_and(|error| error.kind() == io::ErrorKind::TimedOut)
+        };
+        if timed_out(&read) && soon < late {
+            self.buf.release();
+            self.scratch = Scratch::default();
+            self.memory.set(IDLE_BYTES);
+            let deadline = self.io.deadline(late);
+            // Also after the deadline: the request may have come together with it.
+            let _ = self.io.readable(deadline).await;
+            read = self.buf.fill(&self.io, max, deadline).await;
+        }
+        self.io.set_doing(Doing::Head);
+        self.memory.set(ACTIVE_BYTES);
+        read
+    }
+}

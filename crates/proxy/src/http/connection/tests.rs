@@ -1,0 +1,161 @@
+//! Clients and requests where memory is spent, over real sockets.
+
+use std::cell::Cell;
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, TcpListener};
+use std::rc::Rc;
+use std::time::Duration;
+
+use socket2::SockRef;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use tokio::task::spawn_local;
+
+use super::room::{LONG_HEAD, MEMORY as SPENT};
+use super::*;
+use crate::Event;
+use crate::http::net::Ticks;
+use crate::state::ledger::Use;
+use crate::state::local::Local;
+use crate::testing::with_worker;
+
+const MEMORY: usize = 1 << 20;
+
+/// A client, and the proxy's side of its connection.
+async fn connection(local: &Local) -> (TcpStream, Link<TcpStream>) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let client = TcpStream::connect(listener.local_addr().unwrap());
+    let client = client.await.unwrap();
+    let (served, _) = listener.accept().unwrap();
+    served.set_nonblocking(true).unwrap();
+    let served = TcpStream::from_std(served).unwrap();
+    let link = Link::new(local, served, &Rc::new(Cell::new(false)));
+    (client, link)
+}
+
+/// The next request, of a client that sends a head of `bytes` bytes.
+async fn request(local: &Local, bytes: usize) -> Result<usize, NoRequest> {
+    let (mut client, mut link) = connection(local).await;
+    let begin = b"GET /a HTTP/1.1\r\nHost: a.test\r\nX-Long: ";
+    let mut head = begin.to_vec();
+    head.resize(bytes - 4, b'x');
+    head.extend_from_slice(b"\r\n\r\n");
+    let sent = spawn_local(async move {
+        let _ = client.write_all(&head).await;
+        client
+    });
+    let parts = link.next_request(local).await;
+    drop(link);
+    drop(sent.await);
+    parts.map(|parts| parts.len())
+}
+
+#[test]
+fn a_long_head_waits_where_connections_have_half_of_the_memory() {
+    with_worker(MEMORY, |local| async move {
+        let long = LONG_HEAD + 1000;
+        assert_eq!(request(&local, long).await.unwrap(), long);
+        let held = local.proxy.ledger.take(Use::Connections, MEMORY / 2);
+        let usual = LONG_HEAD / 2;
+        assert_eq!(request(&local, usual).await.unwrap(), usual);
+        let refused = request(&local, long).await;
+        let spent = |refused: &NoRequest| matches!(refused, NoRequest::Refused(SPENT));
+        assert!(refused.as_ref().is_err_and(spent), "{refused:?}");
+        drop(held);
+        assert_eq!(request(&local, long).await.unwrap(), long);
+    });
+}
+
+#[test]
+fn a_request_that_waits_for_readers_ends_where_connections_have_all_memory() {
+    with_worker(MEMORY, |local| async move {
+        let ledger = &local.proxy.ledger;
+        // Others have all places, and do not read.
+        let _places = ledger.take(Use::Queues, MEMORY);
+        let (_client, waiting) = connection(&local).await;
+        let (_other, other) = connection(&local).await;
+        let there = Rc::clone(&local);
+        let waits = spawn_local(async move { waiting.queue(&there, 1 << 20).await.is_some() });
+        // Without the connection that waits there is room for the other.
+        let _held = ledger.take(Use::Connections, MEMORY - (8 << 10));
+        assert!(!other.lacks_room(&local).await, "it finds room in time");
+        assert!(!waits.await.unwrap(), "the one that waits gets no place");
+        assert_eq!(local.proxy.totals().event(Event::MemoryRefused), 1);
+    });
+}
+
+/// There is room for two places, so each has the least.
+#[test]
+fn the_kernel_keeps_no_more_than_the_place_of_an_answer() {
+    with_worker(MEMORY, |local| async move {
+        let (_client, link) = connection(&local).await;
+        let kept = |link: &Link<TcpStream>| {
+            let socket = SockRef::from(link.io().transport());
+            socket.send_buffer_size().unwrap()
+        };
+        let before = kept(&link);
+        drop(link.queue(&local, 60_000).await);
+        assert_eq!(kept(&link), before, "a short body has no place");
+        let _place = link.queue(&local, 1 << 20).await.unwrap();
+        assert_eq!(kept(&link), local.proxy.ledger.used(Use::Queues));
+    });
+}
+
+#[test]
+fn an_answer_gives_its_place_to_one_that_has_waited_for_long() {
+    with_worker(MEMORY, |local| async move {
+        let ledger = &local.proxy.ledger;
+        let mut others: Vec<_> = std::iter::from_fn(|| ledger.place()).collect();
+        drop(others.pop());
+        let (_client, link) = connection(&local).await;
+        let mut queued = link.queue(&local, 1 << 20).await.unwrap();
+        assert!(ledger.place().is_none());
+        let (_other_client, other) = connection(&local).await;
+        let there = Rc::clone(&local);
+        let waits = spawn_local(async move { other.queue(&there, 1 << 20).await.unwrap() });
+        // The first answer has sent nothing: a turn ends by time too.
+        while !queued.is_over(&local, link.io()) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert!(!waits.is_finished());
+        let other_ends = async { drop(waits.await.unwrap()) };
+        let (next, ()) = tokio::join!(queued.next_turn(&local, link.io()), other_ends);
+        assert_eq!(next, Ok(()));
+        assert!(!queued.is_over(&local, link.io()), "a new turn");
+    });
+}
+
+/// Its client does not read.
+#[test]
+fn an_answer_that_is_not_taken_keeps_its_place() {
+    with_worker(MEMORY, |local| async move {
+        let (client, link) = connection(&local).await;
+        let queued = link.queue(&local, 1 << 20).await;
+        let io = link.io();
+        let patience = Ticks::of(Duration::from_secs(1));
+        let written = io.write(&vec![7; 16 << 20], patience).await;
+        assert_eq!(written.unwrap_err().kind(), ErrorKind::TimedOut);
+        let drained = io.drained(patience).await;
+        assert_eq!(drained.unwrap_err().kind(), ErrorKind::TimedOut);
+        assert!(local.proxy.ledger.used(Use::Queues) > 0);
+        drop((queued, client));
+    });
+}
+
+#[test]
+fn short_bodies_are_entered_where_memory_is_short() {
+    with_worker(MEMORY, |local| async move {
+        let ledger = &local.proxy.ledger;
+        let (_client, link) = connection(&local).await;
+        let used = || ledger.used(Use::Connections);
+        let before = used();
+        let roomy = link.queue(&local, 60_000).await.unwrap();
+        assert_eq!((ledger.used(Use::Queues), used()), (0, before));
+        drop(roomy);
+        let _others = ledger.take(Use::Queues, MEMORY / 2);
+        let short = link.queue(&local, 60_000).await.unwrap();
+        assert_eq!(used(), before + 60_000);
+        drop(short);
+        assert_eq!(used(), before);
+    });
+}

@@ -1,0 +1,200 @@
+//! A read buffer that is reused for the life of a connection.
+
+use std::io;
+use std::sync::Arc;
+
+use super::{Io, Ticks, Transport};
+use crate::state::ledger::{Entry, Ledger, Pressure, Use};
+
+/// First size of a buffer; one usual request or response head fits many times.
+const FIRST: usize = 16 << 10;
+/// The same when memory is short.
+const SMALL: usize = 4 << 10;
+
+/// Bytes received and not yet used.
+#[derive(Debug)]
+pub(crate) struct ReadBuf {
+    data: Vec<u8>,
+    start: usize,
+    end: usize,
+    /// Its bytes in the ledger, once it has some.
+    entry: Option<Entry>,
+}
+
+impl ReadBuf {
+    pub(crate) fn new() -> Self {
+        Self {
+            data: Vec::new(),
+            start: 0,
+            end: 0,
+            entry: None,
+        }
+    }
+
+    /// Returns the bytes that are there.
+    pub(crate) fn filled(&self) -> &[u8] {
+        &self.data[self.start..self.end]
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.start == self.end
+    }
+
+    /// Marks `n` bytes as used.
+    pub(crate) fn consume(&mut self, n: usize) {
+        debug_assert!(n <= self.end - self.start);
+        self.start += n;
+        if self.start == self.end {
+            self.start = 0;
+            self.end = 0;
+        }
+    }
+
+    /// Puts `text` in place of the first `n` bytes.
+    pub(crate) fn replace(&mut self, n: usize, text: &[u8]) {
+        debug_assert!(n <= self.end - self.start);
+        let rest = self.start + n;
+        if let Some(start) = rest.checked_sub(text.len()) {
+            self.data[start..rest].copy_from_slice(text);
+            self.start = start;
+            return;
+        }
+        let mut data = [text, &self.data[rest..self.end]].concat();
+        (self.start, self.end) = (0, data.len());
+        // Keeps as much room as before: the body is read into this buffer after the head, and would
+        // otherwise come in pieces of the head's length.
+        data.resize(self.data.len().max(self.end), 0);
+        if let Some(entry) = &mut self.entry {
+            entry.set(data.len());
+        }
+        self.data = data;
+    }
+
+    /// Forgets what is there.
+    pub(crate) fn clear(&mut self) {
+        self.start = 0;
+        self.end = 0;
+    }
+
+    /// Gives back memory beyond the usual size if the buffer is empty.
+    pub(crate) fn shorten(&mut self) {
+        if self.data.len() > FIRST {
+            self.release();
+        }
+    }
+
+    /// Gives back all memory if the buffer is empty: for connections that stay idle.
+    pub(crate) fn release(&mut self) {
+        if self.is_empty() {
+            self.data = Vec::new();
+            self.entry = None;
+        }
+    }
+
+    /// Room for more: moves what is there to the front, and grows when it is full, up to
+    /// `max` bytes.
+    ///
+    /// # Errors
+    /// `OutOfMemory` if `max` bytes are there already, `QuotaExceeded` if memory for more is spent.
+    fn spare(&mut self, max: usize, ledger: &Arc<Ledger>) -> io::Result<&mut [u8]> {
+        if self.end == self.data.len() && self.start > 0 {
+            self.data.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
+            self.start = 0;
+        }
+        if self.end == self.data.len() {
+            let first = match ledger.pressure() {
+                Pressure::Low => FIRST,
+                _ => SMALL,
+            };
+            let size = (self.data.len() * 2).max(first).min(max.max(self.end));
+            let more = size - self.data.len();
+            if more == 0 {
+                return Err(io::ErrorKind::OutOfMemory.into());
+            }
+            // The first buffer may exceed the limit: the first bytes of a request matter more than an
+            // exact limit.
+            let begins = self.data.is_empty();
+            let entry = self.entry.get_or_insert_with(|| ledger.empty(Use::Buffers));
+            match begins {
+                true => entry.set(size),
+                false if entry.grow(more) => {}
+                false => return Err(io::ErrorKind::QuotaExceeded.into()),
+            }
+            self.data.resize(size, 0);
+        }
+        Ok(&mut self.data[self.end..])
+    }
+
+    /// Reads more, keeping at most `max` bytes; 0 at the end of the stream. Cancel safe.
+    pub(crate) async fn fill<T: Transport>(
+        &mut self,
+        io: &Io<T>,
+        max: usize,
+        deadline: Ticks,
+    ) -> io::Result<usize> {
+        let spare = self.spare(max, io.ledger())?;
+        let n = io.read(spare, deadline).await?;
+        self.end += n;
+        Ok(n)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_longer_text_leaves_as_much_room_as_before() {
+        let ledger = Ledger::new(1 << 20, 0);
+        let mut buf = ReadBuf::new();
+        buf.spare(FIRST, &ledger).unwrap()[..9].copy_from_slice(b"head-body");
+        buf.end = 9;
+        buf.replace(4, b"another");
+        assert_eq!(buf.filled(), b"another-body");
+        buf.consume(12);
+        assert_eq!(buf.spare(FIRST, &ledger).unwrap().len(), FIRST);
+    }
+
+    #[test]
+    fn keeps_what_is_unused_and_stops_at_the_limit() {
+        let ledger = Ledger::new(1 << 20, 0);
+        let mut buf = ReadBuf::new();
+        let spare = |buf: &mut ReadBuf| buf.spare(FIRST * 2, &ledger).map(|s| s.len());
+        assert_eq!(spare(&mut buf).unwrap(), FIRST);
+        for (i, b) in buf.data.iter_mut().enumerate() {
+            *b = (i % 251) as u8;
+        }
+        buf.end += FIRST;
+        buf.consume(100);
+        assert_eq!(buf.filled()[0], 100);
+        assert_eq!(spare(&mut buf).unwrap(), 100);
+        assert_eq!(buf.filled()[0], 100);
+        buf.end += 100;
+        assert_eq!(spare(&mut buf).unwrap(), FIRST);
+        buf.end += FIRST;
+        let full = spare(&mut buf).unwrap_err();
+        assert_eq!(full.kind(), io::ErrorKind::OutOfMemory);
+        buf.consume(FIRST * 2);
+        assert!(buf.is_empty());
+        buf.shorten();
+        assert_eq!(buf.data.len(), 0);
+        spare(&mut buf).unwrap();
+        buf.shorten();
+        assert_eq!(buf.data.len(), FIRST);
+        buf.release();
+        assert_eq!(buf.data.len(), 0);
+        assert_eq!(ledger.used(Use::Buffers), 0);
+    }
+
+    #[test]
+    fn buffers_are_small_and_do_not_grow_where_memory_is_spent() {
+        let ledger = Ledger::new(SMALL, 0);
+        let _others = ledger.take(Use::Connections, SMALL);
+        let mut buf = ReadBuf::new();
+        assert_eq!(buf.spare(FIRST, &ledger).unwrap().len(), SMALL);
+        buf.end = SMALL;
+        let spent = buf.spare(FIRST, &ledger).unwrap_err();
+        assert_eq!(spent.kind(), io::ErrorKind::QuotaExceeded);
+    }
+}

@@ -1,0 +1,363 @@
+//! A transport whose waits have deadlines.
+
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use foxy_base::{Clock, MonoTime};
+
+use super::sweep::{Doing, Side, Watch};
+use super::{Sweep, Ticks, Transport};
+use crate::access::gatekeeper::Counted;
+use crate::state::ledger::{Ledger, PLACE_MAX, Place, Pressure};
+
+/// A transport and its deadlines. Errors of kind `TimedOut` are deadlines that passed.
+#[derive(Debug)]
+pub(crate) struct Io<T> {
+    transport: T,
+    watch: Rc<Watch>,
+    received: Cell<u64>,
+    sent: Cell<u64>,
+    timing: Option<Box<Timing>>,
+    /// The request whose answer is slowed.
+    slowed: RefCell<Option<Rc<Counted>>>,
+    /// The place of the answer that is being sent.
+    place: RefCell<Weak<Place>>,
+    /// Bytes that the kernel may keep for the peer.
+    kept_max: Cell<usize>,
+}
+
+/// The time of an answer's first byte, for logs that want it.
+#[derive(Debug)]
+struct Timing {
+    clock: Arc<dyn Clock>,
+    first: Cell<Option<MonoTime>>,
+}
+
+impl<T: Transport> Io<T> {
+    pub(crate) fn new(transport: T, sweep: &Sweep) -> Self {
+        Self {
+            transport,
+            watch: sweep.watch(),
+            received: Cell::new(0),
+            sent: Cell::new(0),
+            timing: None,
+            slowed: RefCell::new(None),
+            place: RefCell::default(),
+            kept_max: Cell::new(PLACE_MAX),
+        }
+    }
+
+    /// Notes from now on when the first byte of each answer goes out.
+    pub(crate) fn time_answers(&mut self, clock: &Arc<dyn Clock>) {
+        self.timing = Some(Box::new(Timing {
+            clock: Arc::clone(clock),
+            first: Cell::new(None),
+        }));
+    }
+
+    /// When the first byte since the last call was sent.
+    pub(crate) fn take_first_byte(&self) -> Option<MonoTime> {
+        self.timing.as_ref()?.first.take()
+    }
+
+    pub(crate) fn transport(&self) -> &T {
+        &self.transport
+    }
+
+    /// Bytes received since the connection began.
+    pub(crate) fn received(&self) -> u64 {
+        self.received.get()
+    }
+
+    /// Bytes sent since the connection began.
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent.get()
+    }
+
+    /// The tick `after` from now, for waits that share one deadline.
+    pub(crate) fn deadline(&self, after: Ticks) -> Ticks {
+        self.watch.deadline(after)
+    }
+
+    /// Sets the activity of the connection.
+    pub(crate) fn set_doing(&self, doing: Doing) {
+        self.watch.set_doing(doing);
+    }
+
+    /// Sets the number that distinguishes the client.
+    pub(crate) fn set_client(&self, client: u64) {
+        self.watch.set_client(client);
+    }
+
+    /// The connection ends when it is idle and `closed` is set.
+    pub(crate) fn set_closed(&self, closed: &Rc<Cell<bool>>) {
+        self.watch.set_closed(closed);
+    }
+
+    /// Lets the peer send more ahead, because it sends a long body.
+    pub(crate) fn widen_receive(&self) {
+        self.transport.widen_receive();
+    }
+
+    /// True if the connection is to end to make room for others.
+    pub(crate) fn is_doomed(&self) -> bool {
+        self.watch.is_doomed()
+    }
+
+    /// The memory that all connections share.
+    pub(crate) fn ledger(&self) -> &Arc<Ledger> {
+        self.watch.ledger()
+    }
+
+    /// Reads what is there now; `WouldBlock` if nothing is.
+    #[inline]
+    pub(crate) fn try_read(&self, into: &mut [u8]) -> io::Result<usize> {
+        let n = self.transport.try_read(into)?;
+        self.received.set(self.received.get() + n as u64);
+        Ok(n)
+    }
+
+    /// Reads something, waiting until `deadline` for it; 0 at the end of the stream. Nothing is
+    /// lost when the future is dropped.
+    pub(crate) async fn read(&self, into: &mut [u8], deadline: Ticks) -> io::Result<usize> {
+        loop {
+            match self.try_read(into) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                done => return done,
+            }
+            self.readable(deadline).await?;
+        }
+    }
+
+    /// Waits until something can be read, or the end of the stream is there.
+    pub(crate) async fn readable(&self, deadline: Ticks) -> io::Result<()> {
+        let _armed = self.arm(Side::Read, deadline);
+        poll_fn(|cx| self.poll_side(cx, Side::Read)).await
+    }
+
+    /// Waits until the peer is gone: at once after a reset, or `closed` after the peer has closed its
+    /// side (it may still want the answer). Never ends while there is something to read.
+    pub(crate) async fn gone(&self, closed: Duration) {
+        loop {
+            if poll_fn(|cx| self.transport.poll_readable(cx))
+                .await
+                .is_err()
+            {
+                return;
+            }
+            match self.transport.try_peek() {
+                Ok(0) => return tokio::time::sleep(closed).await,
+                Ok(_) => return std::future::pending().await,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// From now on, and as long as this place exists, the kernel keeps at most its bytes for the peer.
+    pub(crate) fn limit_to(&self, place: &Rc<Place>) {
+        *self.place.borrow_mut() = Rc::downgrade(place);
+        self.fit();
+    }
+
+    /// Limits the socket to the bytes of the place. A change of less than a quarter is not worth a
+    /// system call.
+    fn fit(&self) {
+        let Some(place) = self.place.borrow().upgrade() else {
+            return;
+        };
+        let (bytes, before) = (place.fit(), self.kept_max.get());
+        if bytes.abs_diff(before) > before / 4 {
+            self.transport.limit_send(bytes);
+            self.kept_max.set(bytes);
+        }
+    }
+
+    /// Waits for the peer to read.
+    pub(crate) async fn writable(&self, deadline: Ticks) -> io::Result<()> {
+        self.fit();
+        let before = self.watch.doing();
+        self.watch.set_doing(Doing::Stalled);
+        let _armed = self.arm(Side::Write, deadline);
+        let ready = poll_fn(|cx| self.poll_side(cx, Side::Write)).await;
+        self.watch.set_doing(before);
+        ready
+    }
+
+    /// Waits until the peer has acknowledged all that was written, at most `patience` for each bit of
+    /// progress. Cancel safe.
+    pub(crate) async fn drained(&self, patience: Ticks) -> io::Result<()> {
+        let mut before = usize::MAX;
+        let _armed = self.arm(Side::Write, self.deadline(patience));
+        loop {
+            let left = self.transport.unacknowledged();
+            if left == 0 {
+                self.watch.set_doing(Doing::Work);
+                return Ok(());
+            }
+            if left < before {
+                before = left;
+                // Anew: the silence of this client begins now.
+                self.watch.set_doing(Doing::Work);
+                self.watch.set_doing(Doing::Stalled);
+                self.watch.arm(Side::Write, self.deadline(patience));
+            }
+            if self.watch.expired(Side::Write) {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            tokio::time::sleep(DRAIN_PAUSE).await;
+        }
+    }
+
+    fn arm(&self, side: Side, deadline: Ticks) -> Armed<'_> {
+        self.watch.arm(side, deadline);
+        Armed {
+            watch: &self.watch,
+            side,
+        }
+    }
+
+    #[inline]
+    fn poll_side(&self, cx: &mut Context<'_>, side: Side) -> Poll<io::Result<()>> {
+        if self.watch.expired(side) {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        self.watch.register(cx.waker());
+        match side {
+            Side::Read => self.transport.poll_readable(cx),
+            Side::Write => self.transport.poll_writable(cx),
+        }
+    }
+
+    /// Writes as much as fits now; `WouldBlock` if nothing does.
+    #[inline]
+    pub(crate) fn try_write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        let ledger = self.watch.ledger();
+        let n = match ledger.pressure() {
+            Pressure::Low => self.transport.try_write(slices)?,
+            _ => {
+                let most = ledger.send_bytes();
+                self.transport.try_write(&clipped(slices, most))?
+            }
+        };
+        self.sent.set(self.sent.get() + n as u64);
+        if let Some(timing) = &self.timing
+            && n > 0
+            && timing.first.get().is_none()
+        {
+            timing.first.set(Some(timing.clock.mono()));
+        }
+        Ok(n)
+    }
+
+    /// Writes all slices, waiting at most `patience` for each bit of progress. When the future is
+    /// dropped, it is unknown how much was written.
+    pub(crate) async fn write_all(
+        &self,
+        mut slices: &mut [IoSlice<'_>],
+        patience: Ticks,
+    ) -> io::Result<()> {
+        // Drops empty slices at the front.
+        IoSlice::advance_slices(&mut slices, 0);
+        let slowed = self.slowed.borrow().clone();
+        if let Some(by) = slowed {
+            // Boxed: it would enlarge every write.
+            return Box::pin(self.write_slowly(by, slices, patience)).await;
+        }
+        while !slices.is_empty() {
+            match self.try_write(slices) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(n) => IoSlice::advance_slices(&mut slices, n),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.writable(self.deadline(patience)).await?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Slows what is written from now on.
+    pub(crate) fn slow(&self, by: Option<Rc<Counted>>) {
+        *self.slowed.borrow_mut() = by;
+    }
+
+    /// True if answers are slowed. Only [`write_all`](Self::write_all) slows them.
+    pub(crate) fn is_slowed(&self) -> bool {
+        self.slowed.borrow().is_some()
+    }
+
+    /// As [`write_all`](Self::write_all), in pieces and with pauses.
+    async fn write_slowly(
+        &self,
+        by: Rc<Counted>,
+        mut slices: &mut [IoSlice<'_>],
+        patience: Ticks,
+    ) -> io::Result<()> {
+        while !slices.is_empty() {
+            match self.try_write(&clipped(slices, SLOW_BYTES)) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(n) => {
+                    IoSlice::advance_slices(&mut slices, n);
+                    let mut wait = by.sent(n);
+                    // In short steps, so that a doomed connection ends soon.
+                    while !wait.is_zero() && !self.is_doomed() {
+                        let step = wait.min(SLOW_STEP);
+                        tokio::time::sleep(step).await;
+                        wait -= step;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.writable(self.deadline(patience)).await?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes one slice; see [`write_all`](Self::write_all).
+    pub(crate) async fn write(&self, bytes: &[u8], patience: Ticks) -> io::Result<()> {
+        self.write_all(&mut [IoSlice::new(bytes)], patience).await
+    }
+}
+
+/// Bytes of one write where answers are slowed, and the longest pause without a look at whether the
+/// connection is doomed.
+const SLOW_BYTES: usize = 16 << 10;
+const SLOW_STEP: Duration = Duration::from_millis(500);
+
+/// Time between two looks at what the peer has acknowledged: no event tells that a queue is empty.
+const DRAIN_PAUSE: Duration = Duration::from_millis(2);
+
+/// The first `most` bytes of these slices.
+fn clipped<'a>(slices: &'a [IoSlice<'_>], most: usize) -> Vec<IoSlice<'a>> {
+    let mut left = most;
+    let mut taken = Vec::with_capacity(slices.len());
+    for slice in slices {
+        let len = slice.len().min(left);
+        taken.push(IoSlice::new(&slice[..len]));
+        left -= len;
+        if left == 0 {
+            break;
+        }
+    }
+    taken
+}
+
+/// Takes the deadline back when the wait ends, also when its future is dropped.
+struct Armed<'a> {
+    watch: &'a Watch,
+    side: Side,
+}
+
+impl Drop for Armed<'_> {
+    fn drop(&mut self) {
+        self.watch.disarm(self.side);
+    }
+}

@@ -1,0 +1,59 @@
+//! Bytes both ways between two connections.
+
+use std::cell::Cell;
+use std::io::{self, IoSlice};
+
+use super::{Io, ReadBuf, Ticks, Transport};
+use crate::state::local::Local;
+
+/// Bytes read at once.
+const PIECE: usize = 64 << 10;
+
+/// Copies both ways until both ends are closed, one fails, or nothing moves for too long. What
+/// is in the buffers goes first.
+pub(crate) async fn relay<A: Transport, B: Transport>(
+    local: &Local,
+    a: (&Io<A>, &mut ReadBuf),
+    b: (&Io<B>, &mut ReadBuf),
+) {
+    let moved = Cell::new(local.sweep.now());
+    let (a_io, a_buf) = a;
+    let (b_io, b_buf) = b;
+    let up = copy(local, a_io, a_buf, b_io, &moved);
+    let down = copy(local, b_io, b_buf, a_io, &moved);
+    // An error in one direction ends both; an end of stream only its own.
+    let _ = tokio::try_join!(up, down);
+}
+
+async fn copy<A: Transport, B: Transport>(
+    local: &Local,
+    from: &Io<A>,
+    buf: &mut ReadBuf,
+    to: &Io<B>,
+    moved: &Cell<Ticks>,
+) -> io::Result<()> {
+    let patience = local.patience.tunnel;
+    loop {
+        if !buf.is_empty() {
+            let len = buf.filled().len();
+            to.write_all(&mut [IoSlice::new(buf.filled())], patience)
+                .await?;
+            buf.consume(len);
+            moved.set(local.sweep.now());
+        }
+        match buf.fill(from, PIECE, from.deadline(patience)).await {
+            Ok(0) => {
+                to.transport().shutdown_write();
+                return Ok(());
+            }
+            Ok(_) => moved.set(local.sweep.now()),
+            // Silence in this direction is fine while the other one moves.
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                if local.sweep.now().since(moved.get()) >= patience {
+                    return Err(error);
+                }
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}

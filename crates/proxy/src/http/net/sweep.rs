@@ -1,0 +1,379 @@
+//! Deadlines without a timer each: a worker looks at all its waits a few times per second.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::Duration;
+
+use crate::state::ledger::Ledger;
+
+/// The time between two sweeps.
+pub(crate) const TICK: Duration = Duration::from_millis(250);
+
+/// How long a request may wait for a place in the queues of the kernel while connections have all memory:
+/// longer than the usual wait for a turn.
+const QUEUED: Duration = Duration::from_secs(4);
+
+/// A number of sweeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Ticks(u64);
+
+impl Ticks {
+    const NEVER: Self = Self(u64::MAX);
+
+    #[cfg(test)]
+    pub(crate) fn at(tick: u64) -> Self {
+        Self(tick)
+    }
+
+    /// From `earlier` to this tick; zero if `earlier` is later.
+    pub(crate) fn since(self, earlier: Self) -> Self {
+        Self(self.0.saturating_sub(earlier.0))
+    }
+
+    /// A wait that is twice as long.
+    pub(crate) fn twice(self) -> Self {
+        Self(self.0.saturating_mul(2))
+    }
+
+    /// At least `duration`, at most one tick more.
+    pub(crate) fn of(duration: Duration) -> Self {
+        let ticks = duration.as_millis().div_ceil(TICK.as_millis());
+        Self(u64::try_from(ticks).unwrap_or(u64::MAX).saturating_add(1))
+    }
+}
+
+/// The direction that waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Read,
+    Write,
+}
+
+/// Activity of a connection. It decides which connections are closed when memory is short.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Doing {
+    /// Waits for its next request.
+    Idle,
+    /// Receives a request head.
+    Head,
+    /// Carries out a TLS handshake.
+    Handshake,
+    /// Waits for its client to read.
+    Stalled,
+    /// Has nothing of its answer yet, and waits until clients before it have read theirs.
+    Queued,
+    /// Anything else.
+    Work,
+}
+
+impl Doing {
+    /// How long a connection must have had this activity before it may be closed to make room for others;
+    /// `None`: it is not closed. `waiting`: number of connections that wait for each connection with this
+    /// activity.
+    fn patience(self, waiting: usize) -> Option<Ticks> {
+        match self {
+            // A client may be about to send its request.
+            Self::Idle => Some(Ticks::of(Duration::from_millis(750))),
+            // A head of usual length arrives whole with its first byte. While others wait to be let in,
+            // many slow heads would keep them out for seconds.
+            Self::Head => Some(Ticks::of(Duration::from_millis(match waiting {
+                0 => 1000,
+                _ => 250,
+            }))),
+            // The handshake needs an answer of the client, however far away the client is.
+            Self::Handshake => Some(Ticks::of(Duration::from_secs(1))),
+            // On a slow network or machine a client that reads may be silent for seconds: four lost
+            // packets in a row take three seconds. While others wait for its place, enduring a long
+            // silence costs more clients their answers than it saves.
+            Self::Stalled => Some(Ticks::of(match waiting {
+                0 => Duration::from_secs(5),
+                1..=3 => Duration::from_secs(2),
+                _ => Duration::from_secs(1),
+            })),
+            Self::Queued => Some(Ticks::of(Duration::from_secs(30))),
+            Self::Work => None,
+        }
+    }
+}
+
+/// The deadlines of one connection.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    now: Rc<Cell<Ticks>>,
+    read: Cell<Ticks>,
+    write: Cell<Ticks>,
+    doing: Cell<Doing>,
+    since: Cell<Ticks>,
+    /// Distinguishes clients; 0 where they are not counted.
+    client: Cell<u64>,
+    /// Chosen to be closed to make room for others. A change of its activity, such as a new request,
+    /// takes this back.
+    doomed: Cell<bool>,
+    draining: Rc<Cell<bool>>,
+    /// The listener is closed.
+    closed: OnceCell<Rc<Cell<bool>>>,
+    /// The last tick in which no connection was idle.
+    none_idle: Rc<Cell<Ticks>>,
+    ledger: Arc<Ledger>,
+    waker: RefCell<Option<Waker>>,
+}
+
+impl Watch {
+    /// The tick `after` from now.
+    pub(crate) fn deadline(&self, after: Ticks) -> Ticks {
+        Ticks(self.now.get().0.saturating_add(after.0))
+    }
+
+    /// The wait of `side` ends at `deadline`.
+    pub(crate) fn arm(&self, side: Side, deadline: Ticks) {
+        self.cell(side).set(deadline);
+    }
+
+    /// `side` does not wait any more.
+    pub(crate) fn disarm(&self, side: Side) {
+        self.cell(side).set(Ticks::NEVER);
+    }
+
+    /// Returns whether the deadline of `side` has passed.
+    pub(crate) fn expired(&self, side: Side) -> bool {
+        self.cell(side).get() <= self.now.get()
+            || self.doomed.get()
+            || self.doing.get() == Doing::Idle && (self.draining.get() || self.is_left())
+    }
+
+    /// Sets the activity. An idle connection is closed when the worker drains.
+    pub(crate) fn set_doing(&self, doing: Doing) {
+        if self.doing.replace(doing) != doing {
+            self.since.set(self.now.get());
+            self.doomed.set(false);
+            if doing == Doing::Idle {
+                self.none_idle.set(Ticks::NEVER);
+            }
+        }
+    }
+
+    /// Sets the number that distinguishes the client.
+    pub(crate) fn set_client(&self, client: u64) {
+        self.client.set(client);
+    }
+
+    /// The connection ends when it is idle and `closed` is set.
+    pub(crate) fn set_closed(&self, closed: &Rc<Cell<bool>>) {
+        // A connection has one listener.
+        let _ = self.closed.set(Rc::clone(closed));
+    }
+
+    fn is_left(&self) -> bool {
+        self.closed.get().is_some_and(|closed| closed.get())
+    }
+
+    /// True if the connection is to end to make room for others.
+    pub(crate) fn is_doomed(&self) -> bool {
+        self.doomed.get()
+    }
+
+    /// Activity of the connection now.
+    pub(crate) fn doing(&self) -> Doing {
+        self.doing.get()
+    }
+
+    /// The memory that all connections share.
+    pub(crate) fn ledger(&self) -> &Arc<Ledger> {
+        &self.ledger
+    }
+
+    /// Sets the task to wake when a deadline passes. All waits of one connection are in one task.
+    pub(crate) fn register(&self, waker: &Waker) {
+        let mut slot = self.waker.borrow_mut();
+        match &mut *slot {
+            Some(known) if known.will_wake(waker) => {}
+            slot => *slot = Some(waker.clone()),
+        }
+    }
+
+    fn cell(&self, side: Side) -> &Cell<Ticks> {
+        match side {
+            Side::Read => &self.read,
+            Side::Write => &self.write,
+        }
+    }
+}
+
+/// All waits of one worker.
+#[derive(Debug)]
+pub(crate) struct Sweep {
+    now: Rc<Cell<Ticks>>,
+    draining: Rc<Cell<bool>>,
+    watches: RefCell<Vec<Rc<Watch>>>,
+    ledger: Arc<Ledger>,
+    barren: Cell<Ticks>,
+    barren_stalled: Cell<Ticks>,
+    none_idle: Rc<Cell<Ticks>>,
+}
+
+impl Sweep {
+    pub(crate) fn new(ledger: &Arc<Ledger>) -> Self {
+        Self {
+            now: Rc::new(Cell::new(Ticks(0))),
+            draining: Rc::default(),
+            watches: RefCell::default(),
+            ledger: Arc::clone(ledger),
+            barren: Cell::new(Ticks::NEVER),
+            barren_stalled: Cell::new(Ticks::NEVER),
+            none_idle: Rc::new(Cell::new(Ticks::NEVER)),
+        }
+    }
+
+    /// The present tick.
+    pub(crate) fn now(&self) -> Ticks {
+        self.now.get()
+    }
+
+    /// A new connection's deadlines, none set.
+    pub(crate) fn watch(&self) -> Rc<Watch> {
+        let watch = Rc::new(Watch {
+            now: Rc::clone(&self.now),
+            read: Cell::new(Ticks::NEVER),
+            write: Cell::new(Ticks::NEVER),
+            doing: Cell::new(Doing::Work),
+            since: Cell::new(self.now.get()),
+            client: Cell::new(0),
+            doomed: Cell::new(false),
+            ledger: Arc::clone(&self.ledger),
+            draining: Rc::clone(&self.draining),
+            closed: OnceCell::new(),
+            none_idle: Rc::clone(&self.none_idle),
+            waker: RefCell::default(),
+        });
+        self.watches.borrow_mut().push(Rc::clone(&watch));
+        watch
+    }
+
+    /// From now on idle connections end at the next tick.
+    pub(crate) fn drain(&self) {
+        self.draining.set(true);
+    }
+
+    /// Closes at most `most` connections for others, the least needed first: idle ones, then slow heads,
+    /// then slow handshakes, then clients that do not read, then requests that wait for such clients;
+    /// within each kind the oldest first. `outside`: connections that wait to be let in. Returns how many
+    /// were closed.
+    pub(crate) fn shed(&self, most: usize, outside: usize) -> usize {
+        self.shed_where(most, outside, Some(&self.barren), |_| true)
+    }
+
+    /// As [`shed`](Self::shed), but only clients that do not read.
+    pub(crate) fn shed_stalled(&self, most: usize, outside: usize) -> usize {
+        let stalled = |watch: &Watch| watch.doing() == Doing::Stalled;
+        self.shed_where(most, outside, Some(&self.barren_stalled), stalled)
+    }
+
+    /// As [`shed`](Self::shed), but only connections of one client.
+    pub(crate) fn shed_client(&self, client: u64, most: usize) -> usize {
+        self.shed_where(most, 0, None, |watch| watch.client.get() == client)
+    }
+
+    /// Closes at most `most` idle connections, the oldest first, however briefly they have been idle: a
+    /// new client would be refused otherwise. Returns how many were closed.
+    pub(crate) fn shed_idle(&self, most: usize) -> usize {
+        let idle = |watch: &Watch| watch.doing() == Doing::Idle;
+        self.close(most, Some(&self.none_idle), |_| idle)
+    }
+
+    /// Ends the wait of at most `most` requests that wait for others to read, the oldest first: these
+    /// requests have all memory, and no other request gets an answer until some of them end. They get a
+    /// 503, like a request that finds no memory. Returns how many.
+    pub(crate) fn shed_queued(&self, most: usize) -> usize {
+        let now = self.now.get();
+        let queued = move |watch: &Watch| {
+            watch.doing() == Doing::Queued && now.since(watch.since.get()) >= Ticks::of(QUEUED)
+        };
+        self.close(most, None, |_| queued)
+    }
+
+    /// Closes connections that `which` accepts and whose activity has lasted for long enough.
+    fn shed_where(
+        &self,
+        most: usize,
+        outside: usize,
+        barren: Option<&Cell<Ticks>>,
+        which: impl Fn(&Watch) -> bool,
+    ) -> usize {
+        let now = self.now.get();
+        self.close(most, barren, |watches| {
+            let at = |doing| watches.iter().filter(|w| w.doing() == doing).count();
+            let for_readers = (outside + at(Doing::Queued)) / at(Doing::Stalled).max(1);
+            let for_heads = outside / at(Doing::Head).max(1);
+            move |watch: &Watch| {
+                let doing = watch.doing();
+                let waiting = match doing {
+                    Doing::Head => for_heads,
+                    _ => for_readers,
+                };
+                let patience = doing.patience(waiting);
+                patience.is_some_and(|patience| now.since(watch.since.get()) >= patience)
+                    && which(watch)
+            }
+        })
+    }
+
+    /// Closes the least needed connections that a filter accepts; `choice` makes the filter from all
+    /// connections. `barren` is the last tick in which a search found none: a thousand requests that wait
+    /// for room must not search all connections each time.
+    fn close<M: Fn(&Watch) -> bool>(
+        &self,
+        most: usize,
+        barren: Option<&Cell<Ticks>>,
+        choice: impl FnOnce(&[Rc<Watch>]) -> M,
+    ) -> usize {
+        let now = self.now.get();
+        if barren.is_some_and(|barren| barren.get() == now) {
+            return 0;
+        }
+        let open = |watch: &&Rc<Watch>| !watch.doomed.get() && Rc::strong_count(watch) > 1;
+        let mut chosen: Vec<_> = {
+            let watches = self.watches.borrow();
+            let may = choice(&watches);
+            let all = watches.iter().filter(open);
+            all.filter(|watch| may(watch)).cloned().collect()
+        };
+        let rank = |watch: &Rc<Watch>| (watch.doing.get(), watch.since.get());
+        if chosen.len() > most {
+            chosen.select_nth_unstable_by_key(most, rank);
+            chosen.truncate(most);
+        }
+        for watch in &chosen {
+            watch.doomed.set(true);
+            let waker = watch.waker.borrow_mut().take();
+            waker.into_iter().for_each(Waker::wake);
+        }
+        if let Some(barren) = barren.filter(|_| chosen.is_empty()) {
+            barren.set(now);
+        }
+        chosen.len()
+    }
+
+    /// One tick: wakes every wait whose deadline has passed and forgets closed connections.
+    pub(crate) fn tick(&self) {
+        self.now.set(Ticks(self.now.get().0 + 1));
+        let mut late = Vec::new();
+        self.watches.borrow_mut().retain(|watch| {
+            if Rc::strong_count(watch) == 1 {
+                return false;
+            }
+            if watch.expired(Side::Read) || watch.expired(Side::Write) {
+                late.extend(watch.waker.borrow_mut().take());
+            }
+            true
+        });
+        // Not under the borrow: waking may run code that opens connections.
+        for waker in late {
+            waker.wake();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,244 @@
+//! TLS over a socket, or over TLS: a tunnel to a destination within the connection to a parent.
+
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use foxy_tls::{ClientCertificate, Failure, Served, Session, Wire};
+use tokio::net::TcpStream;
+
+use super::Transport;
+use crate::state::ledger::{Entry, Ledger, Use};
+
+/// Memory of a session: its state, its keys, the peer's certificates. An estimate.
+const SESSION_BYTES: usize = 12 << 10;
+
+/// A connection whose bytes are encrypted, over the connection `S`.
+#[derive(Debug)]
+pub(crate) struct TlsStream<S = TcpStream> {
+    below: Below<S>,
+    session: Session,
+    memory: RefCell<Entry>,
+}
+
+#[derive(Debug)]
+struct Below<S>(S);
+
+impl<S: Transport> Wire for Below<S> {
+    fn read(&self, into: &mut [u8]) -> io::Result<usize> {
+        self.0.try_read(into)
+    }
+    fn write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.0.try_write(slices)
+    }
+}
+
+impl<S: Transport> TlsStream<S> {
+    pub(crate) fn new(below: S, session: Session, ledger: &Arc<Ledger>) -> Self {
+        Self {
+            below: Below(below),
+            session,
+            memory: RefCell::new(ledger.take(Use::Connections, SESSION_BYTES)),
+        }
+    }
+
+    /// Carries out the handshake, with all checks of the peer. Nothing else is sent before.
+    /// Cancel safe.
+    pub(crate) async fn handshake(&self) -> Result<(), Failure> {
+        poll_fn(|cx| {
+            loop {
+                if let Some(done) = self.try_handshake() {
+                    return Poll::Ready(done);
+                }
+                if ready!(self.poll_readable(cx)).is_err() {
+                    return Poll::Ready(Err(Failure::Handshake));
+                }
+            }
+        })
+        .await
+    }
+
+    /// Carries the handshake on as far as possible; `None` if the peer has to send more.
+    pub(crate) fn try_handshake(&self) -> Option<Result<(), Failure>> {
+        match self.session.handshake(&self.below) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
+            done => Some(done.map_err(|error| {
+                tracing::debug!(%error, "a TLS handshake failed");
+                self.session.failure().unwrap_or(Failure::Handshake)
+            })),
+        }
+    }
+
+    /// The certificate that the client got because it asked for a name of it.
+    pub(crate) fn served(&self) -> Option<Arc<Served>> {
+        self.session.served()
+    }
+
+    /// The certificate that the client got, whatever it asked for.
+    pub(crate) fn given(&self) -> Option<Arc<Served>> {
+        self.session.given()
+    }
+
+    /// The certificate that the client has shown.
+    pub(crate) fn client(&self) -> Option<ClientCertificate> {
+        self.session.client()
+    }
+
+    /// True if the handshake continued an earlier session.
+    pub(crate) fn is_resumed(&self) -> bool {
+        self.session.is_resumed()
+    }
+
+    /// Enters the buffers that the session has now.
+    fn note(&self) {
+        let mut memory = self.memory.borrow_mut();
+        let bytes = SESSION_BYTES + self.session.buffered();
+        if memory.bytes() != bytes {
+            memory.set(bytes);
+        }
+    }
+
+    /// Waits until what is encrypted already is sent.
+    fn poll_flush(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while self.session.wants_write() {
+            ready!(self.below.0.poll_writable(cx))?;
+            match self.session.flush(&self.below) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                done => done?,
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: Transport> Transport for TlsStream<S> {
+    const SECURE: bool = true;
+
+    fn try_read(&self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.session.read(&self.below, into);
+        self.note();
+        read
+    }
+    fn try_peek(&self) -> io::Result<usize> {
+        self.session.peek(&self.below)
+    }
+    fn try_write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        let written = self.session.write(&self.below, slices);
+        self.note();
+        written
+    }
+    fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.session.has_input() {
+            return Poll::Ready(Ok(()));
+        }
+        if self.session.wants_write() {
+            if let Poll::Ready(Err(error)) = self.poll_flush(cx) {
+                return Poll::Ready(Err(error));
+            }
+            if self.session.is_closed() {
+                self.below.0.shutdown_write();
+            }
+        }
+        self.below.0.poll_readable(cx)
+    }
+    fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.session.wants_write() {
+            true => self.poll_flush(cx),
+            false => self.below.0.poll_writable(cx),
+        }
+    }
+    fn shutdown_write(&self) {
+        if self.session.close(&self.below) {
+            self.below.0.shutdown_write();
+        }
+    }
+    fn widen_receive(&self) {
+        self.below.0.widen_receive();
+    }
+    fn limit_send(&self, bytes: usize) {
+        self.below.0.limit_send(bytes);
+    }
+    fn unacknowledged(&self) -> usize {
+        // An error shows at the next write.
+        let _ = self.session.flush(&self.below);
+        usize::from(self.session.wants_write()) + self.below.0.unacknowledged()
+    }
+    fn local_addr(&self) -> Option<SocketAddr> {
+        self.below.0.local_addr()
+    }
+    /// The end is not announced either: some clients ignore a reset that follows it.
+    fn reset_on_close(&self) {
+        self.session.cut();
+        self.below.0.reset_on_close();
+    }
+}
+
+/// A connection to an origin.
+#[derive(Debug)]
+pub(crate) enum OriginStream {
+    Plain(TcpStream),
+    Tls(Box<TlsStream>),
+    /// TLS to the destination, in a tunnel through a parent that speaks TLS too.
+    Nested(Box<TlsStream<TlsStream>>),
+    /// In memory, to the origin of a simulation.
+    #[cfg(test)]
+    Simulated(crate::simulation::Wire),
+}
+
+/// Calls a method of the stream inside.
+macro_rules! either {
+    ($self:ident, $stream:ident => $call:expr) => {
+        match $self {
+            OriginStream::Plain($stream) => $call,
+            OriginStream::Tls(boxed) => {
+                let $stream = &**boxed;
+                $call
+            }
+            OriginStream::Nested(boxed) => {
+                let $stream = &**boxed;
+                $call
+            }
+            #[cfg(test)]
+            OriginStream::Simulated($stream) => $call,
+        }
+    };
+}
+
+impl Transport for OriginStream {
+    fn try_read(&self, into: &mut [u8]) -> io::Result<usize> {
+        either!(self, stream => Transport::try_read(stream, into))
+    }
+    fn try_peek(&self) -> io::Result<usize> {
+        either!(self, stream => stream.try_peek())
+    }
+    fn try_write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        either!(self, stream => Transport::try_write(stream, slices))
+    }
+    fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        either!(self, stream => stream.poll_readable(cx))
+    }
+    fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        either!(self, stream => stream.poll_writable(cx))
+    }
+    fn shutdown_write(&self) {
+        either!(self, stream => stream.shutdown_write());
+    }
+    fn widen_receive(&self) {
+        either!(self, stream => stream.widen_receive());
+    }
+    fn limit_send(&self, bytes: usize) {
+        either!(self, stream => stream.limit_send(bytes));
+    }
+    fn unacknowledged(&self) -> usize {
+        either!(self, stream => stream.unacknowledged())
+    }
+    fn local_addr(&self) -> Option<SocketAddr> {
+        either!(self, stream => Transport::local_addr(stream))
+    }
+    fn reset_on_close(&self) {
+        either!(self, stream => stream.reset_on_close());
+    }
+}

@@ -1,0 +1,324 @@
+//! Rewriting of a site: facts about a request as values of its rules, and where they apply.
+
+use foxy_base::Fields;
+use foxy_http_rules::rewrite::{FieldRules, Rewriting, Values, Variable};
+use foxy_http_rules::{CacheStatus, Config, RequestDigest, coding};
+use foxy_http1::{RequestHead, Scheme};
+
+use crate::access::refusal::Refusal;
+use crate::http::asker::Asker;
+use crate::http::route::escapes;
+use crate::sites::table::has_dots;
+use crate::state::local::Local;
+use crate::{Event, Proxy, Role};
+
+/// The path has a segment `.` or `..`: which path it means depends on the reader.
+const DOTS: Refusal = Refusal {
+    status: 400,
+    reason: "dots-in-path",
+};
+
+/// A part of the path became a segment `.` or `..` of the path at the origin.
+const CLIMBS: Refusal = Refusal {
+    status: 400,
+    reason: "rewritten-path-has-dots",
+};
+
+/// Client of an answer, and the site that it asked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Recipient<'a> {
+    pub(crate) role: &'a Role,
+    pub(crate) client: &'a Asker,
+}
+
+impl<'a> Recipient<'a> {
+    pub(crate) const fn new(role: &'a Role, client: &'a Asker) -> Self {
+        Self { role, client }
+    }
+
+    /// True if an answer with these fields gets `Vary: Accept-Encoding`, because others may get it
+    /// compressed.
+    #[inline]
+    pub(crate) fn varies<F: Fields + ?Sized>(&self, fields: &F) -> bool {
+        self.role.compress().is_some() && coding::is_compressible(fields) && !coding::varies(fields)
+    }
+
+    /// The request as the caching rules see it. A client that its origin knows by a certificate counts as
+    /// one with credentials.
+    #[inline]
+    pub(crate) fn digest(&self, head: &RequestHead<'_>, config: &Config) -> RequestDigest {
+        let mut digest = RequestDigest::new(head.method_text(), head).under(config);
+        if let Some(rewriting) = self.role.rewriting() {
+            let known = self.client.arrival.certificate.is_some();
+            digest.authorization |= known && rewriting.requests.names_user();
+        }
+        if let Some(part) = self.role.mirrored() {
+            // The upstream gets neither Authorization nor Cookie, and is asked for no part of a document.
+            (digest.authorization, digest.cookie) = (false, false);
+            if part.is_document() || part.image().is_some_and(|image| image.is_proof()) {
+                (digest.range, digest.if_range, digest.precondition) = (false, false, false);
+            }
+        }
+        if self.role.objects().is_some() {
+            // Either Foxy has the object or nobody has it: there is nothing newer to ask for.
+            digest = RequestDigest {
+                authorization: false,
+                cookie: false,
+                ..digest.under(&Config {
+                    obey_request: false,
+                    ..Config::default()
+                })
+            };
+        }
+        if self.client.login_is_spent() {
+            // Permission is judged for each request before the cache is asked.
+            digest.authorization = false;
+        }
+        digest
+    }
+
+    /// Rules for the fields of answers.
+    #[inline]
+    pub(crate) fn rules(&self) -> Option<&'a FieldRules> {
+        let rules = &self.role.rewriting()?.answers;
+        (!rules.is_empty()).then_some(rules)
+    }
+}
+
+/// Facts about a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Facts<'a> {
+    pub(crate) proxy: &'a Proxy,
+    /// Number of the worker.
+    pub(crate) worker: usize,
+    /// Name of the site.
+    pub(crate) site: &'a str,
+    pub(crate) client: &'a Asker,
+    /// `None` for a request that could not be read.
+    pub(crate) head: Option<RequestHead<'a>>,
+    /// Foxy's fields about its answer.
+    pub(crate) cache: Option<CacheStatus<'a>>,
+}
+
+impl<'a> Facts<'a> {
+    pub(crate) fn of(
+        local: &'a Local,
+        to: Recipient<'a>,
+        head: Option<RequestHead<'a>>,
+        cache: Option<CacheStatus<'a>>,
+    ) -> Self {
+        Self {
+            proxy: &local.proxy,
+            worker: local.index,
+            site: to.role.partition(),
+            client: to.client,
+            head,
+            cache,
+        }
+    }
+
+    /// Path and query of the client's URL, with the path in its normal form.
+    fn target(&self, out: &mut Vec<u8>) {
+        if let Some(head) = &self.head {
+            let escapes = escapes(&self.proxy.config.user_rules, self.site);
+            escapes.write(head.target().path, out);
+        }
+    }
+
+    fn host(&self, out: &mut Vec<u8>) {
+        let url = self.head.and_then(|head| head.url(Scheme::Http));
+        if let Some(url) = url {
+            url.authority.write_host(out);
+        }
+    }
+}
+
+impl Values for Facts<'_> {
+    fn push(&self, variable: Variable, out: &mut Vec<u8>) {
+        match variable {
+            Variable::ClientIp => out.extend_from_slice(self.client.ip().to_string().as_bytes()),
+            Variable::Scheme => out.extend_from_slice(match self.client.arrival.secure {
+                true => b"https",
+                false => b"http",
+            }),
+            Variable::Host => self.host(out),
+            Variable::Path => {
+                let start = out.len();
+                self.target(out);
+                let query = out[start..].iter().position(|b| *b == b'?');
+                out.truncate(query.map_or(out.len(), |at| start + at));
+            }
+            Variable::Query => {
+                let mut target = Vec::new();
+                self.target(&mut target);
+                let query = target.iter().position(|b| *b == b'?');
+                out.extend_from_slice(query.map_or(b"", |at| &target[at + 1..]));
+            }
+            Variable::Site => out.extend_from_slice(self.site.as_bytes()),
+            Variable::RequestId => {
+                let seed = self.proxy.config.seed;
+                let id = self
+                    .client
+                    .request_id(self.head.as_ref(), seed, self.worker);
+                out.extend_from_slice(id.to_string().as_bytes());
+            }
+            Variable::CacheStatus => {
+                if let Some(cache) = &self.cache {
+                    cache.write(out);
+                }
+            }
+            Variable::ClientSubject | Variable::ClientNames => {
+                if let Some(shown) = &self.client.arrival.certificate {
+                    let names = shown.names.join(", ");
+                    let subject = variable == Variable::ClientSubject;
+                    let text = if subject { &shown.subject } else { &names };
+                    out.extend_from_slice(text.as_bytes());
+                }
+            }
+            Variable::Capture(_) => {}
+        }
+    }
+}
+
+/// Changes of a request on its way to the origin.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Changed<'a> {
+    rules: &'a FieldRules,
+    proxy: &'a Proxy,
+    worker: usize,
+    site: &'a str,
+}
+
+impl<'a> Changed<'a> {
+    /// The changes of a site; `None` if there are none.
+    pub(crate) fn of(
+        rewriting: Option<&'a Rewriting>,
+        proxy: &'a Proxy,
+        worker: usize,
+        site: &'a str,
+    ) -> Option<Self> {
+        let rules = &rewriting?.requests;
+        (!rules.is_empty()).then_some(Self {
+            rules,
+            proxy,
+            worker,
+            site,
+        })
+    }
+
+    /// True if fields of this name may differ from the client's.
+    pub(crate) fn touches(&self, name: &[u8]) -> bool {
+        self.rules.touches(name)
+    }
+
+    fn facts<'b>(&'b self, client: &'b Asker, head: Option<RequestHead<'b>>) -> Facts<'b> {
+        Facts {
+            proxy: self.proxy,
+            worker: self.worker,
+            site: self.site,
+            client,
+            head,
+            cache: None,
+        }
+    }
+
+    /// Changes the head of a request.
+    pub(crate) fn apply(&self, out: &mut Vec<u8>, client: &Asker, head: &RequestHead<'_>) {
+        self.rules
+            .change_head(out, &self.facts(client, Some(*head)));
+    }
+
+    /// The same for field lines.
+    pub(crate) fn lines(
+        &self,
+        lines: &[u8],
+        client: &Asker,
+        head: Option<RequestHead<'_>>,
+    ) -> Vec<u8> {
+        let mut out = Vec::with_capacity(lines.len() + 64);
+        self.rules
+            .change_lines(lines, &self.facts(client, head), &mut out);
+        out
+    }
+}
+
+/// The path of a request as the cache is asked for it.
+pub(crate) enum Turned {
+    /// It is answered as usual.
+    No,
+    /// It is redirected.
+    Away(u16, Vec<u8>),
+    /// It is refused.
+    Refused(Refusal),
+    /// Foxy says that it speaks the protocol of images.
+    Registry,
+    /// The registry must first say whether the client may have the layer.
+    Prove,
+    /// Rules of a mirror about versions refuse it.
+    Blocked(Refusal),
+}
+
+/// Applies the redirects of a site, and checks what its path becomes at the origin.
+pub(crate) fn turned(local: &Local, to: Recipient<'_>, head: &RequestHead<'_>) -> Turned {
+    if let Some(image) = to.role.mirrored().and_then(|part| part.image()) {
+        return match (image.is_base(), image.is_proof()) {
+            (true, _) => Turned::Registry,
+            (_, true) => Turned::Prove,
+            _ => Turned::No,
+        };
+    }
+    if let Some(part) = to.role.mirrored()
+        && let Some(refused) = part.refusal(head.target().path)
+    {
+        local.count(Event::MirrorBlocked);
+        return Turned::Blocked(Refusal {
+            status: 403,
+            reason: refused.reason(),
+        });
+    }
+    let Some(rules) = to.role.rewriting().filter(|rules| rules.reads_paths()) else {
+        return Turned::No;
+    };
+    let facts = Facts::of(local, to, Some(*head), None);
+    let mut target = Vec::new();
+    facts.target(&mut target);
+    if has_dots(path_of(&target)) {
+        return Turned::Refused(DOTS);
+    }
+    if let Some((status, url)) = rules.redirects.find(&target, &facts) {
+        return Turned::Away(status, url);
+    }
+    match rules.paths.map(&target) {
+        Some(new) if has_dots(path_of(&new)) => Turned::Refused(CLIMBS),
+        _ => Turned::No,
+    }
+}
+
+fn path_of(target: &[u8]) -> &[u8] {
+    let end = target.iter().position(|b| *b == b'?');
+    &target[..end.unwrap_or(target.len())]
+}
+
+/// A request, as far as it has a head.
+pub(crate) trait Requested: Fields {
+    /// The head; `None` for a request that no client has sent.
+    fn head(&self) -> Option<RequestHead<'_>>;
+}
+
+impl Requested for RequestHead<'_> {
+    fn head(&self) -> Option<RequestHead<'_>> {
+        Some(*self)
+    }
+}
+
+impl<T: Requested> Requested for &T {
+    fn head(&self) -> Option<RequestHead<'_>> {
+        (**self).head()
+    }
+}
+
+impl Requested for foxy_base::FieldBlock {
+    fn head(&self) -> Option<RequestHead<'_>> {
+        None
+    }
+}

@@ -1,0 +1,17 @@
+//! Users who log in at mirrors.
+
+use foxy_http_rules::rules::FORWARD;
+
+use super::Mirrors;
+use crate::Gatekeeper;
+
+impl Gatekeeper {
+    /// True if users log in at some of these mirrors: then `Authorization` is for Foxy itself.
+    #[must_use]
+    pub fn has_logins_at(&self, mirrors: &Mirrors) -> bool {
+        let named = |at: &String| mirrors.sites.iter().any(|site| site.mirror.name == *at);
+        let takes = |at: &String| at == FORWARD || named(at);
+        let logins = self.logins();
+        logins.is_some_and(|logins| logins.config().at.iter().any(takes))
+    }
+}

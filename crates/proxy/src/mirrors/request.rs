@@ -1,0 +1,52 @@
+//! A request for a part of a mirror: its registry, and the digest that its answer must have.
+
+use foxy_base::{FieldBlock, first};
+use foxy_mirror::digests_of_field;
+use foxy_store::Object;
+
+use super::{Mirrored, Standing};
+use crate::cache::ask::Ask;
+use crate::state::local::Local;
+
+impl Ask {
+    /// The part of a mirror of images that the request is for.
+    pub(crate) fn registry(&self) -> Option<&Mirrored> {
+        let part = self.role.mirrored()?;
+        part.image().is_some().then_some(&**part)
+    }
+
+    /// The part of a mirror that the request is for, if its documents are screened.
+    pub(crate) fn screened(&self) -> Option<&Mirrored> {
+        let part = self.role.mirrored()?;
+        part.is_screened().then_some(&**part)
+    }
+
+    /// True if the request is for an artefact of a mirror that came with another digest than documents
+    /// name: the request bypasses caches on the way.
+    pub(crate) fn is_doubted(&self, local: &Local) -> bool {
+        let part = self.role.mirrored().filter(|part| part.is_compared());
+        part.is_some_and(|part| local.proxy.expected.is_doubted(part, self.target()))
+    }
+
+    /// Returns whether a stored object has the digest that documents of a mirror name for it.
+    pub(crate) fn standing(&self, local: &Local, object: &Object) -> Standing {
+        let part = self.role.mirrored();
+        part.map_or(Standing::Right, |part| {
+            local.proxy.expected.standing(part, self.target(), object)
+        })
+    }
+
+    /// True if an answer with these fields is compared with the digest that documents of a mirror name
+    /// now.
+    pub(crate) fn has_digest(&self, local: &Local, fields: &FieldBlock) -> bool {
+        let part = self
+            .role
+            .mirrored()
+            .filter(|part| part.is_named_by_documents());
+        let expected = part.and_then(|part| part.expected(&local.proxy.expected, self.target()));
+        expected.is_none_or(|expected| {
+            let said = first(fields, "Repr-Digest").unwrap_or_default();
+            digests_of_field(said).any(|said| said == expected)
+        })
+    }
+}

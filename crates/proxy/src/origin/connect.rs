@@ -1,0 +1,373 @@
+//! From a name to a connection: resolve, judge every address, race the good ones (RFC 8305).
+
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use foxy_base::rule;
+use foxy_tls::{Failure, OriginTls};
+use tokio::net::{TcpSocket, TcpStream};
+
+use super::UpstreamError;
+use crate::access::guard::{self, Forbidden};
+use crate::access::parents::Through;
+use crate::http::destination::Destination;
+use crate::http::net::{OriginStream, TlsStream, Transport};
+use crate::origin::parents::open_tunnel;
+use crate::state::proxy::Proxy;
+use crate::{Counters, Event, ResolveError};
+
+/// How long an attempt may take before the next address is tried beside it (RFC 8305 section 5).
+const STAGGER: Duration = Duration::from_millis(250);
+/// Addresses tried at most.
+const ATTEMPTS: usize = 8;
+
+/// A new connection to `to`. With TLS it is checked already.
+pub(crate) async fn connect(
+    proxy: &Proxy,
+    counters: &Counters,
+    to: &Destination,
+) -> Result<(OriginStream, SocketAddr), UpstreamError> {
+    let began = proxy.clock.mono();
+    let named = Cell::new(false);
+    let attempt = async {
+        let host = match &to.parent {
+            Some(through) => &through.parent.host,
+            None => &to.host,
+        };
+        let addresses = resolve(proxy, counters, host).await?;
+        named.set(true);
+        let good = match &to.parent {
+            Some(through) => of_parent(proxy, to, through, &addresses)?,
+            None => permitted(proxy, to, &addresses)?,
+        };
+        #[cfg(test)]
+        if let Some(dialled) = crate::simulation::dial(&good).await {
+            let (wire, peer) = dialled.map_err(|_| UpstreamError::Connect)?;
+            return Ok((OriginStream::Simulated(wire), peer));
+        }
+        let ahead = proxy.ledger.receive_bytes();
+        let raced = race(&good, ahead).await;
+        let (stream, peer) = raced.map_err(|_| UpstreamError::Connect)?;
+        // Heads and bodies are written whole: waiting for more would only delay them.
+        let _ = stream.set_nodelay(true);
+        let own = (to.tls.as_ref(), &to.host[..]);
+        let stream = match &to.parent {
+            // Boxed: few requests have one.
+            Some(through) => Box::pin(past(proxy, counters, to, through, stream)).await?,
+            None => secured(proxy, counters, own, stream).await?,
+        };
+        Ok((stream, peer))
+    };
+    let general = proxy.config.timeouts.connect;
+    let limit = to.timeouts.connect.unwrap_or(general);
+    let result = match tokio::time::timeout(limit, attempt).await {
+        Ok(result) => result,
+        Err(_) if named.get() => Err(UpstreamError::ConnectTimeout),
+        Err(_) => Err(UpstreamError::NameService),
+    };
+    let now = proxy.clock.mono();
+    match &result {
+        Ok(_) => {
+            counters.add(Event::UpstreamNew, 1);
+            counters.origin.connected(now.since(began));
+            proxy.unreachable.reached(to);
+        }
+        Err(error) => {
+            counters.add(Event::UpstreamFailed, 1);
+            proxy.unreachable.failed(to, *error, now.since(began), now);
+        }
+    }
+    result
+}
+
+/// The connection after its handshake, if the origin is to speak TLS.
+async fn secured(
+    proxy: &Proxy,
+    counters: &Counters,
+    (tls, host): (Option<&OriginTls>, &str),
+    stream: TcpStream,
+) -> Result<OriginStream, UpstreamError> {
+    Ok(match tls {
+        None => OriginStream::Plain(stream),
+        Some(tls) => OriginStream::Tls(encrypted(proxy, counters, (tls, host), stream).await?),
+    })
+}
+
+/// The connection after a handshake over it.
+async fn encrypted<S: Transport>(
+    proxy: &Proxy,
+    counters: &Counters,
+    (tls, host): (&OriginTls, &str),
+    stream: S,
+) -> Result<Box<TlsStream<S>>, UpstreamError> {
+    // The host is no valid name, so no certificate can have it.
+    let session = tls.session(host);
+    let session = session.map_err(|_| UpstreamError::Tls(Failure::WrongName))?;
+    let stream = Box::new(TlsStream::new(stream, session, &proxy.ledger));
+    // Boxed: the state of a handshake would enlarge every miss.
+    let done = Box::pin(stream.handshake()).await;
+    done.map_err(UpstreamError::Tls)?;
+    counters.add(Event::UpstreamHandshakes, 1);
+    if stream.is_resumed() {
+        counters.add(Event::UpstreamResumed, 1);
+    }
+    Ok(stream)
+}
+
+pub(crate) async fn resolve(
+    proxy: &Proxy,
+    counters: &Counters,
+    host: &str,
+) -> Result<std::sync::Arc<[IpAddr]>, UpstreamError> {
+    if let Ok(ip) = host.parse::<IpAddr>() {
+        return Ok([ip].into());
+    }
+    let host = host.trim_end_matches('.');
+    let now = proxy.clock.mono();
+    let answer = match proxy.dns.get(host, now) {
+        Some(answer) => answer,
+        None => {
+            counters.add(Event::DnsLookups, 1);
+            let answer = proxy.resolver.resolve(host).await;
+            proxy.dns.put(host, answer, proxy.clock.mono())
+        }
+    };
+    answer.map_err(|error| match error {
+        ResolveError::NoSuchName(_) => UpstreamError::NoSuchName,
+        ResolveError::Unavailable => UpstreamError::NameService,
+    })
+}
+
+/// The connection past a parent, by a tunnel if the destination needs one.
+async fn past(
+    proxy: &Proxy,
+    counters: &Counters,
+    to: &Destination,
+    through: &Through,
+    stream: TcpStream,
+) -> Result<OriginStream, UpstreamError> {
+    let parent = &through.parent;
+    let (own, place) = (to.tls.as_ref(), (&to.host[..], to.port));
+    let Some(outer) = &parent.tls else {
+        if !through.tunnel {
+            return Ok(OriginStream::Plain(stream));
+        }
+        open_tunnel(&stream, parent, place).await?;
+        return secured(proxy, counters, (own, &to.host), stream).await;
+    };
+    let stream = encrypted(proxy, counters, (outer, &parent.host), stream).await?;
+    if !through.tunnel {
+        return Ok(OriginStream::Tls(stream));
+    }
+    open_tunnel(&*stream, parent, place).await?;
+    Ok(match own {
+        None => OriginStream::Tls(stream),
+        Some(tls) => {
+            OriginStream::Nested(encrypted(proxy, counters, (tls, &to.host), *stream).await?)
+        }
+    })
+}
+
+/// The addresses of a parent. A destination that is an address is judged here; names are resolved by
+/// the parent.
+fn of_parent(
+    proxy: &Proxy,
+    to: &Destination,
+    through: &Through,
+    addresses: &[IpAddr],
+) -> Result<Vec<SocketAddr>, UpstreamError> {
+    let access = &proxy.config.access;
+    if let Ok(ip) = to.host.parse::<IpAddr>() {
+        let address = SocketAddr::new(ip, to.port);
+        rule!(
+            "guard: an address is judged before a parent is asked for it",
+            guard::check(access, address),
+            Ok(())
+        )
+        .map_err(UpstreamError::Forbidden)?;
+    }
+    let all = addresses
+        .iter()
+        .map(|ip| SocketAddr::new(*ip, through.parent.port));
+    let own = |address: &SocketAddr| guard::check(access, *address) == Err(Forbidden::Own);
+    let good: Vec<_> = all.filter(|address| !own(address)).collect();
+    match good.is_empty() {
+        true => Err(UpstreamError::Forbidden(Forbidden::Own)),
+        false => Ok(interleave(good)),
+    }
+}
+
+/// The addresses that may be connected to, in the order to try them.
+fn permitted(
+    proxy: &Proxy,
+    to: &Destination,
+    addresses: &[IpAddr],
+) -> Result<Vec<SocketAddr>, UpstreamError> {
+    let mut refused = None;
+    let mut good = Vec::new();
+    for ip in addresses {
+        let address = SocketAddr::new(*ip, to.port);
+        match guard::check(&proxy.config.access, address) {
+            Err(why)
+                if rule!(
+                    "guard: each address is judged before it is connected to",
+                    !to.exempt,
+                    false
+                ) =>
+            {
+                refused = Some(why);
+            }
+            _ if rule!(
+                "access: an address that a rule denies is not connected to",
+                !to.reach.has(*ip),
+                false
+            ) =>
+            {
+                refused = Some(Forbidden::Rule);
+            }
+            _ => good.push(address),
+        }
+    }
+    if good.is_empty() {
+        return Err(refused.map_or(UpstreamError::NoSuchName, UpstreamError::Forbidden));
+    }
+    Ok(interleave(good))
+}
+
+/// Alternates the families, IPv6 first, keeping the order within each (RFC 8305 section 4).
+fn interleave(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
+    let (six, four): (Vec<_>, Vec<_>) = addresses.into_iter().partition(SocketAddr::is_ipv6);
+    let (mut six, mut four) = (six.into_iter(), four.into_iter());
+    let mut ordered = Vec::new();
+    loop {
+        let (a, b) = (six.next(), four.next());
+        if a.is_none() && b.is_none() {
+            ordered.truncate(ATTEMPTS);
+            return ordered;
+        }
+        ordered.extend(a);
+        ordered.extend(b);
+    }
+}
+
+type Attempt = Pin<Box<dyn Future<Output = io::Result<(TcpStream, SocketAddr)>>>>;
+
+/// A connection whose peer may send `ahead` bytes before Foxy reads them; `None`: as many as the system
+/// allows. Without a limit, an origin that is faster than the client would fill megabytes in the kernel.
+fn attempt(to: SocketAddr, ahead: Option<usize>) -> Attempt {
+    Box::pin(async move {
+        let socket = match to {
+            SocketAddr::V4(_) => TcpSocket::new_v4()?,
+            SocketAddr::V6(_) => TcpSocket::new_v6()?,
+        };
+        if let Some(bytes) = ahead.and_then(|bytes| u32::try_from(bytes).ok()) {
+            // Set before the connection is made, so that the window that the peer is promised then holds.
+            let _ = socket.set_recv_buffer_size(bytes);
+        }
+        Ok((socket.connect(to).await?, to))
+    })
+}
+
+/// The first connection that succeeds. The next address is tried when an attempt fails, or is
+/// not through after the stagger; the losers are dropped.
+async fn race(
+    addresses: &[SocketAddr],
+    ahead: Option<usize>,
+) -> io::Result<(TcpStream, SocketAddr)> {
+    let mut waiting = addresses.iter();
+    let Some(first) = waiting.next() else {
+        return Err(io::ErrorKind::AddrNotAvailable.into());
+    };
+    if addresses.len() == 1 {
+        return attempt(*first, ahead).await;
+    }
+    let mut running: Vec<Attempt> = vec![attempt(*first, ahead)];
+    let mut stagger = Box::pin(tokio::time::sleep(STAGGER));
+    let mut last_error = io::ErrorKind::ConnectionRefused.into();
+    poll_fn(|cx| {
+        loop {
+            let mut at = 0;
+            while at < running.len() {
+                match running[at].as_mut().poll(cx) {
+                    Poll::Ready(Ok(connected)) => return Poll::Ready(Ok(connected)),
+                    Poll::Ready(Err(error)) => {
+                        last_error = error;
+                        drop(running.swap_remove(at));
+                        // A failure starts the next one at once.
+                        if let Some(next) = waiting.next() {
+                            running.push(attempt(*next, ahead));
+                        }
+                    }
+                    Poll::Pending => at += 1,
+                }
+            }
+            if running.is_empty() {
+                let error = std::mem::replace(&mut last_error, io::ErrorKind::Other.into());
+                return Poll::Ready(Err(error));
+            }
+            if stagger.as_mut().poll(cx).is_pending() {
+                return Poll::Pending;
+            }
+            let Some(next) = waiting.next() else {
+                return Poll::Pending;
+            };
+            running.push(attempt(*next, ahead));
+            let later = tokio::time::Instant::now() + STAGGER;
+            stagger.as_mut().reset(later);
+        }
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn families_alternate_and_attempts_are_bounded() {
+        let list = |texts: &[&str]| -> Vec<SocketAddr> {
+            texts.iter().map(|t| t.parse().unwrap()).collect()
+        };
+        let got = interleave(list(&["1.0.0.1:1", "1.0.0.2:1", "[::2]:1", "1.0.0.3:1"]));
+        assert_eq!(
+            got,
+            list(&["[::2]:1", "1.0.0.1:1", "1.0.0.2:1", "1.0.0.3:1"])
+        );
+        let many = (0..50)
+            .map(|n| SocketAddr::from(([1, 0, 0, n], 1)))
+            .collect();
+        assert_eq!(interleave(many).len(), ATTEMPTS);
+    }
+
+    #[tokio::test]
+    async fn a_refused_address_does_not_stop_the_next() {
+        // Bound and not listening: nobody else gets the port meanwhile.
+        let dead =
+            socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        dead.bind(&any.into()).unwrap();
+        let refused = dead.local_addr().unwrap().as_socket().unwrap();
+        let alive = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let accepts = alive.local_addr().unwrap();
+        let (_, to) = race(&[refused, refused, accepts], None).await.unwrap();
+        assert_eq!(to, accepts);
+        assert!(race(&[refused, refused], None).await.is_err());
+    }
+    #[tokio::test]
+    async fn an_origin_sends_ahead_what_memory_allows() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let to = [listener.local_addr().unwrap()];
+        let room = async |ahead| {
+            let (stream, _) = race(&to, ahead).await.unwrap();
+            socket2::SockRef::from(&stream).recv_buffer_size().unwrap()
+        };
+        // The kernel doubles what is set.
+        assert_eq!(room(Some(16 << 10)).await, 32 << 10);
+        assert!(room(None).await > 64 << 10, "the system's choice");
+    }
+}

@@ -1,0 +1,177 @@
+//! How an origin can fail, and what the client is told then.
+
+use foxy_http_rules::Flags;
+use foxy_store::Object;
+use foxy_tls::Failure;
+
+use crate::access::guard::Forbidden;
+use crate::cache::stored::stored_digest;
+use crate::mirrors::BadBody;
+use crate::sites::manner::MAINTENANCE;
+use crate::{Outcome, Trouble};
+
+/// Why there is no (complete) answer from an origin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UpstreamError {
+    /// The destination may not be reached.
+    Forbidden(Forbidden),
+    /// The name does not exist.
+    NoSuchName,
+    /// No name server answered.
+    NameService,
+    /// No address accepted a connection.
+    Connect,
+    /// No address accepted a connection in time.
+    ConnectTimeout,
+    /// The TLS handshake failed, or the check of the origin's certificate.
+    Tls(Failure),
+    /// No answer in time.
+    FirstByteTimeout,
+    /// An answer that stopped in the middle for too long.
+    Stalled,
+    /// The connection ended before the head of an answer.
+    Closed,
+    /// The connection ended inside a body.
+    Truncated,
+    /// An answer that is not HTTP, or is ambiguous; the word says what.
+    BadResponse(&'static str),
+    /// The origin no longer has the version that is stored.
+    AnotherVersion,
+    /// An error status in place of missing bytes: it does not concern the object.
+    ErrorStatus,
+    /// The fetch was given up on Foxy's side.
+    GivenUp,
+    /// The origins of the site are not asked now.
+    Maintenance,
+    /// Too many requests wait for this origin.
+    Busy,
+    /// The origin cannot be reached, and the stored answer must not be used without validation.
+    Unvalidated(&'static str),
+}
+
+impl From<BadBody> for UpstreamError {
+    fn from(BadBody(reason): BadBody) -> Self {
+        Self::BadResponse(reason)
+    }
+}
+
+impl UpstreamError {
+    /// The error for a client whose answer is stored. If that answer must be validated and the
+    /// origin cannot be reached, the status is 504 (RFC 9111 section 5.2.2.2).
+    pub(crate) fn validating(self, stored: Option<&Object>) -> Self {
+        let must = Flags::MUST_REVALIDATE.with(Flags::PROXY_REVALIDATE);
+        let digest = stored.and_then(stored_digest);
+        match self {
+            Self::NoSuchName | Self::NameService | Self::Connect | Self::Closed | Self::Tls(_)
+                if digest.is_some_and(|digest| digest.flags.any(must)) =>
+            {
+                Self::Unvalidated(self.reason())
+            }
+            other => other,
+        }
+    }
+
+    /// True if there is no way to the destination now.
+    pub(super) const fn is_no_connection(self) -> bool {
+        matches!(
+            self,
+            Self::NameService | Self::Connect | Self::ConnectTimeout
+        )
+    }
+
+    /// The status for the client, if nothing was sent to it yet.
+    pub(crate) const fn status(self) -> u16 {
+        match self {
+            Self::Forbidden(_) => 403,
+            Self::ConnectTimeout
+            | Self::FirstByteTimeout
+            | Self::Stalled
+            | Self::Unvalidated(_) => 504,
+            Self::NameService | Self::GivenUp | Self::Busy | Self::Maintenance => 503,
+            _ => 502,
+        }
+    }
+
+    /// True if the exchange failed before a head for a reason that another attempt may avoid.
+    pub(crate) const fn is_transport(self) -> bool {
+        !matches!(
+            self,
+            Self::Forbidden(_) | Self::NoSuchName | Self::Busy | Self::Maintenance | Self::Tls(_)
+        )
+    }
+
+    /// The stable word.
+    pub(crate) const fn reason(self) -> &'static str {
+        match self {
+            Self::Forbidden(why) => why.reason(),
+            Self::NoSuchName => "origin-name-unknown",
+            Self::NameService => "name-service-unavailable",
+            Self::Connect => "origin-unreachable",
+            Self::ConnectTimeout => "origin-connect-timeout",
+            Self::Tls(failure) => tls_reason(failure),
+            Self::FirstByteTimeout => "origin-answer-timeout",
+            Self::Stalled => "origin-stalled",
+            Self::Closed => "origin-closed",
+            Self::Truncated => "origin-truncated",
+            Self::BadResponse(why) | Self::Unvalidated(why) => why,
+            Self::AnotherVersion => "another-version",
+            Self::ErrorStatus => "range-not-available",
+            Self::GivenUp => "fetch-given-up",
+            Self::Busy => "origin-busy",
+            Self::Maintenance => MAINTENANCE.reason,
+        }
+    }
+
+    /// True if the origin may have carried out the request. After a pooled connection died, the
+    /// origin may have received the request before the last attempt to connect.
+    pub(crate) const fn may_have_reached_it(self, replayed: bool) -> bool {
+        match self {
+            Self::Forbidden(_) | Self::NoSuchName | Self::NameService | Self::Maintenance => false,
+            Self::Connect | Self::ConnectTimeout | Self::Tls(_) => replayed,
+            _ => true,
+        }
+    }
+
+    /// The kind of failure of the origin; `None` if Foxy is the reason.
+    pub(crate) const fn trouble(self) -> Option<Trouble> {
+        Some(match self {
+            Self::NoSuchName | Self::NameService => Trouble::Name,
+            Self::Connect => Trouble::Connect,
+            Self::ConnectTimeout => Trouble::ConnectTimeout,
+            Self::Tls(_) => Trouble::Tls,
+            Self::FirstByteTimeout => Trouble::AnswerTimeout,
+            Self::Stalled => Trouble::Stalled,
+            Self::Closed | Self::Truncated => Trouble::Closed,
+            Self::BadResponse(_) => Trouble::BadResponse,
+            Self::Busy => Trouble::Busy,
+            Self::Forbidden(_)
+            | Self::AnotherVersion
+            | Self::ErrorStatus
+            | Self::GivenUp
+            | Self::Maintenance
+            | Self::Unvalidated(_) => return None,
+        })
+    }
+
+    /// The word for log and counters.
+    pub(crate) const fn outcome(self) -> Outcome {
+        match self {
+            Self::Forbidden(_) => Outcome::Denied,
+            Self::Maintenance => Outcome::Local,
+            Self::ConnectTimeout | Self::FirstByteTimeout | Self::Stalled => Outcome::OriginTimeout,
+            _ => Outcome::OriginError,
+        }
+    }
+}
+
+const fn tls_reason(failure: Failure) -> &'static str {
+    match failure {
+        Failure::Expired => "origin-certificate-expired",
+        Failure::NotYetValid => "origin-certificate-not-yet-valid",
+        Failure::WrongName => "origin-certificate-name",
+        Failure::UnknownIssuer => "origin-certificate-issuer",
+        Failure::BadCertificate => "origin-certificate-invalid",
+        Failure::Version => "origin-tls-version",
+        Failure::UnknownName | Failure::Handshake => "origin-tls-handshake",
+    }
+}

@@ -1,0 +1,477 @@
+//! One request and its answer on a connection to an origin.
+
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use foxy_base::{Fields, MonoTime, rule, tokens};
+use foxy_http1::{BodyReader, FieldSlots, HeadScanner, ResponseHead, ResponseParts, write};
+use foxy_mirror::Digest;
+
+use super::UpstreamError;
+use super::connect::connect;
+use super::pool::Pooled;
+use crate::cache::ask::Ask;
+use crate::http::destination::Destination;
+use crate::http::net::{BodyError, Io, OriginStream, Piece, ReadBuf, Ticks, next_piece};
+use crate::origin::origins::Turn;
+use crate::origin::patience::OriginPatience;
+use crate::origin::screened::Held;
+use crate::state::ledger::Pressure;
+use crate::state::local::Local;
+use crate::{Event, Mirrored};
+
+/// A connection to an origin, with its buffers.
+#[derive(Debug)]
+pub(crate) struct Upstream {
+    pub(crate) io: Rc<Io<OriginStream>>,
+    pub(crate) buf: ReadBuf,
+    pub(crate) slots: FieldSlots,
+    scanner: HeadScanner,
+    pub(crate) peer: SocketAddr,
+    pub(crate) patience: OriginPatience,
+    /// Longest wait for an answer, from the first wait after a request on.
+    wait: Option<Wait>,
+    /// Time of the last request, until its answer begins.
+    asked: Option<MonoTime>,
+    /// The part of a mirror that the last request was for, and the digest that its answer must have.
+    mirrored: Option<(Arc<Mirrored>, Option<Digest>)>,
+    /// The body of the present answer is compressed by gzip, which its head does not say.
+    coded: bool,
+    /// The body of the present answer, if it was read and changed already.
+    held: Option<Box<Held>>,
+}
+
+/// Most interim answers to one request. More are an error.
+const INTERIM_MAX: u8 = 32;
+
+/// Time limit for one answer. Interim answers do not extend it.
+#[derive(Clone, Copy, Debug)]
+struct Wait {
+    deadline: Ticks,
+    interims_left: u8,
+}
+
+/// An [`Upstream`] in use. Dropping it closes the connection.
+#[derive(Debug)]
+pub(crate) struct Leased {
+    pub(crate) up: Upstream,
+    born: Ticks,
+    /// It has carried requests before, so the origin may have closed it meanwhile.
+    pub(crate) reused: bool,
+    counted: (u64, u64),
+    /// The request under way at an origin of a site.
+    turn: Option<Turn>,
+    /// The destination through a parent, if the connection leads through one.
+    through: Option<Box<Destination>>,
+}
+
+impl Leased {
+    /// A connection to `to`: from the pool, unless `fresh`, or a new one.
+    pub(crate) async fn get(
+        local: &Local,
+        to: &Destination,
+        fresh: bool,
+    ) -> Result<Self, UpstreamError> {
+        while !fresh && let Some(pooled) = local.pool.take(to, local.sweep.now()) {
+            let reached = rule!(
+                "access: a kept connection to a denied address is not used",
+                to.parent.is_some() || to.reach.has(pooled.connection.peer.ip()),
+                true
+            );
+            if reached && let Some(leased) = Self::again(local, pooled) {
+                return Ok(leased);
+            }
+        }
+        let (stream, peer) = connect(&local.proxy, local.counters(), to).await?;
+        let up = Upstream {
+            io: Rc::new(Io::new(stream, &local.sweep)),
+            buf: ReadBuf::new(),
+            slots: FieldSlots::new(),
+            scanner: HeadScanner::new(),
+            peer,
+            patience: OriginPatience::of(local, &to.timeouts),
+            wait: None,
+            asked: None,
+            mirrored: None,
+            coded: false,
+            held: None,
+        };
+        Ok(Self {
+            up,
+            born: local.sweep.now(),
+            reused: false,
+            counted: (0, 0),
+            turn: None,
+            through: None,
+        })
+    }
+
+    /// Binds the connection to a turn at an origin of a site.
+    pub(crate) fn of(&mut self, turn: Turn) {
+        self.turn = Some(turn);
+    }
+
+    /// Says that the connection leads through a parent.
+    pub(crate) fn by(mut self, to: Destination) -> Self {
+        self.through = Some(Box::new(to));
+        self
+    }
+
+    /// Sets the part of a mirror that the request is for.
+    pub(super) fn set_mirrored(&mut self, local: &Local, ask: &Ask) {
+        let part = ask.role.mirrored();
+        self.up.mirrored = part.map(|part| {
+            let expected = part.expected(&local.proxy.expected, ask.target());
+            (Arc::clone(part), expected)
+        });
+    }
+
+    /// The turn at an origin of a site.
+    pub(crate) const fn turn(&self) -> Option<&Turn> {
+        self.turn.as_ref()
+    }
+
+    /// A pooled connection, unless the origin has closed it or says something unasked.
+    fn again(local: &Local, pooled: Pooled<Upstream>) -> Option<Self> {
+        let silent = pooled.connection.io.try_read(&mut [0]);
+        if silent.is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock) {
+            local.count(Event::UpstreamReused);
+            let io = &pooled.connection.io;
+            let counted = (io.received(), io.sent());
+            return Some(Self {
+                up: pooled.connection,
+                born: pooled.born,
+                reused: true,
+                counted,
+                turn: None,
+                through: None,
+            });
+        }
+        None
+    }
+
+    /// Gives the connection back to the pool; only after a complete exchange.
+    pub(crate) fn give_back(mut self, local: &Local, to: &Destination) {
+        self.count(local);
+        if !self.up.buf.is_empty() || local.proxy.is_shutting_down() {
+            return;
+        }
+        // A thousand idle connections hold 16 MB of empty buffers. They give the buffers back where
+        // memory is short, or after a while. A busy connection keeps its buffer: otherwise it would get a
+        // new one for each answer.
+        if local.proxy.ledger.pressure() > Pressure::Low {
+            self.up.rest();
+        }
+        self.up.wait = None;
+        self.up.mirrored = None;
+        self.up.held = None;
+        let to = self.turn.as_ref().and_then(Turn::chosen).unwrap_or(to);
+        let through = self.through.take();
+        let to = through.as_deref().unwrap_or(to);
+        let pooled = Pooled {
+            connection: self.up,
+            born: self.born,
+        };
+        local.pool.put(to, pooled, local.sweep.now());
+    }
+
+    /// Adds the bytes since the last call to the counters.
+    pub(crate) fn count(&mut self, local: &Local) {
+        let now = (self.up.io.received(), self.up.io.sent());
+        let counters = local.counters();
+        counters.add(Event::OriginBytesIn, now.0 - self.counted.0);
+        counters.add(Event::OriginBytesOut, now.1 - self.counted.1);
+        self.counted = now;
+    }
+
+    /// Sends the head of a request with body to this origin.
+    pub(crate) async fn open_one(
+        local: &Local,
+        to: &Destination,
+        request: &[u8],
+    ) -> Result<Self, UpstreamError> {
+        let mut leased = Self::get(local, to, false).await?;
+        let patience = leased.up.patience.progress;
+        match leased.up.send(local, request, patience).await {
+            Err(UpstreamError::Closed) if leased.reused => {
+                let mut leased = Self::get(local, to, true).await?;
+                leased.up.send(local, request, patience).await?;
+                Ok(leased)
+            }
+            Err(error) => Err(error),
+            Ok(()) => Ok(leased),
+        }
+    }
+
+    /// As [`ask`](Self::ask), at this origin.
+    pub(crate) async fn ask_one(
+        local: &Local,
+        to: &Destination,
+        request: &[u8],
+        replay: bool,
+    ) -> Result<(Self, ResponseParts), UpstreamError> {
+        let mut leased = Self::get(local, to, false).await?;
+        let patience = leased.up.patience.progress;
+        let mut first = leased.up.send(local, request, patience).await;
+        if first.is_ok() {
+            match leased.up.next_head(local).await {
+                Ok(head) => return Ok((leased, head)),
+                Err(error) => first = Err(error),
+            }
+        }
+        let dead = matches!(first, Err(UpstreamError::Closed)) && leased.up.buf.is_empty();
+        if !(dead && leased.reused && replay) {
+            return Err(first.err().unwrap_or(UpstreamError::Closed));
+        }
+        local.count(Event::UpstreamRetried);
+        let mut leased = Self::get(local, to, true).await?;
+        leased.up.send(local, request, patience).await?;
+        let head = leased.up.next_head(local).await?;
+        Ok((leased, head))
+    }
+}
+
+impl Upstream {
+    /// Gives back the memory that only the next request needs.
+    pub(crate) fn rest(&mut self) {
+        self.buf.release();
+    }
+
+    /// Sends the head of a request.
+    pub(crate) async fn send(
+        &mut self,
+        local: &Local,
+        head: &[u8],
+        patience: Ticks,
+    ) -> Result<(), UpstreamError> {
+        self.asked = Some(local.mono());
+        self.io
+            .write(head, patience)
+            .await
+            .map_err(|error| lost(&error))
+    }
+
+    /// Restarts the time limit: the request was still being sent.
+    pub(crate) fn wait_on(&mut self) {
+        let deadline = self.io.deadline(self.patience.first_byte);
+        if let Some(wait) = &mut self.wait {
+            wait.deadline = deadline;
+        }
+    }
+
+    /// Reads up to the head of the final answer. `first` is a head that was read already; `interim`
+    /// receives those that come before.
+    pub(crate) async fn final_head(
+        &mut self,
+        local: &Local,
+        first: ResponseParts,
+        mut interim: impl FnMut(&ResponseHead<'_>),
+    ) -> Result<ResponseParts, UpstreamError> {
+        let mut parts = first;
+        while parts.is_interim() {
+            interim(&parts.head(self.buf.filled(), &self.slots));
+            self.buf.consume(parts.len());
+            parts = self.next_head(local).await?;
+        }
+        Ok(parts)
+    }
+
+    /// Reads the next head of an answer, interim ones included. Its bytes stay in the buffer until
+    /// the caller consumes [`ResponseParts::len`] of them. Cancel safe.
+    pub(crate) async fn next_head(
+        &mut self,
+        local: &Local,
+    ) -> Result<ResponseParts, UpstreamError> {
+        let wait = *self.wait.get_or_insert_with(|| Wait {
+            deadline: self.io.deadline(self.patience.first_byte),
+            interims_left: INTERIM_MAX,
+        });
+        let deadline = wait.deadline;
+        loop {
+            let parsed = ResponseHead::parse(
+                self.buf.filled(),
+                &mut self.scanner,
+                &mut self.slots,
+                &local.limits,
+            );
+            match parsed {
+                Ok(Some(head)) => {
+                    let parts = head.parts();
+                    self.count(parts)?;
+                    self.note_answer(local, parts);
+                    return self.seen(local, parts);
+                }
+                Ok(None) => {}
+                Err(reject) => return Err(UpstreamError::BadResponse(reject.reason)),
+            }
+            let max = local.limits.head_bytes + 1;
+            match self.buf.fill(&self.io, max, deadline).await {
+                Ok(0) if self.buf.is_empty() => return Err(UpstreamError::Closed),
+                Ok(0) => return Err(UpstreamError::BadResponse("head-truncated")),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                    return Err(UpstreamError::FirstByteTimeout);
+                }
+                Err(error) => return Err(lost(&error)),
+            }
+        }
+    }
+
+    /// The head in the buffer as the cache sees it: the head of a mirror's upstream is changed.
+    pub(super) fn seen(
+        &mut self,
+        local: &Local,
+        parts: ResponseParts,
+    ) -> Result<ResponseParts, UpstreamError> {
+        match &self.mirrored {
+            Some((part, expected)) if !parts.is_interim() => {
+                let (part, expected) = (Arc::clone(part), *expected);
+                self.of_mirror(local, parts, (&part, expected))
+            }
+            _ => Ok(parts),
+        }
+    }
+
+    #[cold]
+    fn of_mirror(
+        &mut self,
+        local: &Local,
+        parts: ResponseParts,
+        (part, expected): (&Mirrored, Option<Digest>),
+    ) -> Result<ResponseParts, UpstreamError> {
+        const CODING: UpstreamError = UpstreamError::BadResponse("document-coding");
+        let head = parts.head(self.buf.filled(), &self.slots);
+        self.coded = false;
+        if part.is_document() && parts.status() == 200 {
+            for coding in tokens(&head, "Content-Encoding") {
+                let is = |name: &[u8]| coding.eq_ignore_ascii_case(name);
+                match is(b"gzip") || is(b"x-gzip") {
+                    true if !self.coded => self.coded = true,
+                    _ if is(b"identity") => {}
+                    _ => return Err(CODING),
+                }
+            }
+        }
+        let fields = (0..head.count()).map(|i| head.field(i));
+        let answer = part.answer((parts.status(), None), expected, fields);
+        self.answered_by(local, parts, &answer)
+    }
+
+    /// Puts the head of a mirror's answer in place of the one that is in the buffer.
+    pub(crate) fn answered_by(
+        &mut self,
+        local: &Local,
+        parts: ResponseParts,
+        answer: &foxy_mirror::Answer,
+    ) -> Result<ResponseParts, UpstreamError> {
+        if answer.unlisted.is_some() {
+            local.count(Event::MirrorLeft);
+        }
+        let mut text = Vec::with_capacity(parts.len() + 128);
+        write::status_line(&mut text, answer.status);
+        text.extend_from_slice(&answer.lines);
+        write::end(&mut text);
+        self.replace_head(local, parts, &text)
+    }
+
+    /// Puts an answer in place of one that was read to its end.
+    pub(crate) fn put(
+        &mut self,
+        local: &Local,
+        head: &[u8],
+        body: Held,
+    ) -> Result<ResponseParts, UpstreamError> {
+        self.held = Some(Box::new(body));
+        self.coded = false;
+        self.buf.clear();
+        self.put_head(local, 0, head)
+    }
+
+    /// Puts another head in place of the one that is in the buffer.
+    pub(crate) fn replace_head(
+        &mut self,
+        local: &Local,
+        parts: ResponseParts,
+        text: &[u8],
+    ) -> Result<ResponseParts, UpstreamError> {
+        self.put_head(local, parts.len(), text)
+    }
+
+    fn put_head(
+        &mut self,
+        local: &Local,
+        before: usize,
+        text: &[u8],
+    ) -> Result<ResponseParts, UpstreamError> {
+        self.buf.replace(before, text);
+        let parsed = ResponseHead::parse(
+            self.buf.filled(),
+            &mut HeadScanner::new(),
+            &mut self.slots,
+            &local.limits,
+        );
+        match parsed {
+            Ok(Some(head)) => Ok(head.parts()),
+            _ => Err(UpstreamError::BadResponse("head-not-of-mirror")),
+        }
+    }
+
+    /// True if the body of the present answer is compressed by gzip, which its head does not say.
+    pub(crate) const fn is_coded(&self) -> bool {
+        self.coded
+    }
+
+    /// Counts the head of a final answer, with its delay.
+    fn note_answer(&mut self, local: &Local, parts: ResponseParts) {
+        if !parts.is_interim()
+            && let Some(asked) = self.asked.take()
+        {
+            let after = local.mono().since(asked);
+            local.counters().origin.answered(parts.status(), after);
+        }
+    }
+
+    fn count(&mut self, parts: ResponseParts) -> Result<(), UpstreamError> {
+        if let Some(wait) = self.wait.as_mut().filter(|_| parts.is_interim()) {
+            let left = wait.interims_left.checked_sub(1);
+            wait.interims_left = left.ok_or(UpstreamError::BadResponse("too-many-interim"))?;
+        }
+        Ok(())
+    }
+
+    /// The next piece of a body. Cancel safe.
+    pub(crate) async fn next_piece(
+        &mut self,
+        reader: &mut BodyReader,
+        patience: Ticks,
+    ) -> Result<Piece, UpstreamError> {
+        if self.buf.is_empty()
+            && let Some(held) = &mut self.held
+        {
+            let piece = held.next();
+            self.buf.replace(0, &piece);
+        }
+        next_piece(&self.io, &mut self.buf, reader, patience)
+            .await
+            .map_err(|error| match error {
+                BodyError::Io(error) if error.kind() == io::ErrorKind::TimedOut => {
+                    UpstreamError::Stalled
+                }
+                BodyError::Io(_) => UpstreamError::Truncated,
+                BodyError::Framing(reject) if reject.reason == "truncated-body" => {
+                    UpstreamError::Truncated
+                }
+                BodyError::Framing(reject) => UpstreamError::BadResponse(reject.reason),
+            })
+    }
+}
+
+fn lost(error: &io::Error) -> UpstreamError {
+    match error.kind() {
+        io::ErrorKind::TimedOut => UpstreamError::Stalled,
+        io::ErrorKind::OutOfMemory => UpstreamError::BadResponse("head-too-large"),
+        _ => UpstreamError::Closed,
+    }
+}

@@ -1,0 +1,136 @@
+//! The way of a request to one of its origins: through a parent, a registry, several origins, or the
+//! only one.
+
+use std::sync::Arc;
+
+use foxy_http_rules::Failure;
+use foxy_http1::ResponseParts;
+use foxy_store::Object;
+
+use super::exchange::Leased;
+use super::origins::{self, Turn};
+use super::{UpstreamError, parents, registry, screened};
+use crate::Origins;
+use crate::cache::ask::Ask;
+use crate::state::local::Local;
+
+impl Ask {
+    /// The origins of its site.
+    pub(crate) fn origins(&self) -> Option<&Origins> {
+        self.role.origins()
+    }
+
+    /// A turn at the only origin of its site, if there is one and no parent is asked.
+    pub(crate) fn only_origin(&self) -> Option<Turn> {
+        let origins = self.origins().filter(|_| self.parents().is_none());
+        origins.and_then(Origins::only)
+    }
+
+    /// The failure of a recent attempt to reach the only origin, if `stored` may be sent in its
+    /// place: such a request does not wait for another attempt.
+    pub(crate) fn fails_at_once(
+        &self,
+        local: &Local,
+        stored: Option<&Arc<Object>>,
+    ) -> Option<UpstreamError> {
+        let now = local.proxy.clock.mono();
+        let error = local.proxy.unreachable.recent(&self.to, now)?;
+        self.may_have_stale(local, stored, Failure::Unreachable)
+            .then_some(error)
+    }
+}
+
+impl Leased {
+    /// Sends a request without body and waits for the first head of the answer (which may be
+    /// interim), at one of the origins of the request. A pooled connection that turns out to be dead
+    /// is replaced once if `replay`.
+    pub(crate) async fn ask(
+        local: &Local,
+        ask: &Ask,
+        request: &[u8],
+        replay: bool,
+    ) -> Result<(Self, ResponseParts), UpstreamError> {
+        if ask.role.is_closed() {
+            return Err(UpstreamError::Maintenance);
+        }
+        if let Some(part) = ask.screened() {
+            // Boxed, as below.
+            let asked = Box::pin(screened::ask(local, ask, part, request)).await;
+            return asked.inspect_err(|error| local.origin_failed(*error));
+        }
+        let only = ask.only_origin();
+        let asked = match ask.origins() {
+            // Boxed, as below.
+            _ if ask.parents().is_some() => {
+                Box::pin(parents::ask(local, ask, request, replay)).await
+            }
+            // Boxed, as below.
+            _ if let Some(part) = ask.registry() => {
+                Box::pin(registry::ask(local, ask, part, request)).await
+            }
+            // Boxed: it would enlarge every miss.
+            Some(all) if only.is_none() => {
+                Box::pin(origins::ask(local, all, ask, request, replay)).await
+            }
+            _ => {
+                only.iter().for_each(|turn| turn.wait(local));
+                let asked = Self::ask_one(local, &ask.to, request, replay).await;
+                Self::at_only(local, only, asked, |parts| parts.status())
+            }
+        };
+        let asked = asked.and_then(|(mut leased, parts)| {
+            leased.set_mirrored(local, ask);
+            let parts = leased.up.seen(local, parts)?;
+            Ok((leased, parts))
+        });
+        asked.inspect_err(|error| local.origin_failed(*error))
+    }
+
+    /// Sends the head of a request with body, at one of the origins of the request.
+    pub(crate) async fn open(
+        local: &Local,
+        ask: &Ask,
+        request: &[u8],
+    ) -> Result<Self, UpstreamError> {
+        if ask.role.is_closed() {
+            return Err(UpstreamError::Maintenance);
+        }
+        let only = ask.only_origin();
+        let opened = match ask.origins() {
+            // Boxed, as below.
+            _ if ask.parents().is_some() => Box::pin(parents::open(local, ask, request)).await,
+            Some(all) if only.is_none() => Box::pin(origins::open(local, all, ask, request)).await,
+            _ => {
+                let opened = Self::open_one(local, &ask.to, request).await;
+                let opened = opened.map(|leased| (leased, ()));
+                Self::at_only(local, only, opened, |()| 0).map(|(leased, ())| leased)
+            }
+        };
+        let opened = opened.map(|mut leased| {
+            leased.set_mirrored(local, ask);
+            leased
+        });
+        opened.inspect_err(|error| local.origin_failed(*error))
+    }
+
+    /// Binds the connection to a turn at the only origin of the site, and notes the result there.
+    fn at_only<P>(
+        local: &Local,
+        only: Option<Turn>,
+        result: Result<(Self, P), UpstreamError>,
+        status: impl Fn(&P) -> u16,
+    ) -> Result<(Self, P), UpstreamError> {
+        let Some(turn) = only else { return result };
+        match result {
+            Ok((mut leased, parts)) => {
+                turn.answered(local, status(&parts));
+                leased.of(turn);
+                Ok((leased, parts))
+            }
+            Err(error) => {
+                turn.failed(local, error);
+                Err(error)
+            }
+        }
+    }
+}

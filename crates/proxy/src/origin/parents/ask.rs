@@ -1,0 +1,133 @@
+//! A request through one of several parents, and through another one if that cannot be reached.
+
+use std::sync::Arc;
+
+use foxy_http1::ResponseParts;
+
+use crate::Event;
+use crate::access::parents::{Parent, Parents, Through, WANTS_LOGIN};
+use crate::cache::ask::Ask;
+use crate::http::destination::Destination;
+use crate::origin::UpstreamError;
+use crate::origin::exchange::Leased;
+use crate::state::local::Local;
+
+/// Sends a request without body and waits for the first head of the answer.
+pub(crate) async fn ask(
+    local: &Local,
+    ask: &Ask,
+    request: &[u8],
+    replay: bool,
+) -> Result<(Leased, ResponseParts), UpstreamError> {
+    let mut failure = UpstreamError::Busy;
+    for (at, parent) in order(local, ask).into_iter().enumerate() {
+        if at > 0 {
+            local.count(Event::UpstreamElsewhere);
+        }
+        let (to, request) = through(ask, &parent, request);
+        match Leased::ask_one(local, &to, &request, replay).await {
+            Ok((leased, parts)) => {
+                parent.answered();
+                // The client has no login for the parent, and must not be asked for one.
+                if parts.status() == 407 {
+                    return Err(UpstreamError::BadResponse(WANTS_LOGIN));
+                }
+                return Ok((leased.by(to), parts));
+            }
+            Err(error) => failure = failed(local, &parent, error, replay)?,
+        }
+    }
+    Err(failure)
+}
+
+/// Sends the head of a request with body. It is sent once: it may have been carried out.
+pub(crate) async fn open(
+    local: &Local,
+    ask: &Ask,
+    request: &[u8],
+) -> Result<Leased, UpstreamError> {
+    let mut failure = UpstreamError::Busy;
+    for parent in order(local, ask) {
+        let (to, request) = through(ask, &parent, request);
+        match Leased::open_one(local, &to, &request).await {
+            Ok(leased) => {
+                parent.answered();
+                return Ok(leased.by(to));
+            }
+            Err(error) => failure = failed(local, &parent, error, false)?,
+        }
+    }
+    Err(failure)
+}
+
+/// A tunnel to a destination.
+pub(crate) async fn tunnel_through(
+    local: &Local,
+    parents: &Parents,
+    to: Destination,
+) -> Result<Leased, UpstreamError> {
+    let hash = foxy_base::hash64(u64::from(to.port), to.host.as_bytes());
+    let mut failure = UpstreamError::Busy;
+    for parent in parents.order(hash, local.mono()) {
+        let to = Destination {
+            parent: Some(Through {
+                parent: Arc::clone(&parent),
+                tunnel: true,
+            }),
+            ..to.clone()
+        };
+        match Leased::get(local, &to, true).await {
+            Ok(leased) => {
+                parent.answered();
+                return Ok(leased);
+            }
+            Err(error) => failure = failed(local, &parent, error, false)?,
+        }
+    }
+    Err(failure)
+}
+
+fn order(local: &Local, ask: &Ask) -> Vec<Arc<Parent>> {
+    let order = |parents: &Parents| parents.order(ask.base_hash.low(), local.mono());
+    ask.parents().map(order).unwrap_or_default()
+}
+
+/// Destination and head of a request through this parent. Requests for https go through a tunnel,
+/// in which the parent's login has no place.
+fn through(ask: &Ask, parent: &Arc<Parent>, request: &[u8]) -> (Destination, Vec<u8>) {
+    let tunnel = ask.to.tls.is_some();
+    let to = Destination {
+        parent: Some(Through {
+            parent: Arc::clone(parent),
+            tunnel,
+        }),
+        ..ask.to.clone()
+    };
+    let mut head = request.to_vec();
+    if !tunnel && let Some(end) = request.windows(2).position(|two| two == b"\r\n") {
+        head.splice(end + 2..end + 2, parent.login().iter().copied());
+    }
+    (to, head)
+}
+
+/// The error, if another parent may be asked.
+fn failed(
+    local: &Local,
+    parent: &Parent,
+    error: UpstreamError,
+    replay: bool,
+) -> Result<UpstreamError, UpstreamError> {
+    let unreached = matches!(
+        error,
+        UpstreamError::NoSuchName
+            | UpstreamError::NameService
+            | UpstreamError::Connect
+            | UpstreamError::ConnectTimeout
+            | UpstreamError::Tls(_)
+    );
+    if unreached {
+        parent.failed(local.mono());
+    }
+    let again = unreached || replay && matches!(error, UpstreamError::Closed);
+    if again { Ok(error) } else { Err(error) }
+}

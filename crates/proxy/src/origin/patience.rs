@@ -1,0 +1,26 @@
+//! The times that hold for a connection to an origin: those of the proxy, or of the site.
+
+use crate::OriginTimeouts;
+use crate::http::net::Ticks;
+use crate::state::local::Local;
+
+/// The times that hold for one connection to an origin, in sweeps.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OriginPatience {
+    pub(crate) first_byte: Ticks,
+    pub(crate) progress: Ticks,
+    /// Silence in a body after which its rest is asked for on another connection.
+    pub(crate) quiet: Ticks,
+}
+
+impl OriginPatience {
+    pub(crate) fn of(local: &Local, own: &OriginTimeouts) -> Self {
+        let general = &local.patience;
+        let progress = own.progress.map_or(general.upstream, Ticks::of);
+        Self {
+            first_byte: own.first_byte.map_or(general.first_byte, Ticks::of),
+            progress,
+            quiet: general.quiet.min(progress),
+        }
+    }
+}

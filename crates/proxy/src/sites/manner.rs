@@ -1,0 +1,129 @@
+//! How a site answers apart from its origins: redirects to https, maintenance, error pages, and how
+//! long it waits for its origins.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::access::refusal::Refusal;
+
+/// The site is under maintenance.
+pub(crate) const MAINTENANCE: Refusal = Refusal {
+    status: 503,
+    reason: "maintenance",
+};
+
+/// How a site answers apart from its origins.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Manner {
+    /// Where clients go that do not speak TLS.
+    pub to_https: Option<ToHttps>,
+    /// The state of maintenance, which decides whether the origins are asked.
+    pub maintenance: Maintenance,
+    /// Time that clients are told to wait during maintenance.
+    pub retry_after: Duration,
+    /// Pages in place of Foxy's own, by status.
+    pub pages: Arc<[ErrorPage]>,
+}
+
+/// A redirect to the same URL with https.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ToHttps {
+    /// 301 or 308.
+    pub status: u16,
+    /// The port of the https URL.
+    pub port: u16,
+}
+
+/// The state of maintenance of a site, which decides whether its origins are asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Maintenance {
+    /// They are.
+    #[default]
+    Off,
+    /// They are not: what is stored is answered, everything else with 503.
+    Origin,
+    /// Every request is answered with 503.
+    All,
+}
+
+/// A page for answers that Foxy makes itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ErrorPage {
+    /// The status.
+    pub status: u16,
+    /// The media type.
+    pub content_type: &'static str,
+    /// The page.
+    pub body: Arc<[u8]>,
+}
+
+/// How long a site waits for its origins; `None`: as the proxy in general.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct OriginTimeouts {
+    /// To resolve, connect and shake hands.
+    pub connect: Option<Duration>,
+    /// From the end of a request to the first byte of the answer.
+    pub first_byte: Option<Duration>,
+    /// Without progress in a body.
+    pub progress: Option<Duration>,
+}
+
+/// The treatment of a request before the cache is asked.
+pub(crate) enum Aside {
+    /// Nothing.
+    No,
+    /// It is redirected.
+    Moved(ToHttps),
+    /// It is refused.
+    Closed,
+}
+
+impl Manner {
+    /// Returns the treatment of a request that came with or without TLS.
+    #[inline]
+    pub(crate) fn aside(&self, secure: bool) -> Aside {
+        match (self.to_https, self.maintenance) {
+            (Some(to), _) if !secure => Aside::Moved(to),
+            (_, Maintenance::All) => Aside::Closed,
+            _ => Aside::No,
+        }
+    }
+
+    /// The page for a status.
+    pub(crate) fn page(&self, status: u16) -> Option<&ErrorPage> {
+        self.pages.iter().find(|page| page.status == status)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn redirects_concern_plain_requests_and_go_before_maintenance() {
+        let to = ToHttps {
+            status: 308,
+            port: 443,
+        };
+        let manner = |to_https, maintenance| Manner {
+            to_https,
+            maintenance,
+            ..Manner::default()
+        };
+        let word = |manner: &Manner, secure| match manner.aside(secure) {
+            Aside::No => "no",
+            Aside::Moved(_) => "moved",
+            Aside::Closed => "closed",
+        };
+        for (to_https, maintenance, plain, secure) in [
+            (None, Maintenance::Off, "no", "no"),
+            (Some(to), Maintenance::Off, "moved", "no"),
+            (None, Maintenance::Origin, "no", "no"),
+            (None, Maintenance::All, "closed", "closed"),
+            (Some(to), Maintenance::All, "moved", "closed"),
+        ] {
+            let manner = manner(to_https, maintenance);
+            assert_eq!((word(&manner, false), word(&manner, true)), (plain, secure));
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! The way in for connections while memory is spent: one after the other, and slowly. A connection that
+//! waits here costs a socket and a small task; one that is served costs buffers too. Once as many
+//! connections wait as there is memory for, the worker accepts no more: further ones wait in the kernel's
+//! queue, or on the client's side if that queue is full.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use foxy_base::MonoTime;
+use tokio::sync::Mutex;
+
+use crate::state::local::Local;
+
+/// While memory stays spent for longer than this, one connection enters per [`LOOK`]: it may be
+/// refused, but it is not left without an answer.
+const OVER: Duration = Duration::from_secs(1);
+/// Time between two looks at the memory.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// The queues of one worker. Each holds the time since which memory has been spent for it.
+#[derive(Debug, Default)]
+pub(crate) struct Entrance {
+    few: Mutex<Option<MonoTime>>,
+    many: Mutex<Option<MonoTime>>,
+    /// Connections in both queues.
+    waiting: Cell<usize>,
+    /// Places of connections that ended while others waited, less those that have entered in their place.
+    /// Negative after connections were closed to give memory back.
+    free: Cell<isize>,
+}
+
+impl Entrance {
+    /// Waits until a connection may be served; `connections` is the number of connections of its client.
+    /// The wait also ends when the proxy shuts down.
+    pub(crate) async fn enter(&self, local: &Local, connections: usize) {
+        let ledger = &local.proxy.ledger;
+        if !ledger.is_over() {
+            return;
+        }
+        let _waiting = Waiting::at(self);
+        let queue = match connections <= ledger.few() {
+            true => &self.few,
+            false => &self.many,
+        };
+        let mut waiting_since = queue.lock().await;
+        while ledger.is_over() {
+            let since = *waiting_since.get_or_insert_with(|| local.mono());
+            if self.takes_place(local) {
+                return;
+            }
+            tokio::time::sleep(LOOK).await;
+            if local.proxy.is_shutting_down() || local.mono().since(since) >= OVER {
+                return;
+            }
+        }
+        *waiting_since = None;
+        self.free.set(0);
+    }
+
+    /// Takes the place of a connection that has ended. If there is none, closes connections, whose places
+    /// can be taken at the next look.
+    fn takes_place(&self, local: &Local) -> bool {
+        let free = self.free.get();
+        if free <= 0 {
+            local.shed_for(self.waiting.get());
+            return false;
+        }
+        self.free.set(free - 1);
+        true
+    }
+
+    /// A connection that was served has ended: one that waits may enter in its place.
+    pub(crate) fn leave(&self) {
+        self.add_places(1);
+    }
+
+    /// The places of this many connections, which are about to end, stay empty: their memory is needed.
+    pub(crate) fn withhold(&self, places: usize) {
+        self.add_places(-isize::try_from(places).unwrap_or(isize::MAX));
+    }
+
+    fn add_places(&self, places: isize) {
+        if self.waiting.get() > 0 {
+            self.free.set(self.free.get().saturating_add(places));
+        }
+    }
+
+    /// True if at least half as many connections wait as may. A new connection then ends with its first
+    /// answer and lets another one in.
+    #[inline]
+    pub(crate) fn is_crowded(&self, local: &Local) -> bool {
+        let waiting = self.waiting.get();
+        waiting > 0 && waiting >= most_waiting(local) / 2
+    }
+
+    /// Connections that wait here.
+    pub(crate) const fn waiting(&self) -> usize {
+        self.waiting.get()
+    }
+
+    /// Waits until one more connection may wait here. Cancel safe.
+    pub(crate) async fn room(&self, local: &Local) {
+        if !local.proxy.ledger.is_over() {
+            return;
+        }
+        // Lets the connections that were accepted before count themselves first.
+        tokio::task::yield_now().await;
+        while self.waiting.get() >= most_waiting(local) && !local.proxy.is_shutting_down() {
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+}
+
+/// Most connections that may wait in one worker.
+fn most_waiting(local: &Local) -> usize {
+    local.proxy.ledger.waiting_max(local.proxy.workers())
+}
+
+/// Counts a waiting connection, until it is dropped.
+struct Waiting<'a>(&'a Entrance);
+
+impl<'a> Waiting<'a> {
+    fn at(entrance: &'a Entrance) -> Self {
+        entrance.waiting.set(entrance.waiting.get() + 1);
+        Self(entrance)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let Entrance { waiting, free, .. } = self.0;
+        waiting.set(waiting.get() - 1);
+        if waiting.get() == 0 {
+            free.set(0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_counted_while_connections_wait() {
+        let entrance = Entrance::default();
+        entrance.leave();
+        assert_eq!(entrance.free.get(), 0, "no connection waits");
+        let first = Waiting::at(&entrance);
+        let second = Waiting::at(&entrance);
+        entrance.leave();
+        entrance.leave();
+        assert_eq!(entrance.free.get(), 2);
+        drop(first);
+        entrance.withhold(3);
+        assert_eq!(entrance.free.get(), -1);
+        entrance.leave();
+        entrance.leave();
+        assert_eq!(entrance.free.get(), 1, "two ends, one of them withheld");
+        drop(second);
+        assert_eq!(entrance.free.get(), 0, "places of the past are not kept");
+        entrance.withhold(1);
+        assert_eq!(entrance.free.get(), 0);
+    }
+}

@@ -1,0 +1,272 @@
+//! State of one worker: no lock, no sharing.
+
+use std::cell::{Cell, RefCell};
+use std::ops::Deref;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use foxy_base::{MonoTime, Rng, WallTime, hash64};
+use foxy_http1::{DateCache, Limits};
+
+use crate::cache::disk::DiskReader;
+use crate::cache::serve::fragments::Fragments;
+use crate::http::net::{Sweep, Ticks};
+use crate::mirrors::Roles;
+use crate::origin::UpstreamError;
+use crate::origin::exchange::Upstream;
+use crate::origin::pool::Pool;
+use crate::state::entrance::Entrance;
+use crate::state::proxy::Proxy;
+use crate::{Counters, Event, LogSink, Timeouts};
+
+/// See [`Patience::quiet`].
+const QUIET: Duration = Duration::from_secs(3);
+
+/// Connections that are closed together when memory or places are spent.
+const SHED: usize = 16;
+
+/// The configured timeouts in sweeps.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    pub(crate) head: Ticks,
+    pub(crate) idle: Ticks,
+    pub(crate) progress: Ticks,
+    pub(crate) first_byte: Ticks,
+    pub(crate) upstream: Ticks,
+    /// Silence in a body after which its rest is asked for on another connection.
+    pub(crate) quiet: Ticks,
+    pub(crate) tunnel: Ticks,
+    pub(crate) linger: Ticks,
+    /// After which an idle connection gives its memory back.
+    pub(crate) rest: Ticks,
+}
+
+impl Patience {
+    fn of(timeouts: &Timeouts) -> Self {
+        Self {
+            head: Ticks::of(timeouts.head),
+            idle: Ticks::of(timeouts.idle),
+            progress: Ticks::of(timeouts.progress),
+            first_byte: Ticks::of(timeouts.first_byte),
+            upstream: Ticks::of(timeouts.upstream_progress),
+            quiet: Ticks::of(timeouts.upstream_progress.min(QUIET)),
+            tunnel: Ticks::of(timeouts.tunnel),
+            linger: Ticks::of(Duration::from_secs(2)),
+            rest: Ticks::of(Duration::from_millis(250)),
+        }
+    }
+}
+
+/// One worker's own state that its settings do not decide about: a reload keeps it.
+#[derive(Debug)]
+pub(crate) struct Lasting {
+    pub(crate) index: usize,
+    pub(crate) sweep: Sweep,
+    pub(crate) entrance: Entrance,
+    pub(crate) pool: Pool<Upstream>,
+    pub(crate) disk: DiskReader,
+    pub(crate) fragments: Fragments,
+    pub(crate) log: RefCell<Box<dyn LogSink>>,
+    /// Client connections and fills of this worker.
+    pub(crate) busy: Cell<usize>,
+    /// Connections so far.
+    connections: Cell<u64>,
+    dates: RefCell<DateCache>,
+    rng: RefCell<Rng>,
+}
+
+/// One worker's own state, and its settings.
+#[derive(Debug)]
+pub(crate) struct Local {
+    pub(crate) proxy: Arc<Proxy>,
+    pub(crate) limits: Limits,
+    pub(crate) patience: Patience,
+    /// True if the log wants records.
+    pub(crate) logs: bool,
+    /// True if the log wants details in its records.
+    pub(crate) details: bool,
+    /// The roles for parts of mirrors.
+    pub(crate) roles: Roles,
+    lasting: Rc<Lasting>,
+}
+
+impl Deref for Local {
+    type Target = Lasting;
+
+    fn deref(&self) -> &Lasting {
+        &self.lasting
+    }
+}
+
+impl Local {
+    pub(crate) fn new(proxy: Arc<Proxy>, index: usize, log: Box<dyn LogSink>) -> Rc<Self> {
+        let config = &proxy.config;
+        let seed = hash64(
+            config.seed ^ index as u64,
+            &proxy.clock.wall().0.to_le_bytes(),
+        );
+        let lasting = Lasting {
+            sweep: Sweep::new(&proxy.ledger),
+            entrance: Entrance::default(),
+            pool: Pool::new(&config.upstream),
+            disk: DiskReader::new(
+                Arc::clone(&proxy.engine),
+                Arc::clone(&proxy.clock),
+                config.limits.memory,
+                proxy.workers(),
+            ),
+            fragments: Fragments::default(),
+            connections: Cell::new(0),
+            log: RefCell::new(log),
+            busy: Cell::new(0),
+            dates: RefCell::new(DateCache::new()),
+            rng: RefCell::new(Rng::new(seed)),
+            index,
+        };
+        Self::with(proxy, Rc::new(lasting))
+    }
+
+    /// The same worker with other settings.
+    pub(crate) fn renewed(&self, proxy: Arc<Proxy>) -> Rc<Self> {
+        self.log.borrow_mut().renew();
+        self.pool.set_limits(&proxy.config.upstream);
+        Self::with(proxy, Rc::clone(&self.lasting))
+    }
+
+    fn with(proxy: Arc<Proxy>, lasting: Rc<Lasting>) -> Rc<Self> {
+        let config = &proxy.config;
+        let limits = Limits {
+            head_bytes: config.limits.head_bytes,
+            fields: config.limits.head_fields,
+            ..Limits::default()
+        };
+        let (logs, details) = {
+            let log = lasting.log.borrow();
+            (log.wanted(), log.wanted() && log.wants_details())
+        };
+        Rc::new(Self {
+            limits,
+            patience: Patience::of(&config.timeouts),
+            logs,
+            details,
+            roles: Roles::default(),
+            lasting,
+            proxy,
+        })
+    }
+
+    pub(crate) fn counters(&self) -> &Counters {
+        self.proxy.counters(self.index)
+    }
+
+    pub(crate) fn count(&self, event: Event) {
+        self.counters().add(event, 1);
+    }
+
+    /// Counts a failure of an origin.
+    pub(crate) fn origin_failed(&self, error: UpstreamError) {
+        if let Some(trouble) = error.trouble() {
+            self.counters().origin.failed(trouble);
+        }
+    }
+
+    pub(crate) fn wall(&self) -> WallTime {
+        self.proxy.clock.wall()
+    }
+
+    pub(crate) fn mono(&self) -> MonoTime {
+        self.proxy.clock.mono()
+    }
+
+    /// Appends `Date: ...` for `now`.
+    pub(crate) fn push_date(&self, now: WallTime, out: &mut Vec<u8>) {
+        foxy_http1::write::field(out, b"Date", self.dates.borrow_mut().get(now));
+    }
+
+    /// A `Date` value for `now`.
+    pub(crate) fn date(&self, now: WallTime) -> [u8; 29] {
+        *self.dates.borrow_mut().get(now)
+    }
+
+    /// Number of a new connection of this worker.
+    pub(crate) fn next_connection(&self) -> u64 {
+        let number = self.connections.get();
+        self.connections.set(number + 1);
+        number
+    }
+
+    /// A random number, never 0.
+    pub(crate) fn nonce(&self) -> u64 {
+        self.rng.borrow_mut().next_u64() | 1
+    }
+
+    /// Closes connections of this worker that are not needed, since memory or places are spent.
+    /// Returns how many.
+    pub(crate) fn shed(&self) -> usize {
+        self.shed_for(SHED)
+    }
+
+    /// As [`shed`](Self::shed), for this many connections that wait to be let in.
+    pub(crate) fn shed_for(&self, waiting: usize) -> usize {
+        let most = waiting.min(SHED);
+        self.counted(self.sweep.shed(most, self.entrance.waiting()))
+    }
+
+    /// As [`shed`](Self::shed), for a new connection that finds no place. If nothing else can be closed,
+    /// an idle connection is closed, however briefly it has been idle.
+    pub(crate) fn make_place(&self) -> bool {
+        self.shed() > 0 || self.counted(self.sweep.shed_idle(1)) > 0
+    }
+
+    /// As [`shed`](Self::shed), for as many connections as exceed the memory. Each worker closes its
+    /// part.
+    pub(crate) fn shed_surplus(&self) {
+        let surplus = self.proxy.ledger.surplus() / self.proxy.workers();
+        let closed = self.sweep.shed(surplus.max(SHED), self.entrance.waiting());
+        self.entrance.withhold(self.counted(closed).min(surplus));
+    }
+
+    /// Ends requests that wait for others to read, until connections no longer have all memory. Each
+    /// worker ends its part.
+    pub(crate) fn shed_queued(&self) {
+        let surplus = self.proxy.ledger.overfull();
+        if surplus > 0 {
+            self.counted(
+                self.sweep
+                    .shed_queued(surplus.div_ceil(self.proxy.workers())),
+            );
+        }
+    }
+
+    /// As [`shed`](Self::shed), but only clients that do not read their answers.
+    pub(crate) fn shed_stalled(&self) {
+        self.counted(self.sweep.shed_stalled(SHED, self.entrance.waiting()));
+    }
+
+    /// As [`shed`](Self::shed), but only connections of one client, and at most `most`.
+    pub(crate) fn shed_client(&self, client: u64, most: usize) -> usize {
+        self.counted(self.sweep.shed_client(client, most))
+    }
+
+    fn counted(&self, shed: usize) -> usize {
+        self.counters().add(Event::ConnectionsShed, shed as u64);
+        shed
+    }
+
+    /// Counts one piece of work until the guard is dropped, so that draining waits for it.
+    pub(crate) fn busy(&self) -> Busy {
+        self.busy.set(self.busy.get() + 1);
+        Busy(Rc::clone(&self.lasting))
+    }
+}
+
+/// A piece of work under way.
+#[derive(Debug)]
+pub(crate) struct Busy(Rc<Lasting>);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.busy.set(self.0.busy.get() - 1);
+    }
+}

@@ -1,0 +1,21 @@
+//! Settings and state of the process and of its workers, and what they count.
+//!
+//! `config` has the settings. `shared` outlives a reload, `proxy` is what all workers share under one set of
+//! settings, `local` is the state of one worker. `ledger` has the memory of requests, `entrance` the
+//! connections that wait for memory. `outcome`, `counters`, `recent`, `finish` and `log` record results.
+//!
+//! It may use sites and access. It also holds the tables of higher rooms (fills, pools, mirrors, disk reads),
+//! because they live as long as the worker or the process; it decides nothing with them.
+
+pub(crate) mod config;
+pub(crate) mod counters;
+pub(crate) mod entrance;
+pub(crate) mod finish;
+pub(crate) mod ledger;
+pub(crate) mod local;
+pub(crate) mod log;
+pub(crate) mod outcome;
+pub(crate) mod proxy;
+pub(crate) mod recent;
+pub(crate) mod request_id;
+pub(crate) mod shared;

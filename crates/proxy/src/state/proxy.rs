@@ -1,0 +1,277 @@
+//! State that all workers share.
+
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use foxy_base::{Clock, MonoTime, hash64, rule};
+use foxy_http_rules::RuleId;
+use foxy_store::Engine;
+use tokio::sync::watch;
+
+use crate::fill::FillMap;
+use crate::fill::fetch::FillHead;
+use crate::state::counters::SiteCounters;
+use crate::state::ledger::{Pressure, Use};
+use crate::state::shared::Shared;
+use crate::{Config, Counters, Outcome, Resolver, SiteTotals, Totals};
+
+/// How long `memory_is_short` stays true after memory was spent, so that people can see it.
+const SHORT: Duration = Duration::from_secs(10);
+
+/// The proxy: everything that its workers share. Make one, give it to every
+/// [`Worker`](crate::Worker). After a reload there is a new one, with the same [`Shared`] part.
+#[derive(Debug)]
+pub struct Proxy {
+    pub(crate) config: Config,
+    /// Fetches that run under these rules.
+    pub(crate) fills: Arc<FillMap<FillHead>>,
+    /// Foxy's name in Via.
+    pub(crate) instance: String,
+    /// The Via line of answers.
+    pub(crate) via_line: Vec<u8>,
+    /// The Cache-Status line of hits, up to the ttl.
+    pub(crate) hit_line: Vec<u8>,
+    /// Requests of each mirror.
+    mirrors: Vec<SiteCounters>,
+    shared: Arc<Shared>,
+}
+
+impl Deref for Proxy {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.shared
+    }
+}
+
+impl Proxy {
+    /// A proxy for `workers` workers (at least one).
+    #[must_use]
+    pub fn new(
+        config: Config,
+        engine: Arc<Engine>,
+        clock: Arc<dyn Clock>,
+        resolver: Arc<dyn Resolver>,
+        workers: usize,
+    ) -> Arc<Self> {
+        let shared = Shared::new(&config, engine, clock, resolver, workers);
+        let fills = shared.new_fills();
+        Self::with(config, Arc::new(shared), fills)
+    }
+
+    /// A proxy with other settings over the same state. Limits of memory, connections, origins, names and
+    /// purges apply to all requests from now on, those of the old proxy included. Name servers stay.
+    ///
+    /// `alike`: the new settings decide as the old ones do about keys, sites, access and sharing,
+    /// so that running fetches are joined and stored as before. Otherwise nothing that runs now is
+    /// joined by requests of the new proxy, or stored.
+    #[must_use]
+    pub fn renewed(&self, config: Config, alike: bool) -> Arc<Self> {
+        self.shared.renew_limits(&config);
+        let joined = rule!(
+            "reload: fetches under other rules are not joined",
+            alike,
+            true
+        );
+        let fills = match joined {
+            true => Arc::clone(&self.fills),
+            false => {
+                let fills = self.shared.new_fills();
+                self.fills.retire();
+                fills
+            }
+        };
+        Self::with(config, Arc::clone(&self.shared), fills)
+    }
+
+    fn with(config: Config, shared: Arc<Shared>, fills: Arc<FillMap<FillHead>>) -> Arc<Self> {
+        let instance = instance(&config, &*shared.clock);
+        let mut via_line = Vec::new();
+        crate::http::via::via(&mut via_line, foxy_http1::Version::Http11, &instance);
+        Arc::new(Self {
+            via_line,
+            hit_line: crate::http::reply::hit_line(&config.headers.name),
+            instance,
+            fills,
+            mirrors: shared.mirror_counters(&config),
+            config,
+            shared,
+        })
+    }
+
+    /// The counters of all workers, summed now.
+    #[must_use]
+    pub fn totals(&self) -> Totals {
+        let mut totals = Totals::default();
+        for counters in &self.counters {
+            totals.add(counters);
+        }
+        totals
+    }
+
+    /// Name and requests of each mirror, in the order of the configuration.
+    pub fn mirror_requests(&self) -> impl Iterator<Item = (&str, SiteTotals)> {
+        let counted = self.config.mirror_sites().iter().zip(&self.mirrors);
+        counted.map(|(site, counters)| (&site.mirror.name[..], counters.totals()))
+    }
+
+    /// Counts a finished request of a mirror.
+    pub(crate) fn mirror_finished(&self, name: &str, worker: usize, result: (Outcome, u16)) {
+        let mut sites = self.config.mirror_sites().iter();
+        let number = sites.position(|site| site.mirror.name == name);
+        if let Some(counters) = number.and_then(|number| self.mirrors.get(number)) {
+            counters.finished(worker, result.0, result.1);
+        }
+    }
+
+    /// Workers, at least one.
+    pub(crate) fn workers(&self) -> usize {
+        self.counters.len()
+    }
+
+    /// Client connections open now.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.connections.load(Ordering::Relaxed)
+    }
+
+    /// Bytes held by fills now; never over [`FillConfig::memory`](crate::FillConfig::memory).
+    #[must_use]
+    pub fn fill_bytes(&self) -> usize {
+        self.ledger.used(Use::Fills) + self.ledger.used(Use::SharedFills)
+    }
+
+    /// Bytes that requests use now for one purpose.
+    #[must_use]
+    pub fn memory_used(&self, of: Use) -> usize {
+        self.ledger.used(of)
+    }
+
+    /// Corrects the sum of [`memory_used`](Self::memory_used): requests really have `bytes` now. While
+    /// the whole process has so little that it is `roomy`, nothing is closed or refused for memory.
+    pub fn observe_memory(&self, bytes: usize, roomy: bool) {
+        self.ledger.observe(bytes, roomy);
+        if self.ledger.pressure() == Pressure::Spent {
+            let now = self.clock.mono().nanos().max(1);
+            self.spent_at.store(now, Ordering::Relaxed);
+        }
+    }
+
+    /// True if the memory for requests was spent at an observation of the last ten seconds.
+    #[must_use]
+    pub fn memory_is_short(&self) -> bool {
+        let at = self.spent_at.load(Ordering::Relaxed);
+        at != 0 && self.clock.mono().since(MonoTime(at)) < SHORT
+    }
+
+    /// Bytes that requests have beyond what is entered for their uses, as last observed.
+    #[must_use]
+    pub fn memory_unentered(&self) -> usize {
+        self.ledger.excess()
+    }
+
+    /// Fetches that run now, whether others can join them or not.
+    #[must_use]
+    pub fn fills(&self) -> usize {
+        let fills = self.all_fills();
+        fills.iter().map(|fills| fills.running().0).sum()
+    }
+
+    /// Requests that are answered by running fetches now.
+    #[must_use]
+    pub fn followers(&self) -> usize {
+        let fills = self.all_fills();
+        fills.iter().map(|fills| fills.running().1).sum()
+    }
+
+    /// Asks all workers to stop accepting, finish what is in flight and end; callable from any
+    /// thread, any number of times. [`Worker::run`](crate::Worker::run) returns when its worker
+    /// is done, at the latest after [`Timeouts::drain`](crate::Timeouts::drain).
+    pub fn shutdown(&self) {
+        self.shutdown.send_replace(true);
+    }
+
+    /// Returns whether [`shutdown`](Self::shutdown) was called.
+    #[must_use]
+    pub fn is_shutting_down(&self) -> bool {
+        *self.shutdown.borrow()
+    }
+
+    /// The caching rules of a request about which this rule decides.
+    pub(crate) fn rules(&self, rule: RuleId) -> &foxy_http_rules::Config {
+        let own = self.config.user_rules.config(rule);
+        own.unwrap_or(&self.config.rules)
+    }
+
+    /// The name of the rule that decides, for people.
+    pub(crate) fn rule_name(&self, rule: RuleId) -> Option<&str> {
+        self.config
+            .user_rules
+            .get(rule)
+            .map(|rule| rule.name.as_str())
+    }
+
+    /// Removes what is stored under a primary key, and keeps what is being fetched under it from
+    /// being stored or joined.
+    pub(crate) fn forget(&self, base: foxy_base::KeyHash, key: &[u8]) {
+        self.invalidate(base);
+        self.engine.supersede(base, key);
+    }
+
+    /// Invalidates the fetches under this primary key, under the present rules or those from before a
+    /// reload: their results are neither stored nor joined by later requests.
+    pub(crate) fn invalidate(&self, base: foxy_base::KeyHash) {
+        for fills in self.all_fills() {
+            fills.invalidate(base);
+        }
+    }
+
+    pub(crate) fn counters(&self, worker: usize) -> &Counters {
+        &self.counters[worker % self.counters.len()]
+    }
+
+    pub(crate) fn shutdown_signal(&self) -> watch::Receiver<bool> {
+        self.shutdown.subscribe()
+    }
+}
+
+/// The name in Via: Foxy's name, for people, and a part that no other instance has.
+fn instance(config: &Config, clock: &dyn Clock) -> String {
+    // Via wants a token (RFC 9110 section 7.6.3); the name may be any text.
+    let token = |c: char| match c {
+        'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '.' | '_' => c,
+        _ => '-',
+    };
+    let name = config.headers.name.chars().map(token);
+    let own = if config.headers.instance.is_empty() {
+        let number = hash64(config.seed, &clock.wall().0.to_le_bytes());
+        let mixed = hash64(number, &std::process::id().to_le_bytes());
+        format!("{:08x}", mixed as u32)
+    } else {
+        config.headers.instance.clone()
+    };
+    name.chain(['-']).chain(own.chars().map(token)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use foxy_base::{ManualClock, WallTime};
+
+    #[test]
+    fn the_name_in_via_is_readable_and_ones_own() {
+        let clock = ManualClock::new(WallTime::from_secs(1));
+        let mut config = Config::default();
+        let drawn = instance(&config, &clock);
+        let number = drawn.strip_prefix("foxy-").unwrap();
+        assert!(number.len() == 8 && number.bytes().all(|b| b.is_ascii_hexdigit()));
+        config.seed = 1;
+        assert_ne!(instance(&config, &clock), drawn);
+        config.headers.instance = "3fa9c012".into();
+        assert_eq!(instance(&config, &clock), "foxy-3fa9c012");
+        config.headers.name = "edge (north)".into();
+        assert_eq!(instance(&config, &clock), "edge--north--3fa9c012");
+    }
+}

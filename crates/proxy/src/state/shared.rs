@@ -1,0 +1,157 @@
+//! State that outlives a reload.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::{Arc, Weak};
+
+use foxy_base::Clock;
+use foxy_store::Engine;
+use hashbrown::HashMap;
+use parking_lot::Mutex;
+use tokio::sync::{Semaphore, watch};
+
+use crate::access::places::Places;
+use crate::access::purge_rate::PurgeRate;
+use crate::cache::remembered::Remembered;
+use crate::cache::serve::coded::Making;
+use crate::cache::variants::Variants;
+use crate::fill::FillMap;
+use crate::fill::fetch::FillHead;
+use crate::mirrors::{Expected, Tokens};
+use crate::origin::dns::DnsCache;
+use crate::origin::limit::OriginLimit;
+use crate::origin::screened::LONG_AT_ONCE;
+use crate::origin::unreachable::Unreachable;
+use crate::state::counters::SiteCounters;
+use crate::state::ledger::Ledger;
+use crate::state::recent::RecentTable;
+use crate::{Config, Counters, MirrorSite, Resolver};
+
+/// State of a proxy that its settings do not decide about, so that a reload keeps it.
+#[derive(Debug)]
+pub struct Shared {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) resolver: Arc<dyn Resolver>,
+    pub(crate) dns: DnsCache,
+    pub(crate) connections: AtomicUsize,
+    pub(crate) ledger: Arc<Ledger>,
+    /// When the ledger was last seen spent, in nanoseconds; 0: never.
+    pub(crate) spent_at: AtomicU64,
+    /// Connections per client.
+    pub(crate) places: Arc<Places>,
+    /// Keys whose answers others may not have: requests for them do not wait for each other.
+    pub(crate) unshared: Remembered,
+    /// Keys whose ranges are not worth widening: their answers begin no sparse object.
+    pub(crate) undivided: Remembered,
+    /// Limits of fetches that wait for one origin.
+    pub(crate) origins: OriginLimit,
+    /// Destinations that could not be reached a moment ago.
+    pub(crate) unreachable: Unreachable,
+    /// Large objects whose last fetch of a missing run failed.
+    pub(crate) broken: Remembered,
+    /// Compressed forms that are being made.
+    pub(crate) making: Making,
+    /// Results of requests that were more than a hit.
+    pub(crate) recent: RecentTable,
+    /// The variants that URLs have.
+    pub(crate) variants: Variants,
+    /// Digests of artefacts that documents of mirrors have named.
+    pub(crate) expected: Expected,
+    /// Tokens of registries of images.
+    pub(crate) tokens: Tokens,
+    /// Requests of mirrors, by name.
+    mirrors: Mutex<HashMap<String, SiteCounters>>,
+    /// Places for long documents of mirrors that are screened.
+    pub(crate) long_documents: Arc<Semaphore>,
+    /// Limits of purges on listeners.
+    pub(crate) purge_rate: PurgeRate,
+    /// Number of the newest purge in the store before this start.
+    pub(crate) purges_before: u64,
+    /// A cache in place of the store.
+    #[cfg(feature = "stand-in")]
+    pub(crate) stand_in: std::sync::OnceLock<Arc<dyn crate::StandIn>>,
+    pub(crate) counters: Vec<Counters>,
+    pub(crate) shutdown: watch::Sender<bool>,
+    /// Fetches under the present rules, and under those from before a reload while they last.
+    fills: Mutex<Vec<Weak<FillMap<FillHead>>>>,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        config: &Config,
+        engine: Arc<Engine>,
+        clock: Arc<dyn Clock>,
+        resolver: Arc<dyn Resolver>,
+        workers: usize,
+    ) -> Self {
+        Self {
+            ledger: Ledger::new(config.limits.memory, config.fill.memory),
+            spent_at: AtomicU64::new(0),
+            places: Places::new(config.limits.client_connections),
+            unshared: Remembered::new(),
+            undivided: Remembered::new(),
+            origins: OriginLimit::new(
+                config.upstream.origin_concurrency,
+                config.upstream.origin_queue,
+            ),
+            unreachable: Unreachable::default(),
+            broken: Remembered::new(),
+            purge_rate: PurgeRate::new(config.access.purge_rate, clock.mono()),
+            purges_before: engine.purges().purge_sequence(),
+            dns: DnsCache::new(config.upstream.dns_names),
+            engine,
+            clock,
+            resolver,
+            connections: AtomicUsize::new(0),
+            making: Making::new(),
+            recent: RecentTable::default(),
+            variants: Variants::default(),
+            expected: Expected::default(),
+            tokens: Tokens::default(),
+            mirrors: Mutex::default(),
+            long_documents: Arc::new(Semaphore::new(LONG_AT_ONCE)),
+            #[cfg(feature = "stand-in")]
+            stand_in: std::sync::OnceLock::new(),
+            counters: (0..workers.max(1)).map(|_| Counters::default()).collect(),
+            shutdown: watch::Sender::new(false),
+            fills: Mutex::default(),
+        }
+    }
+
+    /// Takes the limits of another configuration.
+    pub(crate) fn renew_limits(&self, config: &Config) {
+        self.ledger
+            .set_limits(config.limits.memory, config.fill.memory);
+        self.places.set_most(config.limits.client_connections);
+        let upstream = &config.upstream;
+        self.origins
+            .set(upstream.origin_concurrency, upstream.origin_queue);
+        self.dns.set_max(upstream.dns_names);
+        self.purge_rate.set(config.access.purge_rate);
+    }
+
+    /// Counts of the requests of each mirror, in the order of the configuration.
+    pub(crate) fn mirror_counters(&self, config: &Config) -> Vec<SiteCounters> {
+        let mut known = self.mirrors.lock();
+        let own = |site: &MirrorSite| {
+            let counters = known.entry(site.mirror.name.clone());
+            let new = || SiteCounters::new(self.counters.len());
+            counters.or_insert_with(new).clone()
+        };
+        config.mirror_sites().iter().map(own).collect()
+    }
+
+    /// A map for fetches under other rules.
+    pub(crate) fn new_fills(&self) -> Arc<FillMap<FillHead>> {
+        let new = Arc::new(FillMap::new());
+        let mut all = self.fills.lock();
+        all.retain(|fills| fills.strong_count() > 0);
+        all.push(Arc::downgrade(&new));
+        new
+    }
+
+    /// All maps in use: a purge concerns the fetches of each.
+    pub(crate) fn all_fills(&self) -> Vec<Arc<FillMap<FillHead>>> {
+        self.fills.lock().iter().filter_map(Weak::upgrade).collect()
+    }
+}
