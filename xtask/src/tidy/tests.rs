@@ -159,7 +159,10 @@ fn names_in_guides_exist() {
             "crates/proxy/src/state/counters/mod.rs",
             "    A = \"fills_started\",\n",
         ),
-        file("crates/proxy/src/state/outcome.rs", "\"memory-hit\" allow_client"),
+        file(
+            "crates/proxy/src/state/outcome.rs",
+            "\"memory-hit\" allow_client",
+        ),
     ];
     let complaints = |text: &str| {
         let guide = [file("docs/operating.md", text)];

@@ -1,4 +1,4 @@
-//! Who may ask for what: lists of addresses, rules of the operator, logins, limits, and the addresses that may
+//! Access of clients: lists of addresses, rules of the operator, logins, limits, and the addresses that may
 //! be connected to.
 //!
 //! The lowest room: it uses no other. `settings` has the lists of clients and proxies, `gatekeeper` applies

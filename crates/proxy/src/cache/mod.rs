@@ -1,11 +1,11 @@
 //! Stored answers: keys, lookups, the decision whether a stored answer may be given, and answers out of it.
 //!
-//! `ask` is an owned request with its key, `key` writes keys, `serve` finds and sends what is stored, `gate` is
-//! the only place that grants an answer to a request, `stored` has the digest of a stored object. `disk` reads
-//! for one worker. `purge` removes, `variants` counts what a purge removes, `why` and `listing` explain what
-//! is stored.
+//! `ask` is an owned request with its key, `key` writes keys, `serve` finds and sends what is stored. `gate`
+//! is the only place that grants an answer to a request. `stored` has the digest of a stored object, `disk`
+//! the reads of one worker. `purge` removes, `variants` knows the variants that a purge removes, `why` and
+//! `listing` explain what is stored.
 //!
-//! It may use http, state, sites and access. It asks no origin: what is missing is for exchange and fill.
+//! It may use http, state, sites and access. It asks no origin: exchange and fill fetch what is missing.
 
 pub(crate) mod ask;
 pub(crate) mod disk;

@@ -5,6 +5,6 @@
 //!
 //! The highest room: it may use every other, and no other uses it.
 
-pub(crate) mod conn;
+mod conn;
 pub(crate) mod listen;
 pub(crate) mod worker;

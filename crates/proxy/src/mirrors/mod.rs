@@ -4,7 +4,7 @@
 //! documents that are rewritten, the name by which the client knows Foxy. So each such role has its own
 //! keys, and everything else is as for a site.
 //!
-//! The room may use cache, http, state, sites and access. The requests to the servers of mirrors are in origin.
+//! The room may use cache, http, state, sites and access. Requests to the servers of mirrors are in origin.
 
 mod asked;
 mod comparison;

@@ -17,8 +17,8 @@ pub(crate) mod origins;
 pub(crate) mod parents;
 pub(crate) mod patience;
 pub(crate) mod pool;
-pub(crate) mod registry;
-pub(crate) mod resolver;
+mod registry;
+mod resolver;
 pub(crate) mod screened;
 pub(crate) mod unreachable;
 

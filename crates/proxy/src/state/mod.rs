@@ -9,7 +9,7 @@
 
 pub(crate) mod config;
 pub(crate) mod counters;
-pub(crate) mod entrance;
+mod entrance;
 pub(crate) mod finish;
 pub(crate) mod ledger;
 pub(crate) mod local;

@@ -9,7 +9,7 @@ pub(crate) mod keep;
 mod memory;
 mod open;
 pub(crate) mod pace;
-pub(crate) mod part;
+mod part;
 pub(crate) mod put;
 pub(crate) mod refresh;
 mod rest;
