@@ -57,8 +57,43 @@ const HOUSES: &[House] = &[
     },
     House {
         name: "proxy",
-        layers: &[],
-        exceptions: &[],
+        layers: &[
+            // Fuzz targets call functions of every room.
+            "fuzzing", "client", "exchange", "fill", "origin", "mirrors", "cache", "http", "state",
+            "sites", "access",
+        ],
+        exceptions: &[
+            Exception {
+                from: "state",
+                to: "fill",
+                reason: "a worker's table of fills lives as long as the worker",
+            },
+            Exception {
+                from: "state",
+                to: "origin",
+                reason: "pools, names and counts of origins live as long as the worker or the process",
+            },
+            Exception {
+                from: "state",
+                to: "mirrors",
+                reason: "parts of mirrors are settings; digests that documents name live as long as the process",
+            },
+            Exception {
+                from: "state",
+                to: "cache",
+                reason: "readers of disks, shared fragments and remembered variants live as long as the worker or the process",
+            },
+            Exception {
+                from: "state",
+                to: "http",
+                reason: "deadlines of connections and prepared lines of heads live as long as the worker",
+            },
+            Exception {
+                from: "cache",
+                to: "fill",
+                reason: "the gate takes the proof of a fill's leader, and a purge ends fills",
+            },
+        ],
     },
 ];
 
