@@ -76,8 +76,9 @@ mod tests {
     #[test]
     fn lengths_are_the_engines() {
         let plan = Plan::of(100_000_000, 64 << 20, 300);
+        let engine = Budget::of(64 << 20).engine;
         assert!(
-            plan.segments > 200 && (6 << 20..12 << 20).contains(&plan.ram),
+            plan.segments > 200 && (engine / 4..engine / 2).contains(&plan.ram),
             "{plan:?}"
         );
         let bytes = plan.segments as u64 * plan.segment;
