@@ -362,10 +362,8 @@ impl Loader {
         );
     }
 
-    /// Everything is loaded.
+    /// Everything is loaded: tells what was damaged, and how long it took.
     pub(crate) fn finish(&self) {
-        self.store.loading.end();
-        self.store.all_recalled();
         self.tell_damage();
         let took = self.time.nanos();
         self.store

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use foxy_base::rule;
-use foxy_format::{BLOCK, JournalBlock, JournalHalf, PurgeNote, StoreUuid, read_journal_half};
+use foxy_format::{BLOCK, JournalBlock, JournalHalf, StoreUuid, read_journal_half};
 
 use crate::engine::Foundation;
 use crate::interface::add;
@@ -14,11 +14,9 @@ use crate::shared::{StoreShared, read_agreed};
 /// The contents of a purge journal.
 #[derive(Debug)]
 pub(super) struct Recalled {
-    pub(super) journal: Journal,
-    notes: Vec<PurgeNote>,
-    seen: u64,
-    retired: u64,
-    floor: u64,
+    /// The half that counts, and its number.
+    half: JournalHalf,
+    number: u32,
     /// Purges may be lost.
     damaged: bool,
 }
@@ -54,33 +52,23 @@ pub(super) fn recall(store: &StoreShared, generation: u64) -> io::Result<Recalle
             )
         })
         .map(|(number, half)| Recalled {
-            journal: Journal::after(number, &half),
-            seen: half.newest.seen,
-            retired: half.newest.retired,
-            floor: half.newest.floor,
             damaged: half.holes
                 || rule!(
                     "journal: a half that cannot be read is damage",
                     unreadable,
                     false
                 ),
-            notes: half.notes,
+            half,
+            number,
         });
-    let mut recalled = match newest {
-        Some(recalled) => recalled,
-        None => Recalled {
-            journal: begin(store, generation)?,
-            notes: Vec::new(),
-            seen: 0,
-            retired: 0,
-            floor: 0,
+    match newest {
+        Some(recalled) => Ok(recalled),
+        None => Ok(Recalled {
+            half: begin(store, generation)?,
+            number: 0,
             damaged: rule!("journal: one without a whole half is damaged", true, false),
-        },
-    };
-    if recalled.damaged {
-        recalled.journal = recalled.journal.go_beyond(generation);
+        }),
     }
-    Ok(recalled)
 }
 
 /// The first block of a journal, with its copy, for the beginning of a half.
@@ -101,17 +89,16 @@ pub(super) fn first_block(uuid: StoreUuid, sequence: u64) -> io::Result<(Journal
     Ok((block, bytes))
 }
 
-fn begin(store: &StoreShared, generation: u64) -> io::Result<Journal> {
+fn begin(store: &StoreShared, generation: u64) -> io::Result<JournalHalf> {
     let (newest, bytes) = first_block(store.space.uuid(), generation << 32)?;
     store.disk.write_at(block_at(store, 0, 0), &bytes)?;
     store.disk.flush()?;
-    let half = JournalHalf {
+    Ok(JournalHalf {
         newest,
         blocks: 2,
         notes: Vec::new(),
         holes: false,
-    };
-    Ok(Journal::after(0, &half))
+    })
 }
 
 impl Recalled {
@@ -123,23 +110,33 @@ impl Recalled {
         store: &Arc<StoreShared>,
         generation: u64,
     ) -> Journal {
+        let mut journal = Journal::after(self.number, &self.half);
+        if self.damaged {
+            journal = journal.go_beyond(generation);
+        }
+        let JournalBlock {
+            seen,
+            retired: known,
+            floor: own,
+            ..
+        } = self.half.newest;
         // A store that grows takes its own place.
         let others: Vec<_> = (foundation.ground.fleet.stores().iter())
             .filter(|other| other.space.uuid() != store.space.uuid())
             .cloned()
             .collect();
         // By what each had seen itself: numbers given since the last stop say nothing about that.
-        let missed = |other: &&Arc<StoreShared>| self.retired > other.marks.journal_seen();
+        let missed = |other: &&Arc<StoreShared>| known > other.marks.journal_seen();
         let behind: Vec<_> = others.iter().filter(missed).collect();
-        store.marks.set_journal_seen(self.seen);
+        store.marks.set_journal_seen(seen);
         // Numbers are never given twice: each opening has a generation of its own.
         let base = rule!(
             "purge: numbers are never given twice",
-            (generation << 32).max(self.seen),
+            (generation << 32).max(seen),
             0
         );
         foundation.purges.set().raise(base);
-        let mut floor = self.floor;
+        let mut floor = own;
         if self.damaged {
             tracing::warn!(store = %store.disk.describe(), "the purge journal is damaged: what is stored is void");
             add(&store.counters.damaged, 1);
@@ -153,7 +150,7 @@ impl Recalled {
         let retired = foundation.purges.set().read().retired;
         if rule!(
             "journal: a store that missed purges gives nothing from before them",
-            retired > self.seen,
+            retired > seen,
             false
         ) {
             floor = floor.max(retired);
@@ -166,25 +163,22 @@ impl Recalled {
                 false
             )
         }) {
-            other.marks.raise_purge_floor(self.retired);
+            other.marks.raise_purge_floor(known);
         }
         if !behind.is_empty() {
             foundation.memory.clear();
         }
         let all: Vec<_> = others.iter().chain([store]).cloned().collect();
-        foundation
-            .purges
-            .set()
-            .adopt(self.notes, self.retired, &all);
+        foundation.purges.set().adopt(self.half.notes, known, &all);
         // Every journal should have the purges of all journals.
-        let single = !self.journal.is_doubled();
+        let single = !journal.is_doubled();
         let tell_this = self.damaged
             || rule!(
                 "journal: a snapshot that is there once is written again",
                 single,
                 false
             )
-            || floor != self.floor
+            || floor != own
             || !others.is_empty();
         for (tell, this) in others.iter().map(|o| (true, o)).chain([(tell_this, store)]) {
             if tell {
@@ -192,6 +186,6 @@ impl Recalled {
                 this.bell.ring();
             }
         }
-        self.journal
+        journal
     }
 }

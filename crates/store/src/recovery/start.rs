@@ -55,16 +55,16 @@ pub(crate) fn open(
     let began = ground.clock.mono();
     let name = disk.describe();
     let found = find_superblock(&*disk, options)?;
-    let standing = match (&found, grows) {
-        (_, Some(_)) => Standing::Grows,
-        (Some(found), None) => ground.fleet.standing(found, ground.counters.has_changed()),
-        (None, None) => Standing::Known,
-    };
-    let mut superblock = match found {
-        Some(found) => found,
-        None => format(foundation, &*disk, options)?,
+    let (mut superblock, is_new) = match found {
+        Some(found) => (found, false),
+        None => (format(foundation, &*disk, options)?, true),
     };
     let seed = foundation.keys.agree_on(superblock.seed);
+    let standing = match (is_new, grows) {
+        (_, Some(_)) => Standing::Grows,
+        (false, None) => (ground.fleet).standing(&superblock, ground.counters.has_changed()),
+        (true, None) => Standing::Known,
+    };
     let standing = match rule!(
         "seed: a store whose keys are hashed otherwise begins empty",
         superblock.seed == seed,
@@ -82,11 +82,11 @@ pub(crate) fn open(
     if open_already && grows.is_none() {
         return Err(OpenError::Twice { disk: name });
     }
-    raise_generation(&*disk, &mut superblock)
-        .map_err(|e| failed(&name, "write the superblock", e))?;
     let too_many = || OpenError::TooMany { disk: name.clone() };
     let units = needed / foxy_index::UNIT_BYTES;
     let (id, base) = ground.fleet.registry().next(units).ok_or_else(too_many)?;
+    raise_generation(&*disk, &mut superblock)
+        .map_err(|e| failed(&name, "write the superblock", e))?;
     let weight = options
         .weight
         .unwrap_or(u32::try_from(needed >> 20).unwrap_or(u32::MAX).max(1));

@@ -113,6 +113,8 @@ impl Writer {
         let Some(loader) = self.opening.loader.take() else {
             return;
         };
+        self.store.loading.end();
+        self.store.all_recalled();
         loader.finish();
         self.settle_removals();
         // If the store was away, what it missed is void now; when that is durable, its contents
