@@ -7,22 +7,19 @@ use bytes::Bytes;
 use foxy_base::{KeyHash, key_hash};
 use foxy_http_rules::rules::BypassWhy;
 use foxy_http_rules::{Failure, Fwd, RequestDigest, RuleId, stale_on_failure};
-use foxy_http1::{
-    BodyFraming, FieldSlots, Method, RequestHead, RequestParts, Scheme, Upgrade, Url,
-};
+use foxy_http1::{BodyFraming, FieldSlots, Method, RequestHead, RequestParts, Upgrade, Url};
 use foxy_store::Object;
 
 use crate::Role;
 use crate::access::parents::Parents;
 use crate::cache::key;
-use crate::cache::stored::stored_digest;
+use crate::cache::stored::{request_digest, stored_digest};
 use crate::http::asker::Asker;
 use crate::http::connection::Received;
 use crate::http::destination::{Destination, destination};
 use crate::http::rewriting::Recipient;
 use crate::http::route::{self, escapes};
 use crate::http::sent::Sent;
-use crate::http::via::{self, Changes, Hop};
 use crate::state::local::Local;
 
 /// An owned request head, and what follows from it.
@@ -89,7 +86,7 @@ impl Ask {
         let head = parts.head(&bytes, &slots);
         let mut base = Vec::with_capacity(parts.len());
         let rule = key::primary(rules, role.partition(), url, &mut base);
-        let digest = Recipient::new(role, who.client).digest(&head, proxy.rules(rule));
+        let digest = request_digest(&Recipient::new(role, who.client), &head, proxy.rules(rule));
         // Judged by the fields that the client sent: a bypassing request cannot harm the cache.
         let bypass = rules.get(rule).and_then(|rule| rule.bypass.of(&head));
         let past = who.client.pass.as_ref().is_some_and(|pass| pass.is_past());
@@ -214,29 +211,9 @@ impl Ask {
         route::url_of(&self.head(), &self.role)
     }
 
-    /// The head of the request for the origin.
-    pub(crate) fn upstream_head(&self, local: &Local, changes: &Changes<'_>) -> Vec<u8> {
-        let mut out = Vec::with_capacity(self.bytes.len() + 128);
-        let hop = Hop::of(local, &self.role, &self.client);
-        if let Some(url) = self.url() {
-            let target = self.rewritten.as_deref().unwrap_or(&self.target);
-            let absolute;
-            let target = match self.parents() {
-                // A parent gets the absolute form, like any proxy. Through a tunnel, the origin itself is
-                // asked.
-                Some(_) if url.scheme == Scheme::Http && target.starts_with(b"/") => {
-                    let mut text = b"http://".to_vec();
-                    url.authority.write_normalised(url.scheme, &mut text);
-                    text.extend_from_slice(target);
-                    absolute = text;
-                    &absolute[..]
-                }
-                _ => target,
-            };
-            let to = (url.authority, url.scheme, target);
-            via::request(&mut out, &self.head(), to, &hop, changes);
-        }
-        out
+    /// Path and query of the request for the origin.
+    pub(crate) fn target_at_origin(&self) -> &[u8] {
+        self.rewritten.as_deref().unwrap_or(&self.target)
     }
 }
 

@@ -1,11 +1,51 @@
-//! The input of the caching rules for a stored object.
+//! The input of the caching rules: digests of a request and of a stored object.
 
 use foxy_base::{first, rule};
 use foxy_http_rules::range::ContentRange;
-use foxy_http_rules::{Digest, Flags, RuleId, old};
+use foxy_http_rules::{Config, Digest, Flags, RequestDigest, RuleId, old};
+use foxy_http1::RequestHead;
 use foxy_store::Object;
 
 use crate::Proxy;
+use crate::http::rewriting::Recipient;
+
+/// The request as the caching rules see it. A client that its origin knows by a certificate counts as
+/// one with credentials.
+#[inline]
+pub(crate) fn request_digest(
+    to: &Recipient<'_>,
+    head: &RequestHead<'_>,
+    config: &Config,
+) -> RequestDigest {
+    let mut digest = RequestDigest::new(head.method_text(), head).under(config);
+    if let Some(rewriting) = to.role.rewriting() {
+        let known = to.client.arrival.certificate.is_some();
+        digest.authorization |= known && rewriting.requests.names_user();
+    }
+    if let Some(part) = to.role.mirrored() {
+        // The upstream gets neither Authorization nor Cookie, and is asked for no part of a document.
+        (digest.authorization, digest.cookie) = (false, false);
+        if part.is_document() || part.image().is_some_and(|image| image.is_proof()) {
+            (digest.range, digest.if_range, digest.precondition) = (false, false, false);
+        }
+    }
+    if to.role.objects().is_some() {
+        // Either Foxy has the object or nobody has it: there is nothing newer to ask for.
+        digest = RequestDigest {
+            authorization: false,
+            cookie: false,
+            ..digest.under(&Config {
+                obey_request: false,
+                ..Config::default()
+            })
+        };
+    }
+    if to.client.login_is_spent() {
+        // Permission is judged for each request before the cache is asked.
+        digest.authorization = false;
+    }
+    digest
+}
 
 /// Input of the caching rules for a stored object: its digest, with the mark of a soft purge.
 /// `None` if it is unreadable, or was stored by an older Foxy and must not be used any more.

@@ -2,7 +2,7 @@
 
 use foxy_base::Fields;
 use foxy_http_rules::rewrite::{FieldRules, Rewriting, Values, Variable};
-use foxy_http_rules::{CacheStatus, Config, RequestDigest, coding};
+use foxy_http_rules::{CacheStatus, coding};
 use foxy_http1::{RequestHead, Scheme};
 
 use crate::access::refusal::Refusal;
@@ -41,40 +41,6 @@ impl<'a> Recipient<'a> {
     #[inline]
     pub(crate) fn varies<F: Fields + ?Sized>(&self, fields: &F) -> bool {
         self.role.compress().is_some() && coding::is_compressible(fields) && !coding::varies(fields)
-    }
-
-    /// The request as the caching rules see it. A client that its origin knows by a certificate counts as
-    /// one with credentials.
-    #[inline]
-    pub(crate) fn digest(&self, head: &RequestHead<'_>, config: &Config) -> RequestDigest {
-        let mut digest = RequestDigest::new(head.method_text(), head).under(config);
-        if let Some(rewriting) = self.role.rewriting() {
-            let known = self.client.arrival.certificate.is_some();
-            digest.authorization |= known && rewriting.requests.names_user();
-        }
-        if let Some(part) = self.role.mirrored() {
-            // The upstream gets neither Authorization nor Cookie, and is asked for no part of a document.
-            (digest.authorization, digest.cookie) = (false, false);
-            if part.is_document() || part.image().is_some_and(|image| image.is_proof()) {
-                (digest.range, digest.if_range, digest.precondition) = (false, false, false);
-            }
-        }
-        if self.role.objects().is_some() {
-            // Either Foxy has the object or nobody has it: there is nothing newer to ask for.
-            digest = RequestDigest {
-                authorization: false,
-                cookie: false,
-                ..digest.under(&Config {
-                    obey_request: false,
-                    ..Config::default()
-                })
-            };
-        }
-        if self.client.login_is_spent() {
-            // Permission is judged for each request before the cache is asked.
-            digest.authorization = false;
-        }
-        digest
     }
 
     /// Rules for the fields of answers.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use foxy_http_rules::Failure;
-use foxy_http1::ResponseParts;
+use foxy_http1::{ResponseParts, Scheme};
 use foxy_store::Object;
 
 use super::exchange::Leased;
@@ -12,6 +12,7 @@ use super::origins::{self, Turn};
 use super::{UpstreamError, parents, registry, screened};
 use crate::Origins;
 use crate::cache::ask::Ask;
+use crate::http::via::{self, Changes, Hop};
 use crate::state::local::Local;
 
 impl Ask {
@@ -24,6 +25,31 @@ impl Ask {
     pub(crate) fn only_origin(&self) -> Option<Turn> {
         let origins = self.origins().filter(|_| self.parents().is_none());
         origins.and_then(Origins::only)
+    }
+
+    /// The head of the request for the origin.
+    pub(crate) fn upstream_head(&self, local: &Local, changes: &Changes<'_>) -> Vec<u8> {
+        let mut out = Vec::with_capacity(512);
+        let hop = Hop::of(local, &self.role, &self.client);
+        if let Some(url) = self.url() {
+            let target = self.target_at_origin();
+            let absolute;
+            let target = match self.parents() {
+                // A parent gets the absolute form, like any proxy. Through a tunnel, the origin itself is
+                // asked.
+                Some(_) if url.scheme == Scheme::Http && target.starts_with(b"/") => {
+                    let mut text = b"http://".to_vec();
+                    url.authority.write_normalised(url.scheme, &mut text);
+                    text.extend_from_slice(target);
+                    absolute = text;
+                    &absolute[..]
+                }
+                _ => target,
+            };
+            let to = (url.authority, url.scheme, target);
+            via::request(&mut out, &self.head(), to, &hop, changes);
+        }
+        out
     }
 
     /// The failure of a recent attempt to reach the only origin, if `stored` may be sent in its

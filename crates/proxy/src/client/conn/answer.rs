@@ -20,6 +20,7 @@ use crate::cache::gate::{Grant, Shown};
 use crate::cache::key;
 use crate::cache::serve::find::{Found, Primary, find};
 use crate::cache::serve::{memory, part};
+use crate::cache::stored::request_digest;
 use crate::client::conn::{admit, pac};
 use crate::exchange::{Want, revalidate};
 use crate::http::asker::Asker;
@@ -139,7 +140,7 @@ impl<T: Transport> Conn<T> {
         let sent = Sent::of(&head, local, role, client);
         let Found { object, primary } =
             find(local, &mut scratch.key, &sent, &rules.key_parts).await;
-        let (request, now) = (to.digest(&head, rules), local.wall());
+        let (request, now) = (request_digest(&to, &head, rules), local.wall());
         let miss = |decision, known| absent(own, parts, (&request, now), decision, known);
         let Some((object, tier)) = object else {
             let other = primary.as_ref().map_or(Miss::Uri, |_| Miss::Vary);
