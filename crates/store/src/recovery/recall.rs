@@ -102,6 +102,15 @@ fn begin(store: &StoreShared, generation: u64) -> io::Result<JournalHalf> {
 }
 
 impl Recalled {
+    /// The journal, to be written from here on.
+    fn goes_on(&self, generation: u64) -> Journal {
+        let journal = Journal::after(self.number, &self.half);
+        match self.damaged {
+            true => journal.go_beyond(generation),
+            false => journal,
+        }
+    }
+
     /// Makes the journal's purges effective for all stores. Call it before lookups know the store,
     /// and after the end of its log is known. `generation` is the store's own and durable.
     pub(super) fn adopt(
@@ -110,10 +119,7 @@ impl Recalled {
         store: &Arc<StoreShared>,
         generation: u64,
     ) -> Journal {
-        let mut journal = Journal::after(self.number, &self.half);
-        if self.damaged {
-            journal = journal.go_beyond(generation);
-        }
+        let journal = self.goes_on(generation);
         let JournalBlock {
             seen,
             retired: known,
