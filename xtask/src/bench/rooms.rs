@@ -20,7 +20,7 @@ const RARE: usize = 2000;
 pub(crate) struct Wanted {
     /// Process number of a Foxy that is under load
     pid: u32,
-    /// Names of the threads to look at begin with this
+    /// Threads to look at: this and a number
     #[arg(long, default_value = "foxy-")]
     threads: String,
     /// How long to sample, seconds
@@ -100,7 +100,8 @@ impl Samples {
             let Ok(ip) = u64::from_str_radix(ip, 16) else {
                 continue;
             };
-            if thread.starts_with(threads) {
+            let number = thread.strip_prefix(threads);
+            if number.is_some_and(|rest| rest.parse::<u16>().is_ok()) {
                 samples.total += 1;
                 if line.ends_with(&format!("({binary})")) {
                     *samples.own.entry(ip).or_default() += 1;
@@ -252,7 +253,7 @@ foxy-0  ffffffff81000000 read ([kernel.kallsyms])
 
     #[test]
     fn samples_are_counted_for_files_and_rooms() {
-        let samples = Samples::read(SCRIPT, "/bin/foxy", "foxy-0");
+        let samples = Samples::read(SCRIPT, "/bin/foxy", "foxy-");
         assert_eq!((samples.total, samples.own.get(&0x5100)), (3, Some(&2)));
         let places = Places::read(SCRIPT, HEADERS, "/bin/foxy");
         assert_eq!(places.address(0x5100), Some(0x3100));

@@ -135,7 +135,9 @@ fn item_bytes(item: &str) -> usize {
 
 /// True for what has a body or ends with a semicolon, so that a comma does not end it.
 fn is_item(text: &str) -> bool {
-    let words = ["fn", "impl", "struct", "enum", "trait", "mod", "use"];
+    let words = [
+        "fn", "impl", "struct", "enum", "trait", "mod", "use", "const", "static", "type",
+    ];
     text.split_whitespace().any(|word| words.contains(&word))
 }
 
