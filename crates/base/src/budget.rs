@@ -15,8 +15,8 @@ impl Budget {
     /// the start, with one store.
     const PROGRAM: u64 = 22 << 20;
 
-    /// Memory for requests up to which they have half of what is left, in bytes. With less, small answers
-    /// do not find room beside large ones.
+    /// Requests have half of the rest up to this, in bytes. With a third of a small budget, small answers
+    /// find no room beside large ones.
     const FEW_REQUESTS: u64 = 20 << 20;
 
     /// Divides `memory`. The program and the allocator come first. Of the rest, half is for requests up to

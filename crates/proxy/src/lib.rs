@@ -1,4 +1,4 @@
-//! The proxy itself: listeners, routes, fills, upstream.
+//! The proxy itself: listeners, routes, fills, origins.
 //!
 //! One [`Worker`] per core, each with a single-threaded runtime and its own listening sockets;
 //! all share one [`Proxy`]. A request goes: accept, parse, route, key, lookup, decide, then
@@ -7,7 +7,7 @@
 //! The rooms, highest layer first. Each may use those below it:
 //! - `client`: workers, listening sockets, connections; requests that are answered at once
 //! - `exchange`: requests that take longer: large answers, fetches, methods past the cache, purges
-//! - `fill`: fetches that several requests share, and the task that stores what it brings
+//! - `fill`: fetches that several requests share, and the task that stores what they bring
 //! - `origin`: names, connections and pools of origins, the choice among several, parents, registries
 //! - `mirrors`: parts of mirrors, digests of artefacts, rewriting of documents
 //! - `cache`: keys, lookup, the grant of a stored answer, answers out of the store, purging

@@ -211,6 +211,11 @@ impl Ask {
         route::url_of(&self.head(), &self.role)
     }
 
+    /// Length of the head that the client sent.
+    pub(crate) const fn head_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// Path and query of the request for the origin.
     pub(crate) fn target_at_origin(&self) -> &[u8] {
         self.rewritten.as_deref().unwrap_or(&self.target)

@@ -1,11 +1,11 @@
 //! Stored answers: keys, lookups, the decision whether a stored answer may be given, and answers out of it.
 //!
 //! `ask` is an owned request with its key, `key` writes keys, `serve` finds and sends what is stored. `gate`
-//! is the only place that grants an answer to a request. `stored` has the digest of a stored object, `disk`
-//! the reads of one worker. `purge` removes, `variants` knows the variants that a purge removes, `why` and
-//! `listing` explain what is stored.
+//! is the only place that grants an answer to a request. `stored` makes the digests of requests and stored
+//! objects, `disk` has the reads of one worker. `purge` removes, `variants` knows the variants that a purge removes, `why` and
+//! `listing` explain what is stored, `remembered` has properties of keys that fetches have shown.
 //!
-//! It may use http, state, sites and access. It asks no origin: exchange and fill fetch what is missing.
+//! It may use http, state, sites and access, and fill for two things (see lib.rs). It asks no origin: exchange and fill fetch what is missing.
 
 pub(crate) mod ask;
 pub(crate) mod disk;

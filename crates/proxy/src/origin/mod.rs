@@ -5,7 +5,7 @@
 //! (`registry`), the screen of a mirror (`screened`), one of several origins (`origins`), or straight to the
 //! only one. `connect` opens connections, `pool` keeps them, `exchange` has one request and its answer.
 //!
-//! It may use mirrors, cache, http, state, sites and access. It knows nothing of clients and of fills.
+//! It may use mirrors, cache, http, state, sites and access. It knows neither clients nor fills.
 
 pub(crate) mod connect;
 pub(crate) mod dns;

@@ -29,7 +29,7 @@ impl Ask {
 
     /// The head of the request for the origin.
     pub(crate) fn upstream_head(&self, local: &Local, changes: &Changes<'_>) -> Vec<u8> {
-        let mut out = Vec::with_capacity(512);
+        let mut out = Vec::with_capacity(self.head_bytes() + 128);
         let hop = Hop::of(local, &self.role, &self.client);
         if let Some(url) = self.url() {
             let target = self.target_at_origin();

@@ -1,7 +1,7 @@
 //! Plain types of the crate's interface: objects, options, answers, tickets and figures.
 //!
-//! The lowest room: it uses no other. Its types hold data and what follows from the data alone;
-//! they know neither disks nor tables.
+//! The lowest room: it uses no other. Its types know neither disks nor the tables of keys. `Holds`,
+//! tickets and counters are shared between threads.
 //!
 //! | file | has |
 //! |---|---|

@@ -1,7 +1,7 @@
 //! Cached objects in memory: immutable, shared, with the bytes they really hold accounted for.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use bytes::Bytes;
 use foxy_base::{FieldBlock, KeyHash, WallTime, rule};
@@ -114,6 +114,14 @@ pub struct Object {
 /// The store that brought an object along, until it is first asked for: its number and 1, or 0.
 #[derive(Debug, Default)]
 pub(crate) struct Brought(pub(crate) AtomicU32);
+
+impl Brought {
+    /// True if it was brought along and not asked for yet.
+    #[inline]
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed) != 0
+    }
+}
 
 impl Clone for Brought {
     fn clone(&self) -> Self {

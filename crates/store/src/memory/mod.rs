@@ -1,7 +1,7 @@
 //! The contents of memory: the tables of keys and objects, and the memory budget.
 //!
-//! Uses `fleet`, `shared` and `interface`. The room holds state and divides memory; rules about what
-//! enters, leaves and is given to requests are in the rooms above.
+//! Uses `fleet`, `shared` and `interface`. The room holds state, divides memory, and has the write budget
+//! (`gate`). The rooms above decide what enters and leaves.
 //!
 //! | file | has |
 //! |---|---|

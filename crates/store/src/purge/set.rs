@@ -55,9 +55,9 @@ pub(super) struct Active {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct State {
+pub(super) struct State {
     pub(super) latest: u64,
-    pub(crate) retired: u64,
+    pub(super) retired: u64,
     pub(super) active: BTreeMap<u64, Active>,
     patterns: Patterns,
     /// Bytes of the active notes in a journal.
@@ -81,7 +81,12 @@ impl PurgeSet {
         self.latest.load(Ordering::Acquire)
     }
 
-    pub(crate) fn read(&self) -> RwLockReadGuard<'_, State> {
+    /// The highest number of a purge that has ended in every store.
+    pub(crate) fn retired(&self) -> u64 {
+        self.state.read().retired
+    }
+
+    pub(super) fn read(&self) -> RwLockReadGuard<'_, State> {
         self.state.read()
     }
 
@@ -315,7 +320,7 @@ impl PurgeSet {
             .collect()
     }
 
-    /// How many purges objects are compared with.
+    /// Number of purges that objects are compared with.
     pub(super) fn active(&self) -> usize {
         self.state.read().active.len()
     }

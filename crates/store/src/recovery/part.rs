@@ -76,7 +76,7 @@ impl Part {
     pub(crate) const fn needs_slot(&self) -> bool {
         self.header.is_none()
     }
-    /// How many entries it has.
+    /// Number of its entries.
     pub(super) fn count(&self) -> u64 {
         let listed = self.header.map_or(0, |header| u64::from(header.entries));
         listed + self.entries.len() as u64

@@ -153,7 +153,7 @@ impl Recalled {
             );
         }
         // The store missed purges that have retired in the other stores.
-        let retired = foundation.purges.set().read().retired;
+        let retired = foundation.purges.set().retired();
         if rule!(
             "journal: a store that missed purges gives nothing from before them",
             retired > seen,
@@ -188,7 +188,7 @@ impl Recalled {
             || !others.is_empty();
         for (tell, this) in others.iter().map(|o| (true, o)).chain([(tell_this, store)]) {
             if tell {
-                this.journal.lock().snapshot = true;
+                this.journal.lock().want_snapshot();
                 this.bell.ring();
             }
         }

@@ -1,4 +1,4 @@
-//! What a store's purge journal has to take: new notes, and the callers that wait for them.
+//! The inbox of a store's purge journal: new notes, and the callers that wait for them.
 
 use std::mem;
 

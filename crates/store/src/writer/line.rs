@@ -111,7 +111,7 @@ impl Line {
         }
     }
 
-    /// How many segments should be in preparation. `half`: the open segment is over half full.
+    /// Segments that should be in preparation. `half`: the open segment is over half full.
     pub(super) const fn wanted(&self, half: bool) -> usize {
         if half || self.urgent {
             self.ahead as usize

@@ -22,7 +22,7 @@ pub(crate) trait Transport: 'static {
     const SECURE: bool = false;
     /// Reads what is there; `WouldBlock` if nothing is, 0 at the end of the stream.
     fn try_read(&self, into: &mut [u8]) -> io::Result<usize>;
-    /// How many bytes (at most one) a read would give; they stay there. Errors as `try_read`.
+    /// Bytes (at most one) that a read would give; they stay there. Errors as `try_read`.
     fn try_peek(&self) -> io::Result<usize>;
     /// Writes as much as fits; `WouldBlock` if nothing does. After that the next call must begin with
     /// the same bytes, or the connection must be closed: some may be encrypted already.

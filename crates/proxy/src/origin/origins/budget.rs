@@ -1,4 +1,4 @@
-//! How many requests may be asked again at another origin: 20 % of the requests, and a burst of 100.
+//! Limit of requests that are asked again at another origin: 20 % of the requests, and a burst of 100.
 
 /// Parts of a retry that each request earns: a fifth.
 const PARTS: u32 = 5;

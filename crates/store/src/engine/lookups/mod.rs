@@ -75,7 +75,7 @@ impl Lookups {
         let shard = self.tables.shard(hash).read();
         if let Some(object) = shard.ram.get_shared(&hash) {
             shard.ram_hits.fetch_add(1, Ordering::Relaxed);
-            if object.brought.0.load(Ordering::Relaxed) != 0 {
+            if object.brought.is_set() {
                 self.neighbours.brought_hit(object);
             }
             return Some(object.clone());
