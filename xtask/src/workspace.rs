@@ -1,7 +1,7 @@
 //! Location of the workspace, its files, and calls of cargo.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 use cargo_metadata::MetadataCommand;
 
@@ -89,6 +89,26 @@ pub(crate) fn succeed(command: &mut Command, advice: &str) -> Result<(), String>
         Ok(status) => Err(format!("{} ({status}); {advice}", line(command))),
         Err(error) => Err(format!("{} did not start: {error}", line(command))),
     }
+}
+
+/// Standard output of a command that must succeed. `help`: how to get a program that is missing.
+///
+/// # Errors
+/// It does not start, or fails: with its standard error.
+pub(crate) fn output(command: &mut Command, help: &str) -> Result<String, String> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = command
+        .output()
+        .map_err(|error| format!("{program} did not start ({error}); {help}"))?;
+    if status.success() {
+        return Ok(String::from_utf8_lossy(&stdout).into_owned());
+    }
+    let text = String::from_utf8_lossy(&stderr);
+    Err(format!("{program} failed ({status}): {}", text.trim()))
 }
 
 /// The command as one would type it.

@@ -5,15 +5,17 @@
 //! runs a few times in a load, not in each request.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use crate::report::Outcome;
+use crate::rooms;
+use crate::workspace::output;
 
 /// Samples per second and worker.
 const RATE: &str = "3000";
 /// A file with fewer samples than one in this number is not on the way.
 const RARE: usize = 2000;
+const WANTS: &str = "it comes with the packages linux-perf and binutils";
 
 /// A measurement.
 #[derive(Debug, clap::Args)]
@@ -38,14 +40,15 @@ pub(super) fn run(wanted: &Wanted) -> Result<Outcome, String> {
     let mut perf = Command::new("perf");
     perf.args(["record", "-F", RATE, "-p", &pid, "-o"])
         .arg(&record);
-    output(perf.args(["--", "sleep", &seconds]))?;
+    output(perf.args(["--", "sleep", &seconds]), WANTS)?;
     let script = output(
         Command::new("perf")
             .args(["script", "--show-mmap-events", "-F", "comm,ip,sym,dso"])
             .arg("-i")
             .arg(&record),
+        WANTS,
     )?;
-    let headers = output(Command::new("readelf").arg("-lW").arg(&binary))?;
+    let headers = output(Command::new("readelf").arg("-lW").arg(&binary), WANTS)?;
     let samples = Samples::read(&script, &binary.to_string_lossy(), &wanted.threads);
     let places = Places::read(&script, &headers, &binary.to_string_lossy());
     let addresses: BTreeMap<u64, u64> = samples
@@ -61,21 +64,10 @@ pub(super) fn run(wanted: &Wanted) -> Result<Outcome, String> {
             .args(["-a", "-i", "-e"])
             .arg(&binary)
             .arg(format!("@{}", list.display())),
+        WANTS,
     )?;
     print(&files(&lines, &addresses, &samples), samples.total);
     Ok(Outcome::single(Ok(())))
-}
-
-fn output(command: &mut Command) -> Result<String, String> {
-    let name = PathBuf::from(command.get_program());
-    let run = command
-        .stderr(Stdio::null())
-        .output()
-        .map_err(|error| format!("{}: {error}", name.display()))?;
-    match run.status.success() {
-        true => Ok(String::from_utf8_lossy(&run.stdout).into_owned()),
-        false => Err(format!("{}: {}", name.display(), run.status)),
-    }
 }
 
 /// Samples of the chosen threads.
@@ -208,7 +200,7 @@ fn own_file(line: &str) -> Option<&str> {
 fn room(file: &str) -> String {
     let parts: Vec<&str> = file.split('/').collect();
     match parts.as_slice() {
-        [package @ ("proxy" | "store"), "src", room, ..] => {
+        [package, "src", room, ..] if rooms::are_in(package) => {
             format!("{package}/{}", room.trim_end_matches(".rs"))
         }
         [package, ..] => (*package).to_owned(),

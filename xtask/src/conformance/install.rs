@@ -1,9 +1,9 @@
 //! The suite and the HTTP client that runs it, as published, each checked against a pinned hash.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 
-use crate::workspace::target_folder;
+use crate::workspace::{output, target_folder};
 
 const HELP: &str = "the conformance tests run on Node.js 20 or later, with npm: install the \
                     packages `nodejs` and `npm` of your system, or see https://nodejs.org/";
@@ -35,8 +35,8 @@ pub(super) struct Tools(());
 
 impl Tools {
     pub(super) fn find() -> Result<Self, String> {
-        let version = output(Command::new("node").arg("--version"))?;
-        output(Command::new("npm").arg("--version"))?;
+        let version = output(Command::new("node").arg("--version"), HELP)?;
+        output(Command::new("npm").arg("--version"), HELP)?;
         let major = version.trim_start_matches('v').split('.').next();
         let major: u32 = major.and_then(|n| n.parse().ok()).unwrap_or(0);
         if major < 20 {
@@ -123,6 +123,7 @@ fn unpacked(_: &Tools, package: &Package, folder: &Path) -> Result<PathBuf, Stri
             .current_dir(folder)
             .args(["pack", "--json", "--ignore-scripts"])
             .arg(format!("{}@{}", package.name, package.version)),
+        HELP,
     )?;
     if !packed.contains(package.integrity) {
         return Err(format!(
@@ -140,24 +141,8 @@ fn unpacked(_: &Tools, package: &Package, folder: &Path) -> Result<PathBuf, Stri
             .arg(format!("{name}.tgz"))
             .args(["--strip-components", "1", "-C"])
             .arg(&aside),
+        HELP,
     )?;
     std::fs::rename(&aside, &at).map_err(|error| format!("{}: {error}", at.display()))?;
     Ok(at)
-}
-
-/// Standard output of a command that must succeed.
-fn output(command: &mut Command) -> Result<String, String> {
-    let program = command.get_program().to_string_lossy().into_owned();
-    let Output {
-        status,
-        stdout,
-        stderr,
-    } = command
-        .output()
-        .map_err(|error| format!("{program} did not start ({error}); {HELP}"))?;
-    if status.success() {
-        return Ok(String::from_utf8_lossy(&stdout).into_owned());
-    }
-    let text = String::from_utf8_lossy(&stderr);
-    Err(format!("{program} failed ({status}): {}", text.trim()))
 }

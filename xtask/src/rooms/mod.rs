@@ -10,6 +10,8 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use proc_macro2::TokenTree;
+
 use self::paths::Named;
 use crate::report::Outcome;
 use crate::workspace::root;
@@ -97,6 +99,11 @@ const HOUSES: &[House] = &[
     },
 ];
 
+/// True if a crate, by the name of its folder, has rooms.
+pub(crate) fn are_in(name: &str) -> bool {
+    HOUSES.iter().any(|house| house.name == name)
+}
+
 /// Fails on any arrow between rooms that runs up without being an exception, and on tables that are not
 /// what the code is.
 pub(crate) fn run() -> Outcome {
@@ -110,6 +117,7 @@ pub(crate) fn run() -> Outcome {
 }
 
 /// The rooms as the code has them.
+#[derive(Default)]
 struct Found {
     /// Folder of the sources, from the root of the workspace.
     source: String,
@@ -118,6 +126,16 @@ struct Found {
     /// Names that the crate has through `lib.rs`, with the room of each; `None`: of no room.
     names: BTreeMap<String, Option<String>>,
     uses: Vec<Use>,
+    /// Complaints about files that cannot be read.
+    unread: Vec<String>,
+}
+
+impl Found {
+    /// The tokens of a file of the sources, or a complaint.
+    fn code(&mut self, file: &str, text: &str) -> Option<Vec<TokenTree>> {
+        let complain = |error| self.unread.push(format!("{}/{file}: {error}", self.source));
+        paths::code(text).map_err(complain).ok()
+    }
 }
 
 /// A path that the code of a room names.
@@ -130,13 +148,15 @@ struct Use {
 
 /// Reads all that is compiled without tests, from `lib.rs` on. `read` gives a file of the sources.
 fn rooms(source: &str, read: &dyn Fn(&str) -> Option<String>) -> Found {
-    let lib = paths::code(&read("lib.rs").unwrap_or_default());
+    let lib = read("lib.rs").unwrap_or_default();
     let mut found = Found {
         source: source.to_owned(),
-        rooms: paths::modules(&lib),
-        names: paths::reexports(&lib).into_iter().collect(),
-        uses: Vec::new(),
+        ..Found::default()
     };
+    if let Some(lib) = found.code("lib.rs", &lib) {
+        found.rooms = paths::modules(&lib);
+        found.names = paths::reexports(&lib).into_iter().collect();
+    }
     for room in found.rooms.clone() {
         take_module(&mut found, &[room], read);
     }
@@ -151,7 +171,9 @@ fn take_module(found: &mut Found, module: &[String], read: &dyn Fn(&str) -> Opti
         let Some(text) = read(&file) else {
             continue;
         };
-        let code = paths::code(&text);
+        let Some(code) = found.code(&file, &text) else {
+            continue;
+        };
         for named in paths::named(&code, module) {
             found.uses.push(Use {
                 room: module[0].clone(),
@@ -167,6 +189,7 @@ fn take_module(found: &mut Found, module: &[String], read: &dyn Fn(&str) -> Opti
 
 fn judge(house: &House, found: &Found) -> Outcome {
     let mut outcome = judge_table(house, found);
+    outcome.complaints.extend(found.unread.iter().cloned());
     let mut arrows = BTreeSet::new();
     for used in &found.uses {
         match arrow(house, found, used) {

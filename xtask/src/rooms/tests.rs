@@ -32,7 +32,7 @@ fn about(middle: &str) -> Vec<String> {
 
 fn paths_of(text: &str, module: &[&str]) -> Vec<String> {
     let module: Vec<_> = module.iter().map(|part| (*part).to_owned()).collect();
-    let named = paths::named(&paths::code(text), &module);
+    let named = paths::named(&paths::code(text).unwrap(), &module);
     let line = |named: &Named| format!("{} {}", named.line, named.path.join("::"));
     named.iter().map(line).collect()
 }
@@ -85,6 +85,7 @@ fn an_arrow_may_run_down_and_not_up() {
     assert!(about("use crate::Own;").is_empty());
     assert!(about("use crate::Unknown;")[0].contains("of no room"));
     assert!(about("use crate::*;")[0].contains("names everything"));
+    assert!(about("fn f() {").iter().any(|c| c.contains("middle.rs: ")));
 }
 
 #[test]
