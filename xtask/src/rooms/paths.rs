@@ -154,8 +154,7 @@ fn paths(code: &[TokenTree], leaves: &mut Vec<Leaf>) {
         let begins = ["crate", "super", "self"]
             .iter()
             .any(|word| is(token, word));
-        let goes_on = at >= 2 && colons(code, at - 2);
-        if begins && !goes_on && colons(code, at + 1) {
+        if begins && colons(code, at + 1) {
             at = tree(code, at, &[], leaves);
             continue;
         }
