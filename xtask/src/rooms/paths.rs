@@ -83,7 +83,7 @@ fn item_tokens(tokens: &[TokenTree]) -> usize {
     tokens.len()
 }
 
-/// True for this word or this character.
+/// True if the token is this word or this character.
 fn is(token: &TokenTree, text: &str) -> bool {
     match token {
         TokenTree::Ident(ident) => *ident == text,

@@ -8,7 +8,8 @@
 //!
 //! Offsets are those of the whole body: a fill of a part begins where the part does.
 //!
-//! `fetch` reads the origin's answer, and writes it into the fill. The room may use origin, mirrors, cache, http, state, sites and access.
+//! `fetch` reads the origin's answer, and writes it into the fill. The room may use origin, mirrors, cache,
+//! http, state, sites and access.
 
 mod crowd;
 pub(crate) mod fetch;

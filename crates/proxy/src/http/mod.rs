@@ -1,8 +1,9 @@
 //! HTTP/1.1: heads and bodies of requests and answers on connections.
 //!
 //! `net` has transports, deadlines and buffers; `connection` has the client's connection: head, body, send
-//! queue and end. Parts of a request are `asker` (the client), `route` and `destination` (where it leads), `rewriting`
-//! (a site's rules for it), `via` and `sent` (its form for the origin). `reply` and `errors` write answers.
+//! queue and end. Parts of a request are `asker` (the client), `route` and `destination` (where it leads),
+//! `rewriting` (a site's rules for it), `via` and `sent` (its form for the origin). `reply` and `errors`
+//! write answers.
 //!
 //! It may use state, sites and access. It knows no stored object: nothing here decides about an answer.
 

@@ -1,7 +1,7 @@
 //! The state of one open store that network threads and its writer share.
 //!
-//! [`StoreShared`] is made of parts; `reads` and `journal` are open to the rooms that drive them. The room uses `interface` alone: a store
-//! knows nothing of the other stores, nor of the tables of keys.
+//! [`StoreShared`] is made of parts; `reads` and `journal` are open to the rooms that drive them. The room
+//! uses `interface` alone: a store knows nothing of the other stores, nor of the tables of keys.
 //!
 //! | file | has |
 //! |---|---|
