@@ -6,14 +6,16 @@
 //! this very request. The fields are private, and every sender of stored or shared bytes takes a
 //! [`Shown`] or a [`Hit`], which hold a grant.
 
-use foxy_base::{WallTime, rule};
+use foxy_base::{Fields, WallTime, rule};
 use foxy_http_rules::{
     CacheStatus, Config, Decision, Digest, Failure, Flags, Fwd, LifetimeSource, RequestDigest,
     RuleId, StaleUse, decide, freshness, stale_on_failure,
 };
+use foxy_http1::RequestHead;
 
 use crate::cache::serve::find::Tier;
 use crate::fill::Own;
+use crate::http::reply::{Mode, OwnFields};
 use crate::http::rewriting::Recipient;
 use crate::{Outcome, Proxy};
 
@@ -260,6 +262,27 @@ pub(crate) struct Hit<'a> {
     pub(crate) keep: bool,
     pub(crate) to: Recipient<'a>,
     _grant: Grant,
+}
+
+impl<'a> Hit<'a> {
+    /// The fields that Foxy adds to the answer to `head`. `fields`: those of the stored answer.
+    #[inline]
+    pub(crate) fn own_fields<F: Fields + ?Sized>(
+        &'a self,
+        mode: Mode,
+        head: &'a RequestHead<'a>,
+        fields: &F,
+    ) -> OwnFields<'a> {
+        OwnFields {
+            mode,
+            age: Some(self.age),
+            cache: Some(&self.cache),
+            keep: self.keep,
+            varies: self.to.varies(fields),
+            head: Some(head),
+            to: Some(self.to),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::cache::ask::Ask;
 use crate::fill::fetch::FillHead;
 use crate::http::connection::Ends;
 use crate::http::net::Transport;
-use crate::http::reply::{Mode, Own, own_fields};
+use crate::http::reply::{Mode, OwnFields, own_fields};
 use crate::http::rewriting::Recipient;
 use crate::state::local::Local;
 
@@ -50,7 +50,7 @@ impl<T: Transport> Exchange<'_, T> {
             ..CacheStatus::default()
         };
         let to = Recipient::new(&ask.role, &ask.client);
-        let own = Own {
+        let own = OwnFields {
             mode: Mode::Bare,
             age: None,
             cache: Some(&cache),

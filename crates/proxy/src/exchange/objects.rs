@@ -19,7 +19,7 @@ use crate::fill::fetch::keep::Keeper;
 use crate::fill::fetch::pace::Pace;
 use crate::fill::fetch::{FillHead, put};
 use crate::http::net::{BodyError, Transport, next_piece};
-use crate::http::reply::{Extra, Mode, Own, own_fields};
+use crate::http::reply::{Extra, Mode, OwnFields, own_fields};
 use crate::http::rewriting::Recipient;
 use crate::sites::objects::{NO_OBJECT, ObjectKind, ObjectWish, refusal};
 use crate::state::local::Local;
@@ -147,7 +147,7 @@ impl<T: Transport> Exchange<'_, T> {
         out.clear();
         write::status_line(out, status);
         local.push_date(local.wall(), out);
-        let own = Own {
+        let own = OwnFields {
             mode: match status {
                 204 => Mode::Bare,
                 _ => Mode::Length(0),

@@ -15,7 +15,7 @@ use crate::cache::gate::Grant;
 use crate::fill::Follower;
 use crate::fill::fetch::FillHead;
 use crate::http::net::Transport;
-use crate::http::reply::{Mode, Own, own_fields};
+use crate::http::reply::{Mode, OwnFields, own_fields};
 use crate::http::rewriting::Recipient;
 use crate::state::local::Local;
 
@@ -134,7 +134,7 @@ impl<T: Transport> Exchange<'_, T> {
             ..CacheStatus::default()
         };
         let to = Recipient::new(&ask.role, &ask.client);
-        let own = Own {
+        let own = OwnFields {
             mode,
             age: age.filter(|age| *age > 0),
             cache: Some(&cache),

@@ -51,7 +51,7 @@ impl Mode {
 
 /// The fields that Foxy adds to an answer.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Own<'a> {
+pub(crate) struct OwnFields<'a> {
     pub(crate) mode: Mode,
     pub(crate) age: Option<u32>,
     pub(crate) cache: Option<&'a CacheStatus<'a>>,
@@ -67,7 +67,7 @@ pub(crate) struct Own<'a> {
 
 /// Appends Foxy's own fields and the blank line. Then `out` has the whole head, and the rules of the
 /// site change its fields.
-pub(crate) fn own_fields(out: &mut Vec<u8>, local: &Local, own: &Own<'_>) {
+pub(crate) fn own_fields(out: &mut Vec<u8>, local: &Local, own: &OwnFields<'_>) {
     match own.mode {
         Mode::Length(n) => write::number_field(out, b"Content-Length", n),
         Mode::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
@@ -215,7 +215,7 @@ pub(crate) async fn send_page_with<T: Transport>(
         rule: extra.rule,
         ..CacheStatus::default()
     };
-    let own = Own {
+    let own = OwnFields {
         mode: Mode::Length(body.len() as u64),
         age: None,
         cache: Some(&cache),
@@ -257,7 +257,7 @@ pub(crate) async fn send_plain<T: Transport>(
     write::status_line(out, 200);
     local.push_date(local.wall(), out);
     out.extend_from_slice(fields.as_bytes());
-    let own = Own {
+    let own = OwnFields {
         mode: Mode::Length(body.len() as u64),
         age: None,
         cache: None,

@@ -24,7 +24,7 @@ use crate::cache::gate::Hit;
 use crate::cache::key;
 use crate::cache::remembered::Remembered;
 use crate::http::net::{Io, Transport};
-use crate::http::reply::{Mode, Own, Scratch, own_fields};
+use crate::http::reply::{Mode, OwnFields, Scratch, own_fields};
 use crate::sites::compress::Compress;
 use crate::state::ledger::Use;
 use crate::state::local::Local;
@@ -218,7 +218,7 @@ pub(crate) async fn send<T: Transport>(
             write::field(out, name, value);
         }
     }
-    let own = Own {
+    let own = OwnFields {
         mode,
         age: Some(hit.age),
         cache: Some(&hit.cache),

@@ -13,7 +13,7 @@ use foxy_store::Object;
 use super::multipart::Multipart;
 use crate::cache::gate::Hit;
 use crate::http::net::{Io, Transport};
-use crate::http::reply::{Mode, Own, Scratch, own_fields};
+use crate::http::reply::{Mode, Scratch, own_fields};
 use crate::state::local::Local;
 
 /// The part of an object to send.
@@ -97,18 +97,11 @@ pub(crate) fn write_heads(
         ContentRange { span, complete }.write(&mut scratch.tail);
         scratch.tail.extend_from_slice(b"\r\n");
     }
-    let own = Own {
-        mode: match body {
-            Some(n) if status != 204 => Mode::Length(n),
-            _ => Mode::Bare,
-        },
-        age: Some(hit.age),
-        cache: Some(&hit.cache),
-        keep: hit.keep,
-        head: Some(head),
-        to: Some(hit.to),
-        varies: hit.to.varies(object.fields()),
+    let mode = match body {
+        Some(n) if status != 204 => Mode::Length(n),
+        _ => Mode::Bare,
     };
+    let own = hit.own_fields(mode, head, object.fields());
     match shape {
         Shape::NotModified => push_fields(scratch, object, conditional::is_sent_with_304),
         _ if lacks_some(object, shape) => push_fields(scratch, object, |name| !is_of_content(name)),

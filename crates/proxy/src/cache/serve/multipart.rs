@@ -7,7 +7,7 @@ use foxy_http1::{RequestHead, write};
 use foxy_store::Object;
 
 use crate::cache::gate::Hit;
-use crate::http::reply::{Mode, Own, own_fields};
+use crate::http::reply::{Mode, own_fields};
 use crate::state::local::Local;
 
 /// The framing of an answer of several parts.
@@ -77,15 +77,8 @@ impl Multipart {
         }
         let kind = format!("multipart/byteranges; boundary={}", self.boundary);
         write::field(out, b"Content-Type", kind.as_bytes());
-        let own = Own {
-            mode: Mode::Length(self.length(object, spans)),
-            age: Some(hit.age),
-            cache: Some(&hit.cache),
-            keep: hit.keep,
-            head: Some(head),
-            to: Some(hit.to),
-            varies: hit.to.varies(object.fields()),
-        };
+        let mode = Mode::Length(self.length(object, spans));
+        let own = hit.own_fields(mode, head, object.fields());
         own_fields(out, local, &own);
     }
 }

@@ -13,7 +13,7 @@ use foxy_store::Object;
 use crate::cache::gate::{Grant, Hit};
 use crate::cache::stored::held;
 use crate::http::net::{Io, Transport};
-use crate::http::reply::{Mode, Own, Scratch, own_fields};
+use crate::http::reply::{Mode, Scratch, own_fields};
 use crate::state::finish::Finish;
 use crate::state::local::Local;
 
@@ -78,15 +78,8 @@ pub(crate) async fn send<T: Transport>(
     out.extend_from_slice(b"Content-Range: ");
     range.write(out);
     out.extend_from_slice(b"\r\n");
-    let own = Own {
-        mode: Mode::Length(slice.wanted.len()),
-        age: Some(hit.age),
-        cache: Some(&hit.cache),
-        keep: hit.keep,
-        head: Some(head),
-        to: Some(hit.to),
-        varies: hit.to.varies(object.fields()),
-    };
+    let mode = Mode::Length(slice.wanted.len());
+    let own = hit.own_fields(mode, head, object.fields());
     own_fields(out, local, &own);
     let mut slices = [IoSlice::new(out), IoSlice::new(body)];
     match io.write_all(&mut slices, local.patience.progress).await {

@@ -16,7 +16,7 @@ use crate::access::parents::WANTS_LOGIN;
 use crate::cache::ask::Ask;
 use crate::http::connection::{last_chunk, write_piece};
 use crate::http::net::{Io, Transport};
-use crate::http::reply::{Mode, Own, Scratch, own_fields};
+use crate::http::reply::{Mode, OwnFields, Scratch, own_fields};
 use crate::http::rewriting::Recipient;
 use crate::origin::UpstreamError;
 use crate::origin::exchange::Upstream;
@@ -208,7 +208,7 @@ impl<T: Transport> Download<'_, T> {
             ..CacheStatus::default()
         };
         let to = Recipient::new(&self.ask.role, &self.ask.client);
-        let own = Own {
+        let own = OwnFields {
             mode,
             age: None,
             cache: Some(&cache),
