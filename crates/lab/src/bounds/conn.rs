@@ -39,6 +39,8 @@ pub(super) enum Fault {
     Status(u16),
     /// Wrong bytes or a wrong length.
     Wrong,
+    /// No connection within the patience: the queue of the listener was full each time.
+    Unconnected,
     /// No progress within the patience.
     Late,
     /// The load ended before the answer did.
@@ -53,6 +55,7 @@ impl Display for Fault {
             Self::Cut => f.write_str("cut short"),
             Self::Status(status) => write!(f, "status {status}"),
             Self::Wrong => f.write_str("wrong bytes"),
+            Self::Unconnected => f.write_str("no connection in 10 s"),
             Self::Late => f.write_str("no progress in 10 s"),
             Self::Unfinished => f.write_str("unfinished"),
         }
@@ -88,7 +91,7 @@ impl Conn {
         };
         match timeout(PATIENCE, connect).await {
             Ok(connected) => connected.map_err(|_| Fault::Connect),
-            Err(_) => Err(Fault::Late),
+            Err(_) => Err(Fault::Unconnected),
         }
     }
 

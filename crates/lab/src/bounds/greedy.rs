@@ -14,6 +14,7 @@ use super::row::milliseconds;
 use super::scene::Scene;
 use super::tally::Tally;
 use super::watch::{Sample, Summary, Watched};
+use crate::kit::runtime;
 
 /// Connections that it tries to open: more than Foxy has with its defaults.
 const CONNECTIONS: usize = 17_000;
@@ -42,8 +43,23 @@ pub(super) struct Phases {
     ended: Instant,
 }
 
+/// Like [`run`], on a thread of the lowest priority: a client has a machine of its own, and what it
+/// computes must not delay Foxy or the others.
+pub(super) async fn beside(scene: &Arc<Scene>, scale: Scale) -> Outcome {
+    let scene = Arc::clone(scene);
+    let on_thread = move || {
+        let _ = rustix::process::nice(19);
+        runtime().map(|runtime| runtime.block_on(run(&scene, scale)))
+    };
+    match tokio::task::spawn_blocking(on_thread).await {
+        Ok(Ok(outcome)) => outcome,
+        Ok(Err(problem)) => Outcome::of(Err(problem)),
+        Err(error) => Outcome::of(Err(format!("the greedy client: {error}"))),
+    }
+}
+
 /// Waits, lets the client do what it can, waits again.
-pub(super) async fn run(scene: &Arc<Scene>, scale: Scale) -> Outcome {
+async fn run(scene: &Arc<Scene>, scale: Scale) -> Outcome {
     let begun = Instant::now();
     let short = u32::try_from(scale.divisor).unwrap_or(1).clamp(1, 4);
     sleep(BEFORE / short).await;

@@ -118,7 +118,7 @@ impl Bench {
         let outcome = runtime.block_on(async {
             match load {
                 Load::Restart => Outcome::of(objects::loaded(&scene, begun, self.scale.time).await),
-                Load::Greedy => greedy::run(&scene, self.scale).await,
+                Load::Greedy => greedy::beside(&scene, self.scale).await,
                 _ => load::run(load, &scene, self.scale).await,
             }
         });
