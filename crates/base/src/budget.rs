@@ -15,16 +15,16 @@ impl Budget {
     /// the start, with one store.
     const PROGRAM: u64 = 22 << 20;
 
-    /// Requests have half of the rest up to this, in bytes. With a third of a small budget, small answers
-    /// find no room beside large ones.
+    /// Requests have seven sixteenths of the rest up to this, in bytes: with a third of a small budget,
+    /// small answers find no room beside large ones.
     const FEW_REQUESTS: u64 = 20 << 20;
 
-    /// Divides `memory`. The program and the allocator come first. Of the rest, half is for requests up to
-    /// 20 MiB, and a third up to 96 MiB; where there is much memory, an eighth.
+    /// Divides `memory`. The program and the allocator come first. Of the rest, seven sixteenths are
+    /// for requests up to 20 MiB, and a third up to 96 MiB; where there is much memory, an eighth.
     #[must_use]
     pub fn of(memory: u64) -> Self {
         let rest = memory.saturating_sub(Self::PROGRAM + Self::allocator(memory));
-        let small = (rest / 2).min(Self::FEW_REQUESTS);
+        let small = (rest / 16 * 7).min(Self::FEW_REQUESTS);
         let requests = small.max(rest / 3).min((96 << 20).max(rest / 8));
         Self {
             engine: rest - requests,
@@ -32,10 +32,11 @@ impl Budget {
         }
     }
 
-    /// Memory that the allocator keeps between objects in use: a sixteenth of `memory`, or a fourteenth
-    /// where that is at most 32 MiB. Measured: it grows less than the budget does.
+    /// Memory that the allocator keeps between objects in use, and that requests use beyond their share
+    /// when all of them use all their rights: a sixteenth of `memory`, or a seventh where that is at most
+    /// 32 MiB. Measured: it grows less than the budget does.
     fn allocator(memory: u64) -> u64 {
-        (memory / 14).min(32 << 20).max(memory / 16)
+        (memory / 7).min(32 << 20).max(memory / 16)
     }
 }
 
@@ -45,7 +46,7 @@ mod tests {
 
     #[test]
     fn shares_and_reserve_are_the_whole_budget() {
-        for (mib, requests) in [(64, 18), (96, 22), (512, 96), (1024, 117), (8192, 957)] {
+        for (mib, requests) in [(64, 14), (96, 20), (512, 96), (1024, 117), (8192, 957)] {
             let memory = mib << 20;
             let budget = Budget::of(memory);
             let reserve = Budget::PROGRAM + Budget::allocator(memory);

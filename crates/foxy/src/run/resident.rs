@@ -4,6 +4,9 @@
 //! So this thread looks at the resident memory, at the sockets, and at the control group: memory
 //! beyond the budget, or beyond nine tenths of the group's limit, counts as used by requests and is
 //! taken from the RAM tier. Foxy then sheds before the kernel kills.
+//!
+//! Only some control groups count the buffers of sockets. Elsewhere the entries give an estimate: the
+//! kernel lists thousands of sockets in 10 ms, which is too long for each look.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -83,7 +86,8 @@ fn run(memory: &Memory, proxy: &Proxy, engine: &Engine, stopped: &Receiver<()>) 
     while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
         let memory = memory.bytes();
         let share = signed(Budget::of(memory).requests);
-        let over = Reading::now(group.as_ref()).over(memory);
+        let sockets = proxy.socket_bytes() as u64;
+        let over = Reading::now(group.as_ref(), sockets).over(memory);
         let real = share.saturating_add(over).max(0);
         let real = usize::try_from(real).unwrap_or(usize::MAX);
         proxy.observe_memory(real, is_roomy(over, memory));
@@ -105,10 +109,12 @@ struct Reading {
 }
 
 impl Reading {
-    fn now(group: Option<&MemoryGroup>) -> Self {
+    /// Looks now. `sockets` is the estimate of their buffers, for where nothing counts them.
+    fn now(group: Option<&MemoryGroup>, sockets: u64) -> Self {
         let usage = group.and_then(MemoryGroup::usage);
+        let counted = usage.map(|usage| usage.sockets).filter(|bytes| *bytes > 0);
         Self {
-            process: resident_bytes() + usage.map_or(0, |usage| usage.sockets),
+            process: resident_bytes() + counted.unwrap_or(sockets),
             group: group
                 .zip(usage)
                 .map(|(group, usage)| (usage.used, group.limit())),
@@ -173,6 +179,8 @@ mod tests {
 
     #[test]
     fn this_process_has_memory() {
-        assert!(Reading::now(None).over(0) > 1 << 20);
+        let of = |sockets| Reading::now(None, sockets).over(0);
+        assert!(of(0) > 1 << 20);
+        assert!(of(1 << 40) > 1 << 40, "and sockets");
     }
 }

@@ -82,6 +82,9 @@ const RECEIVE_BYTES: [usize; 3] = [64 << 10, 32 << 10, 16 << 10];
 /// A ledger smaller than this always limits what origins send ahead, and does not let answers have more while
 /// there is room: many connections can open before their bodies come.
 const SMALL_LEDGER: usize = 32 << 20;
+/// Memory of connections that come in without delay where the ledger has that: about 1,200 of them, with
+/// buffers. At most three quarters of it.
+const FEW_CONNECTIONS: usize = 8 << 20;
 /// Connections that any client may have.
 const CONNECTIONS_MIN: usize = 32;
 
@@ -143,6 +146,13 @@ impl Ledger {
     /// Bytes entered for `of`.
     pub(crate) fn used(&self, of: Use) -> usize {
         self.used[of as usize].load(Ordering::Relaxed)
+    }
+
+    /// Estimated bytes in the buffers of sockets. A place is a limit of its socket. Of the entry of a
+    /// connection or a fill, half is what was received and not read yet.
+    pub(crate) fn in_sockets(&self) -> usize {
+        let halves = [Use::Connections, Use::Fills, Use::SharedFills].map(|of| self.used(of) / 2);
+        self.used(Use::Queues) + halves.iter().sum::<usize>()
     }
 
     /// Corrects the sum: requests really have `bytes` now. If the entries are more than that, the entries
@@ -214,21 +224,25 @@ impl Ledger {
         self.roomy.load(Ordering::Relaxed)
     }
 
-    /// True if connections and their buffers have more than half of the limit: new connections come in
-    /// slowly. Queues and fills do not count: they have limits of their own, and while their entries are
-    /// rights that nobody uses, small answers can still be sent. The excess counts too. While there is
-    /// much room, they may have three quarters: thousands of connections can come in between two
-    /// observations.
+    /// True if connections and their buffers have more than half of the limit, or of a small limit more
+    /// than [`FEW_CONNECTIONS`]: new connections come in slowly. Queues and fills do not count: they have
+    /// limits of their own, and while their entries are rights that nobody uses, small answers can still be
+    /// sent. The excess counts too. While there is much room, they may have three quarters: thousands of
+    /// connections can come in between two observations.
     pub(crate) fn is_over(&self) -> bool {
+        let most = self.max() / 4 * 3;
         match self.is_roomy() {
-            true => self.of_connections() > self.max() / 4 * 3,
-            false => self.of_connections() + self.excess() > self.max() / 2,
+            true => self.of_connections() > most,
+            false => {
+                let usual = (self.max() / 2).max(FEW_CONNECTIONS.min(most));
+                self.of_connections() + self.excess() > usual
+            }
         }
     }
 
     /// True if connections and their buffers have the whole limit: new work must wait, and is refused
-    /// after that. This is twice the amount that delays new connections, so that a client that behaves is
-    /// not refused as soon as others have filled their half. The excess does not count: this work does
+    /// after that. This is up to twice the amount that delays new connections, so that a client that behaves
+    /// is not refused as soon as others have filled their part. The excess does not count: this work does
     /// not hold it, and it may not come back for a long time.
     pub(crate) fn is_full(&self) -> bool {
         self.of_connections() >= self.max() && !self.is_roomy()

@@ -62,6 +62,21 @@ fn what_was_observed_counts_until_the_next_observation() {
 }
 
 #[test]
+fn sockets_have_what_is_sent_and_half_of_what_is_received() {
+    let ledger = Ledger::new(1000, 1000);
+    let _entries = [
+        (Use::Connections, 10),
+        (Use::Buffers, 20),
+        (Use::Queues, 40),
+        (Use::Fragments, 80),
+        (Use::Fills, 160),
+        (Use::SharedFills, 320),
+    ]
+    .map(|(of, bytes)| ledger.take(of, bytes));
+    assert_eq!(ledger.in_sockets(), 5 + 40 + 80 + 160);
+}
+
+#[test]
 fn rights_that_nobody_uses_refuse_no_work() {
     let ledger = Ledger::new(100, 100);
     let _windows = ledger.take(Use::Fills, 200);
@@ -97,16 +112,35 @@ fn windows_and_places_keep_no_connection_out() {
     let _places = ledger.take(Use::Queues, 100);
     let seen = || (ledger.is_over(), ledger.is_full());
     assert_eq!(seen(), (false, false));
-    let _connections = ledger.take(Use::Connections, 30);
-    let _buffers = ledger.take(Use::Buffers, 20);
-    assert_eq!(seen(), (false, false), "they have their half");
+    let _connections = ledger.take(Use::Connections, 50);
+    let _buffers = ledger.take(Use::Buffers, 25);
+    assert_eq!(seen(), (false, false), "they have their three quarters");
     let _one = ledger.take(Use::Buffers, 1);
     assert_eq!(seen(), (true, false));
     assert_eq!(ledger.overfull(), 0);
-    let _more = ledger.take(Use::Buffers, 49);
+    let _more = ledger.take(Use::Buffers, 24);
     assert_eq!((seen(), ledger.overfull()), ((true, true), 1));
     let _many = ledger.take(Use::Connections, 10 << 10);
     assert_eq!(ledger.overfull(), 3, "down to seven eighths");
+}
+
+#[test]
+fn connections_have_half_or_what_few_of_them_need() {
+    let most = |max: usize, roomy| {
+        let ledger = Ledger::new(max << 20, 0);
+        ledger.observe(0, roomy);
+        let mut connections = ledger.empty(Use::Connections);
+        (0..)
+            .take_while(|mib| {
+                connections.set(mib << 20);
+                !ledger.is_over()
+            })
+            .last()
+    };
+    assert_eq!(most(8, false), Some(6), "three quarters");
+    assert_eq!(most(12, false), Some(8), "a few");
+    assert_eq!(most(32, false), Some(16), "half");
+    assert_eq!(most(32, true), Some(24));
 }
 
 #[test]
