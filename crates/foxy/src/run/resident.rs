@@ -14,7 +14,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use foxy_base::Budget;
-use foxy_proxy::Proxy;
+use foxy_proxy::{Proxy, Use};
 use foxy_store::Engine;
 
 use super::StartError;
@@ -86,8 +86,8 @@ fn run(memory: &Memory, proxy: &Proxy, engine: &Engine, stopped: &Receiver<()>) 
     while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
         let memory = memory.bytes();
         let share = signed(Budget::of(memory).requests);
-        let sockets = proxy.socket_bytes() as u64;
-        let over = Reading::now(group.as_ref(), sockets).over(memory);
+        let sockets = Use::ALL.map(|of| of.in_sockets(proxy.memory_used(of)) as u64);
+        let over = Reading::now(group.as_ref(), sockets.iter().sum()).over(memory);
         let real = share.saturating_add(over).max(0);
         let real = usize::try_from(real).unwrap_or(usize::MAX);
         proxy.observe_memory(real, is_roomy(over, memory));

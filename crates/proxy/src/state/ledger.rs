@@ -58,6 +58,18 @@ impl Use {
             Self::SharedFills => "shared-fills",
         }
     }
+
+    /// Of `bytes` entered for this use, an estimate of those in the buffers of sockets. A place in a queue
+    /// is the limit of its socket; of the entry of a connection or a fill, half is what was received and
+    /// not read yet.
+    #[must_use]
+    pub const fn in_sockets(self, bytes: usize) -> usize {
+        match self {
+            Self::Queues => bytes,
+            Self::Connections | Self::Fills | Self::SharedFills => bytes / 2,
+            Self::Buffers | Self::Fragments => 0,
+        }
+    }
 }
 
 /// Memory of one connection that is served, in the share of a client: with buffers, and with a part
@@ -146,13 +158,6 @@ impl Ledger {
     /// Bytes entered for `of`.
     pub(crate) fn used(&self, of: Use) -> usize {
         self.used[of as usize].load(Ordering::Relaxed)
-    }
-
-    /// Estimated bytes in the buffers of sockets. A place is a limit of its socket. Of the entry of a
-    /// connection or a fill, half is what was received and not read yet.
-    pub(crate) fn in_sockets(&self) -> usize {
-        let halves = [Use::Connections, Use::Fills, Use::SharedFills].map(|of| self.used(of) / 2);
-        self.used(Use::Queues) + halves.iter().sum::<usize>()
     }
 
     /// Corrects the sum: requests really have `bytes` now. If the entries are more than that, the entries

@@ -149,12 +149,6 @@ impl Proxy {
         self.ledger.used(of)
     }
 
-    /// Estimated bytes that the kernel keeps in the buffers of sockets, from the entries of requests.
-    #[must_use]
-    pub fn socket_bytes(&self) -> usize {
-        self.ledger.in_sockets()
-    }
-
     /// Corrects the sum of [`memory_used`](Self::memory_used): requests really have `bytes` now. While
     /// the whole process has so little that it is `roomy`, nothing is closed or refused for memory.
     pub fn observe_memory(&self, bytes: usize, roomy: bool) {

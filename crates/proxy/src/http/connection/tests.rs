@@ -51,11 +51,11 @@ async fn request(local: &Local, bytes: usize) -> Result<usize, NoRequest> {
 }
 
 #[test]
-fn a_long_head_waits_where_connections_have_half_of_the_memory() {
+fn a_long_head_waits_where_connections_have_their_part_of_the_memory() {
     with_worker(MEMORY, |local| async move {
         let long = LONG_HEAD + 1000;
         assert_eq!(request(&local, long).await.unwrap(), long);
-        let held = local.proxy.ledger.take(Use::Connections, MEMORY / 2);
+        let held = local.proxy.ledger.take(Use::Connections, MEMORY / 4 * 3);
         let usual = LONG_HEAD / 2;
         assert_eq!(request(&local, usual).await.unwrap(), usual);
         let refused = request(&local, long).await;

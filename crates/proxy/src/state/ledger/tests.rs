@@ -63,17 +63,16 @@ fn what_was_observed_counts_until_the_next_observation() {
 
 #[test]
 fn sockets_have_what_is_sent_and_half_of_what_is_received() {
-    let ledger = Ledger::new(1000, 1000);
-    let _entries = [
-        (Use::Connections, 10),
-        (Use::Buffers, 20),
-        (Use::Queues, 40),
-        (Use::Fragments, 80),
-        (Use::Fills, 160),
-        (Use::SharedFills, 320),
-    ]
-    .map(|(of, bytes)| ledger.take(of, bytes));
-    assert_eq!(ledger.in_sockets(), 5 + 40 + 80 + 160);
+    let of_64 = Use::ALL.map(|of| (of.name(), of.in_sockets(64)));
+    let expected = [
+        ("connections", 32),
+        ("buffers", 0),
+        ("queues", 64),
+        ("fragments", 0),
+        ("fills", 32),
+        ("shared-fills", 32),
+    ];
+    assert_eq!(of_64, expected);
 }
 
 #[test]
