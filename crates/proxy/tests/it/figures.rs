@@ -1,10 +1,8 @@
 //! Figures: a broken origin shows in them, and so do the bytes that the cache saved.
 
-use std::net::TcpListener;
-
 use foxy_proxy::{CLASSES, Outcome, Totals, Trouble};
 
-use crate::common::{Foxy, Origin};
+use crate::common::{Foxy, Origin, refusing};
 
 fn of_class(counts: &[u64; CLASSES.len()], class: &str) -> u64 {
     counts[CLASSES.iter().position(|c| *c == class).unwrap()]
@@ -56,9 +54,7 @@ fn failures_of_origins_are_counted_by_reason() {
     assert!(totals.origin.trouble(Trouble::Closed) >= 1);
     assert_eq!(totals.origin.trouble(Trouble::Connect), 0);
 
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = nobody.local_addr().unwrap();
-    drop(nobody);
+    let (_nobody, address) = refusing();
     let answer = foxy.ask(&format!(
         "GET http://{address}/ HTTP/1.1\r\nHost: x\r\n\r\n"
     ));

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::common::tls::{Authority, Front, Manner};
-use crate::common::{Foxy, Origin};
+use crate::common::{Foxy, Origin, refusing};
 use crate::tls_clients::{certificates, listening};
 use foxy_proxy::access_rules::{Action, HostPattern, Rule, RuleSet};
 use foxy_proxy::{
@@ -251,9 +251,7 @@ fn a_parent_gets_its_login_and_nobody_else_does() {
 fn a_parent_that_cannot_be_reached_is_followed_by_the_next() {
     let origin = origin();
     let port = origin.addr.port();
-    let dead = TcpListener::bind("127.0.0.1:0").unwrap();
-    let gone = dead.local_addr().unwrap();
-    drop(dead);
+    let (_dead, gone) = refusing();
     let parent = Foxy::forward();
     let servers = [gone, parent.addr];
     let foxy = Foxy::start(Role::Forward, child(Vec::new(), group(&servers, None)), 1);

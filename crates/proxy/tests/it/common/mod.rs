@@ -35,6 +35,17 @@ mod origin;
 pub use client::{Answer, Client};
 pub use origin::{Asked, Origin};
 
+/// An address that refuses connections as long as the socket lives. A port that is merely free could be
+/// given to another test in the meantime.
+pub fn refusing() -> (socket2::Socket, SocketAddr) {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    socket
+        .bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into())
+        .unwrap();
+    let address = socket.local_addr().unwrap().as_socket().unwrap();
+    (socket, address)
+}
+
 /// 2026-11-20 12:00:00 UTC.
 pub const NOON: i64 = 1_795_176_000;
 
