@@ -39,7 +39,7 @@ pub(super) enum Fault {
     Status(u16),
     /// Wrong bytes or a wrong length.
     Wrong,
-    /// No connection within the patience: the queue of the listener was full each time.
+    /// No connection within the patience, usually because the queue of the listener was full each time.
     Unconnected,
     /// No progress within the patience.
     Late,

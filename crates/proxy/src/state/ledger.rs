@@ -94,8 +94,8 @@ const RECEIVE_BYTES: [usize; 3] = [64 << 10, 32 << 10, 16 << 10];
 /// A ledger smaller than this always limits what origins send ahead, and does not let answers have more while
 /// there is room: many connections can open before their bodies come.
 const SMALL_LEDGER: usize = 32 << 20;
-/// Memory of connections that come in without delay where the ledger has that: about 1,200 of them, with
-/// buffers. At most three quarters of it.
+/// Memory of connections and their buffers that come in without delay, also where it is more than half of
+/// the ledger; at most three quarters of it.
 const FEW_CONNECTIONS: usize = 8 << 20;
 /// Connections that any client may have.
 const CONNECTIONS_MIN: usize = 32;
@@ -229,7 +229,7 @@ impl Ledger {
         self.roomy.load(Ordering::Relaxed)
     }
 
-    /// True if connections and their buffers have more than half of the limit, or of a small limit more
+    /// True if connections and their buffers have more than half of the limit, or in a small ledger more
     /// than [`FEW_CONNECTIONS`]: new connections come in slowly. Queues and fills do not count: they have
     /// limits of their own, and while their entries are rights that nobody uses, small answers can still be
     /// sent. The excess counts too. While there is much room, they may have three quarters: thousands of
