@@ -32,7 +32,7 @@ pub use self::duty::DutyError;
 use self::registry::Registry;
 pub(crate) use self::registry::Stores;
 pub(crate) use self::standing::Standing;
-pub(crate) use self::tickets::ticket_of;
+pub(crate) use self::tickets::{ticket_of, ticket_of_removed};
 use self::trust::Trust;
 use crate::StoreId;
 use crate::interface::Duty;

@@ -18,6 +18,23 @@ pub(crate) fn ticket_of(stores: &[Arc<StoreShared>], objects: bool) -> SyncTicke
     ticket
 }
 
+/// A ticket for all that a store has to note of what was removed: removals, and purges of many.
+pub(crate) fn ticket_of_removed(store: &StoreShared) -> SyncTicket {
+    let (ticket, parts) = SyncTicket::new(2);
+    let mut parts = parts.into_iter();
+    if let (Some(part), Some(noted)) = (parts.next(), parts.next()) {
+        let objects = false;
+        store.inbox.lock().request(SyncRequest { objects, part });
+        rule!(
+            "return: its contents count again when the purges that it missed are noted",
+            store.journal.lock().ask(noted),
+            noted.finish(crate::Durable::Yes)
+        );
+    }
+    store.bell.ring();
+    ticket
+}
+
 impl Fleet {
     /// A ticket for everything put and removed before, purges of many included.
     pub(crate) fn sync(&self) -> SyncTicket {

@@ -3,7 +3,7 @@
 //! An object knows the number of the newest purge at the time its origin was asked; purges with
 //! greater numbers concern it. The order of locks: this set, then a store's journal.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -234,6 +234,13 @@ impl PurgeSet {
             state.insert(note, &all);
         }
         self.latest.store(state.latest, Ordering::Release);
+    }
+
+    /// Returns whether a purge is active that is not among these notes.
+    pub(crate) fn has_others_than(&self, notes: &[PurgeNote]) -> bool {
+        let noted: BTreeSet<u64> = notes.iter().map(|note| note.sequence).collect();
+        let state = self.state.read();
+        state.active.keys().any(|number| !noted.contains(number))
     }
 
     /// The greatest number of a purge that waits for a sweep.

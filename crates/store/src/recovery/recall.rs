@@ -174,6 +174,12 @@ impl Recalled {
         if !behind.is_empty() {
             foundation.memory.clear();
         }
+        // Made while no store was open: nobody has noted them yet.
+        let unnoted = rule!(
+            "journal: a store that comes back notes the purges that no store has",
+            foundation.purges.set().has_others_than(&self.half.notes),
+            false
+        );
         let all: Vec<_> = others.iter().chain([store]).cloned().collect();
         foundation.purges.set().adopt(self.half.notes, known, &all);
         // Every journal should have the purges of all journals.
@@ -185,6 +191,7 @@ impl Recalled {
                 false
             )
             || floor != own
+            || unnoted
             || !others.is_empty();
         for (tell, this) in others.iter().map(|o| (true, o)).chain([(tell_this, store)]) {
             if tell {

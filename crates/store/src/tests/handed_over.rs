@@ -7,11 +7,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use foxy_base::{ManualClock, WallTime};
-use foxy_disk::{Completion, Disk, MemDisk, Nudge, Op, Queue, QueueStats};
+use foxy_disk::{
+    Completion, Disk, Fault, FaultPlan, FaultRule, Keep, MemDisk, Nudge, Op, OpClass, Queue,
+    QueueStats,
+};
 use parking_lot::Mutex;
 
+use super::purges::purge;
 use super::removal_log::with_old;
-use super::rig::{Rig, SEGMENT, hash, options};
+use super::rig::{Rig, SEGMENT, geometry, hash, options};
 use crate::*;
 
 const MEMORY: u64 = 256 << 10;
@@ -203,6 +207,15 @@ impl Scene {
         self.open();
     }
 
+    /// No store is there, and everything is purged. That is acknowledged at once.
+    fn purge_all_while_away(&mut self, soft: bool) {
+        assert!(self.writer.take().unwrap().close(AT_MOST));
+        let everything = purge(PurgeKind::All, "", soft);
+        let purges = self.engine.purges();
+        let (_, ticket) = purges.purge_many(&everything, Places::Reserved).unwrap();
+        assert_eq!(ticket.outcome(), Some(Durable::Yes));
+    }
+
     fn shows(&self) -> bool {
         !matches!(self.engine.lookup(hash("k"), b"k"), Lookup::Miss)
     }
@@ -252,4 +265,50 @@ fn a_removal_at_any_moment_of_a_growth_holds() {
 #[test]
 fn a_removal_at_any_moment_of_leaving_and_returning_holds() {
     at_every_moment(Scene::leave_and_return);
+}
+
+/// True if this moment of the return came. The process ends there, killed or with a `power` cut, and has no
+/// other memory of the purge.
+fn holds_after(moment: u64, soft: bool, power: bool, refused: u64) -> bool {
+    let mut scene = Scene::new();
+    scene.purge_all_while_away(soft);
+    let places = geometry(&with_old(8).engine);
+    let journal = places.journal_at()..places.removals_at();
+    let refuses = FaultRule::new(OpClass::Write, Fault::Errno(5))
+        .within(journal)
+        .times(refused);
+    scene.disk.set_faults(FaultPlan::none().and(refuses));
+    let image = Arc::new(Mutex::new(None));
+    let (taken, disk) = (Arc::clone(&image), scene.disk.clone());
+    let act = move || {
+        let left = if power { Keep::Nothing } else { Keep::All };
+        *taken.lock() = Some(disk.crash(left));
+    };
+    scene.moments.begin(moment, Box::new(act));
+    scene.open();
+    let Some(left) = image.lock().take() else {
+        return false;
+    };
+    let mut again = Rig::open(left, MEMORY, 9, options());
+    again.settle();
+    let found = again.get("k");
+    let is_right = found.is_none_or(|object| soft && object.is_soft_purged());
+    assert!(
+        is_right,
+        "moment {moment}, soft {soft}, power cut {power}, {refused} writes refused"
+    );
+    true
+}
+
+#[test]
+fn a_purge_of_many_while_no_store_is_there_holds_when_one_is_back() {
+    for soft in [false, true] {
+        for power in [false, true] {
+            for refused in 0..2 {
+                let comes = |moment: &u64| holds_after(*moment, soft, power, refused);
+                let moments = (1..).take_while(comes).count();
+                assert!((20..2000).contains(&moments), "{moments}");
+            }
+        }
+    }
 }

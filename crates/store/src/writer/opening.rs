@@ -9,7 +9,7 @@ use foxy_format::LogPosition;
 use super::Writer;
 use super::io::Purpose;
 use super::trouble::Fault;
-use crate::fleet::ticket_of;
+use crate::fleet::ticket_of_removed;
 use crate::recovery::{Loader, Piece};
 use crate::{Durable, StoreOptions, SyncTicket};
 
@@ -120,8 +120,7 @@ impl Writer {
         // If the store was away, what it missed is void now; when that is durable, its contents
         // count again.
         if let Some(floor) = loader.restores() {
-            let own = std::slice::from_ref(&self.store);
-            self.opening.restoring = Some((floor, ticket_of(own, false)));
+            self.opening.restoring = Some((floor, ticket_of_removed(&self.store)));
         }
     }
 
