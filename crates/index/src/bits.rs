@@ -78,10 +78,22 @@ const fn shares() -> [u8; 1 << SHARE_BITS] {
     table
 }
 
+/// Values in [`SHARES`] of each shard.
+const PLACES: [u16; SHARDS] = places();
+
+const fn places() -> [u16; SHARDS] {
+    let mut counts = [0; SHARDS];
+    let mut place = 0;
+    while place < SHARES.len() {
+        counts[SHARES[place] as usize] += 1;
+        place += 1;
+    }
+    counts
+}
+
 /// Number of `entries` that shard `shard` is expected to get.
 pub(crate) fn share(shard: usize, entries: u64) -> u64 {
-    let places = SHARES.iter().filter(|s| usize::from(**s) == shard).count();
-    ((u128::from(entries) * places as u128) >> SHARE_BITS) as u64
+    ((u128::from(entries) * u128::from(PLACES[shard])) >> SHARE_BITS) as u64
 }
 
 /// A fingerprint; see the head of this file.
@@ -310,10 +322,8 @@ mod tests {
 
     #[test]
     fn shares_are_staggered_and_complete() {
-        let mut counts = [0u32; SHARDS];
-        for shard in SHARES {
-            counts[usize::from(shard)] += 1;
-        }
+        let counts = PLACES.map(u32::from);
+        assert_eq!(counts.iter().sum::<u32>(), 1 << SHARE_BITS);
         let (least, most) = (counts[0], counts[SHARDS - 1]);
         assert!(least >= 20 && most <= 2 * least + 2, "{counts:?}");
         assert!(counts.windows(2).all(|pair| pair[0] <= pair[1] + 1));
