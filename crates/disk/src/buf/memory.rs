@@ -58,10 +58,12 @@ impl Memory {
         }
     }
 
-    /// Zeroed memory for at least `len` bytes, aligned to [`HUGE`]; ordinary if that fails.
+    /// Zeroed memory for at least `len` bytes, aligned to [`HUGE`]; ordinary if that fails. Ordinary too
+    /// below a sixteenth of a huge page: so few pages are one request to any device, and the rest of the
+    /// huge page would be zeroed and resident for nothing.
     pub(super) fn huge(len: usize) -> Self {
-        if len == 0 {
-            return Self::ordinary(0);
+        if len < HUGE / 16 {
+            return Self::ordinary(len);
         }
         let capacity = len.next_multiple_of(HUGE);
         match map_huge(capacity) {

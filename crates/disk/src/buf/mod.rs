@@ -19,7 +19,7 @@ const PAGE: usize = 4096;
 /// Alignment of a huge buffer, and the step of its capacity, in bytes.
 const HUGE: usize = 2 << 20;
 
-/// An owned buffer aligned to 4096 bytes (or 2 MiB, if [`huge`](Self::huge)).
+/// An owned buffer aligned to 4096 bytes (or 2 MiB, if [`huge`](Self::huge) and not short).
 ///
 /// It behaves as a byte slice of its length. All of its capacity is initialised memory, so the length
 /// may be set freely; bytes beyond those that were written or read are old bytes or zeros. It goes
@@ -38,7 +38,8 @@ impl AlignedBuf {
     }
 
     /// Zeroed memory for `len` bytes in 2 MiB pages where the system has them: one long write
-    /// from it is one request to the device. For the few buffers that live long.
+    /// from it is one request to the device. For the few buffers that live long. Below 128 KiB it is
+    /// ordinary memory.
     #[must_use]
     pub fn huge(len: usize) -> Self {
         Self::from_memory(Memory::huge(len), len, None)

@@ -26,6 +26,8 @@ fn huge_buffers_are_aligned_to_two_mebibytes_and_freed() {
         buf.fill(7);
         assert!(buf.iter().all(|b| *b == 7));
     }
+    let short = AlignedBuf::huge(16 << 10);
+    assert_eq!(short.capacity(), 16 << 10, "no huge page for a short one");
 }
 
 #[test]
