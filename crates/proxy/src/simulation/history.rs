@@ -27,6 +27,7 @@ const REQUESTS: u64 = 25;
 const REST: Duration = Duration::from_secs(120);
 
 /// The result of a history.
+#[derive(Debug, Default)]
 pub(super) struct Done {
     pub(super) wrong: Option<String>,
     pub(super) hash: u64,

@@ -54,8 +54,10 @@
 //! - The random order in which `select!` without `biased` looks at what is ready together (an upload's
 //!   beginning, a store that leaves): neither changes an answer.
 //!
-//! `FOXY_SEED=N` runs one history, `FOXY_TRACE=1` prints its events, `FOXY_LONG=1` runs many more.
+//! `FOXY_SEED=N` runs one history, `FOXY_SEED=A..B` those from A to before B, `FOXY_TRACE=1` prints the events,
+//! `FOXY_LONG=1` runs many more.
 
+mod batch;
 mod client;
 mod clock;
 mod content;
@@ -89,10 +91,20 @@ const ON_FAILURE: u64 = 20_000;
 /// Time after which a power cut undoes no removal: sync interval and flushes, in milliseconds.
 const SYNCED: u64 = 6000;
 
+use batch::Batch;
 use history::History;
 
 fn is_long() -> bool {
     std::env::var_os("FOXY_LONG").is_some()
+}
+
+/// The seeds of `N` or `A..B`.
+fn parsed(seeds: &str) -> Option<std::ops::Range<u64>> {
+    if let Some((first, end)) = seeds.split_once("..") {
+        return Some(first.parse().ok()?..end.parse().ok()?);
+    }
+    let seed: u64 = seeds.parse().ok()?;
+    Some(seed..seed + 1)
 }
 
 /// Histories of the ordinary run.
@@ -126,24 +138,14 @@ const EVENTS: &[(&str, u64)] = &[
 #[test]
 fn every_answer_of_every_history_is_right() {
     let seeds = match std::env::var("FOXY_SEED") {
-        Ok(seed) => seed.parse().map_or(0..0, |seed: u64| seed..seed + 1),
+        Ok(seeds) => parsed(&seeds).expect("FOXY_SEED is N or A..B"),
         Err(_) if is_long() => 0..20_000,
         Err(_) => 0..HISTORIES,
     };
-    let (mut counts, mut found) = (std::collections::BTreeMap::new(), Vec::new());
-    let many = seeds.end - seeds.start > 1;
-    for seed in seeds {
-        let done = History::run(seed);
-        if let Some(wrong) = done.wrong {
-            println!("history {seed} (FOXY_SEED={seed} repeats it): {wrong}");
-            found.push(seed);
-        }
-        for (name, count) in done.counts {
-            *counts.entry(name).or_insert(0) += count;
-        }
-    }
+    let many = seeds.end - seeds.start >= HISTORIES;
+    let Batch { wrong, counts } = Batch::run(seeds);
     println!("{counts:?}");
-    assert!(found.is_empty(), "wrong answers in histories {found:?}");
+    assert!(wrong.is_empty(), "wrong answers in histories {wrong:?}");
     if many {
         for (name, least) in EVENTS {
             let count = counts.get(name).copied().unwrap_or(0);
