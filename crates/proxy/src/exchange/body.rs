@@ -4,6 +4,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 
 use bytes::Bytes;
+use foxy_http_rules::range::ContentRange;
 
 use super::Finish;
 use super::rest::Rest;
@@ -24,6 +25,8 @@ pub(super) struct Streaming<'x, T> {
     pub(super) local: &'x Rc<Local>,
     pub(super) ask: &'x Rc<Ask>,
     pub(super) head: &'x FillHead,
+    /// The bytes of the representation that the answer has, if both ends and its length are announced.
+    pub(super) part: Option<ContentRange>,
     pub(super) mode: Mode,
     pub(super) queued: Queued,
     /// The result, as far as the answer has come.
@@ -94,6 +97,10 @@ impl<T: Transport> Streaming<'_, T> {
             pending.clear();
             if sent.is_err() {
                 return Finish::gone(head.status);
+            }
+            if left == 0 {
+                // What else the fill brings is for others.
+                return self.end(pending, &Bytes::new()).await;
             }
         }
     }
@@ -184,17 +191,18 @@ impl<T: Transport> Streaming<'_, T> {
     async fn go_on_alone(mut self, released: Released) -> Finish {
         let head = self.head;
         self.local.count(Event::FollowersReleased);
-        let rest = head
-            .length
+        let span = self
+            .part
+            .and_then(|part| part.span.zip(Some(part.complete)));
+        let rest = span
             .zip(head.strong_etag.as_ref())
-            .map(|(length, etag)| Rest {
-                from: self.finish.body,
-                until: length,
-                complete: length,
+            .map(|((span, complete), etag)| Rest {
+                from: span.start + self.finish.body,
+                until: span.end,
+                complete,
                 etag: etag.clone(),
             });
         if let Some(rest) = rest
-            && head.status == 200
             && let Ok(sent) = rest.send(self.local, self.ask, self.link).await
         {
             self.finish.body += sent;

@@ -23,8 +23,8 @@ pub(crate) struct Rest {
     pub(crate) from: u64,
     /// One past the last byte wanted.
     pub(crate) until: u64,
-    /// Length of the whole.
-    pub(crate) complete: u64,
+    /// Length of the whole, if known.
+    pub(crate) complete: Option<u64>,
     /// The strong ETag of what was sent so far.
     pub(crate) etag: Bytes,
 }
@@ -60,8 +60,8 @@ impl Rest {
             && strong_etag(&head).as_ref() == Some(&self.etag)
             && range.is_some_and(|range| {
                 let span = range.span.map(|span| (span.start, span.end));
-                span == Some((self.from, self.until))
-                    && range.complete.is_none_or(|length| length == self.complete)
+                let lengths = range.complete.zip(self.complete);
+                span == Some((self.from, self.until)) && lengths.is_none_or(|(now, was)| now == was)
             });
         if !same {
             return Err(UpstreamError::BadResponse("rest-not-available"));

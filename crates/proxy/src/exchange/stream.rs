@@ -1,7 +1,7 @@
 //! The answer of a fill on its way to one client.
 
 use foxy_base::{Fields, eq_name};
-use foxy_http_rules::range::{Span, is_of_content};
+use foxy_http_rules::range::{ContentRange, Span, is_of_content};
 use foxy_http_rules::{CacheStatus, freshness, size_is_right};
 use foxy_http1::{Version, write};
 
@@ -37,6 +37,20 @@ fn framing(head: &FillHead, cut: Cut, version: Version) -> (Mode, u64, u64) {
         (204 | 304, _) => (Mode::Bare, 0, u64::MAX),
         _ => (Mode::of(head.length, version), 0, u64::MAX),
     }
+}
+
+/// The bytes of the representation that an answer of announced length has; `None` if that is not known.
+fn part(head: &FillHead, cut: Cut) -> Option<ContentRange> {
+    let said = match (head.status, cut) {
+        (206, Cut::Slice { range, .. }) => return Some(range),
+        (206, _) => head.part,
+        (200, _) => head.length.map(|length| ContentRange {
+            span: Span::new(0, length),
+            complete: Some(length),
+        }),
+        _ => None,
+    };
+    said.filter(|said| said.span.map(Span::len) == head.length)
 }
 
 impl<T: Transport> Exchange<'_, T> {
@@ -75,6 +89,7 @@ impl<T: Transport> Exchange<'_, T> {
             local: &self.local,
             ask: &self.ask,
             head,
+            part: part(head, cut),
             mode,
             queued,
             finish,

@@ -222,6 +222,38 @@ fn the_rest_is_fetched_by_range_when_the_validator_is_strong() {
     assert_eq!(answer.text(), "0123456789");
 }
 
+/// The origin breaks off in the middle of a part.
+#[test]
+fn the_rest_of_a_part_is_fetched_by_range_when_the_validator_is_strong() {
+    let foxy = Foxy::forward();
+    let origin = Origin::start(|asked| {
+        let rest = match asked.field("Range") {
+            Some("bytes=2-7") => false,
+            Some("bytes=5-7") => true,
+            other => panic!("{other:?}"),
+        };
+        if rest {
+            assert_eq!(asked.field("If-Range"), Some("\"s\""));
+            let of = if asked.path() == "/r" { "10" } else { "11" };
+            let fields = format!("ETag: \"s\"\r\nContent-Range: bytes 5-7/{of}\r\n");
+            asked.reply("206 Partial Content", &fields, "567");
+            return true;
+        }
+        asked.raw(
+            "HTTP/1.1 206 Partial Content\r\nETag: \"s\"\r\nContent-Range: bytes 2-7/10\r\n\
+             Content-Length: 6\r\n\r\n234",
+        );
+        false
+    });
+    let part = "Range: bytes=2-7\r\nCache-Control: no-store\r\n";
+    let answer = foxy.get_with(&origin, "/r", part);
+    assert_eq!((answer.status, answer.whole), (206, true));
+    assert_eq!(answer.text(), "234567");
+    // The rest of another length is not of the same body.
+    let answer = foxy.get_with(&origin, "/other", part);
+    assert_eq!((answer.text(), answer.whole), ("234", false));
+}
+
 #[test]
 fn nonsense_from_the_origin_is_a_502() {
     let foxy = Foxy::forward();
