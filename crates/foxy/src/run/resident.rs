@@ -20,7 +20,7 @@ use foxy_store::Engine;
 use super::StartError;
 use super::background::Background;
 use crate::admin::resident_bytes;
-use crate::config::MemoryGroup;
+use crate::config::{GroupUse, MemoryGroup};
 
 /// Time between two looks. A load can fill about 50 MiB in that time.
 const LOOK: Duration = Duration::from_millis(50);
@@ -111,13 +111,22 @@ struct Reading {
 impl Reading {
     /// Looks now. `sockets` is the estimate of their buffers, for where nothing counts them.
     fn now(group: Option<&MemoryGroup>, sockets: u64) -> Self {
-        let usage = group.and_then(MemoryGroup::usage);
-        let counted = usage.map(|usage| usage.sockets).filter(|bytes| *bytes > 0);
+        let usage = group.zip(group.and_then(MemoryGroup::usage));
+        let usage = usage.map(|(group, usage)| (usage, group.limit()));
+        Self::of(resident_bytes(), usage, sockets)
+    }
+
+    /// Of the resident bytes, the use and the limit of the control group, and the estimate of sockets.
+    ///
+    /// A group of version 1 counts the buffers of sockets only when its owner has set a limit for them,
+    /// and says 0 otherwise. A Foxy with buffers in use is never at 0 where they are counted.
+    fn of(resident: u64, group: Option<(GroupUse, u64)>, sockets: u64) -> Self {
+        let counted = group
+            .map(|(usage, _)| usage.sockets)
+            .filter(|bytes| *bytes > 0);
         Self {
-            process: resident_bytes() + counted.unwrap_or(sockets),
-            group: group
-                .zip(usage)
-                .map(|(group, usage)| (usage.used, group.limit())),
+            process: resident + counted.unwrap_or(sockets),
+            group: group.map(|(usage, limit)| (usage.used, limit)),
         }
     }
 
@@ -175,6 +184,16 @@ mod tests {
         assert!(roomy(500, None) && !roomy(501, None));
         // Beside others in a group that is nearly full.
         assert!(!roomy(300, Some((850, 1000))));
+    }
+
+    #[test]
+    fn sockets_are_estimated_where_no_group_counts_them() {
+        let counted = |sockets| Some((GroupUse { used: 500, sockets }, 1000));
+        let process = |group| Reading::of(400, group, 70).process;
+        assert_eq!(process(None), 470, "no group");
+        assert_eq!(process(counted(0)), 470, "a group that does not count them");
+        assert_eq!(process(counted(30)), 430);
+        assert_eq!(Reading::of(400, counted(0), 70).group, Some((500, 1000)));
     }
 
     #[test]
