@@ -27,8 +27,8 @@ const SLOW_READERS: usize = 5;
 const SLOW_MISSES: usize = 2;
 /// Size of its slow misses, in bytes.
 const SLOW: usize = 2_000_000;
-/// Time before it comes, and time after it has left.
-const BEFORE: Duration = Duration::from_secs(2);
+/// Time after it has left another Foxy, and after it has left this one.
+const BETWEEN: Duration = Duration::from_secs(2);
 const AFTER: Duration = Duration::from_secs(5);
 /// A slow reader reads this much, this often.
 const SIP: usize = 1_000;
@@ -38,6 +38,8 @@ const SIP_TIME: Duration = Duration::from_millis(500);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Phases {
     begun: Instant,
+    /// It is at another Foxy between these two.
+    elsewhere: [Instant; 2],
     came: Instant,
     left: Instant,
     ended: Instant,
@@ -45,11 +47,11 @@ pub(super) struct Phases {
 
 /// Like [`run`], on a thread of the lowest priority: a client has a machine of its own, and what it
 /// computes must not delay Foxy or the others.
-pub(super) async fn beside(scene: &Arc<Scene>, scale: Scale) -> Outcome {
-    let scene = Arc::clone(scene);
+pub(super) async fn beside(scene: &Arc<Scene>, other: &Arc<Scene>, scale: Scale) -> Outcome {
+    let (scene, other) = (Arc::clone(scene), Arc::clone(other));
     let on_thread = move || {
         let _ = rustix::process::nice(19);
-        runtime().map(|runtime| runtime.block_on(run(&scene, scale)))
+        runtime().map(|runtime| runtime.block_on(run(&scene, &other, scale)))
     };
     match tokio::task::spawn_blocking(on_thread).await {
         Ok(Ok(outcome)) => outcome,
@@ -58,28 +60,41 @@ pub(super) async fn beside(scene: &Arc<Scene>, scale: Scale) -> Outcome {
     }
 }
 
-/// Waits, lets the client do what it can, waits again.
-async fn run(scene: &Arc<Scene>, scale: Scale) -> Outcome {
+/// Waits, lets the client do what it can to another Foxy on this machine, then to this one.
+///
+/// The first visit shows what the work costs the others when it only shares their processors. What
+/// the second adds, it takes from Foxy.
+async fn run(scene: &Arc<Scene>, other: &Arc<Scene>, scale: Scale) -> Outcome {
     let begun = Instant::now();
     let short = u32::try_from(scale.divisor).unwrap_or(1).clamp(1, 4);
-    sleep(BEFORE / short).await;
+    sleep(scale.time).await;
+    let elsewhere = Instant::now();
+    visit(other, scale).await;
+    let elsewhere = [elsewhere, Instant::now()];
+    sleep(BETWEEN / short).await;
     let came = Instant::now();
-    let count = CONNECTIONS.div_ceil(scale.divisor);
-    let until = came + scale.time;
-    let clients = Clients::new(scene, Sources::One(GREEDY), count, until);
-    let others = clients.all(connection).await;
+    let others = visit(scene, scale).await;
     let left = Instant::now();
     sleep(AFTER / short).await;
     Outcome {
         others,
         phases: Some(Phases {
             begun,
+            elsewhere,
             came,
             left,
             ended: Instant::now(),
         }),
         ..Outcome::default()
     }
+}
+
+/// The client opens its connections and leaves when the time is over.
+async fn visit(scene: &Arc<Scene>, scale: Scale) -> Tally {
+    let until = Instant::now() + scale.time;
+    let count = CONNECTIONS.div_ceil(scale.divisor);
+    let clients = Clients::new(scene, Sources::One(GREEDY), count, until);
+    clients.all(connection).await
 }
 
 /// A connection of this client: half a head, a slow reader, a slow miss, or an idle one.
@@ -123,7 +138,7 @@ async fn begun(clients: &Clients, number: usize) -> Result<Conn, Fault> {
     Ok(conn)
 }
 
-/// Summaries of the others' requests before, during and after, and the time to recovery.
+/// Summaries of the others' requests before, during and after, their ratios, and the time to recovery.
 pub(super) fn phases(phases: &Phases, watched: &Watched) -> Vec<String> {
     let part = |name: &str, from, to| {
         let requests = Summary::between(&watched.requests, from, to);
@@ -137,9 +152,16 @@ pub(super) fn phases(phases: &Phases, watched: &Watched) -> Vec<String> {
         );
         (requests.p99, text)
     };
-    let (usual, before) = part("before", phases.begun, phases.came);
-    let (_, during) = part("during", phases.came, phases.left);
+    let [there, gone] = phases.elsewhere;
+    let (usual, before) = part("before", phases.begun, there);
+    let (shared, elsewhere) = part("while it is at another Foxy", there, gone);
+    let (taken, during) = part("during", phases.came, phases.left);
     let (_, after) = part("after", phases.left, phases.ended);
+    let ratios = format!(
+        "p99 during is {:.1} times that before, {:.1} times that with the client at another Foxy",
+        ratio(taken, usual),
+        ratio(taken, shared)
+    );
     let limit = (usual * 3).max(Duration::from_millis(50));
     let recovery = recovery(&watched.requests, phases.left, limit);
     let recovery = format!(
@@ -147,7 +169,11 @@ pub(super) fn phases(phases: &Phases, watched: &Watched) -> Vec<String> {
         milliseconds(recovery),
         milliseconds(limit)
     );
-    vec![before, during, after, recovery]
+    vec![before, elsewhere, during, ratios, after, recovery]
+}
+
+fn ratio(time: Duration, of: Duration) -> f64 {
+    time.as_secs_f64() / of.as_secs_f64().max(1e-6)
 }
 
 /// Time from `left` to the end of the last request that failed or took longer than `limit`.

@@ -85,7 +85,7 @@ impl Bench {
         }
         let begun = Instant::now();
         match Subject::start(&self.setup, limit, folder.path()) {
-            Ok(subject) => self.on(subject, load, begun, &mut row)?,
+            Ok(subject) => self.on(subject, (load, limit), begun, &mut row)?,
             // A limit below what the process needs is a result.
             Err(problem) if row.grouped => row.end = Some(problem),
             Err(problem) => return Err(problem),
@@ -93,10 +93,26 @@ impl Bench {
         Ok(row)
     }
 
+    /// A second Foxy of the same kind, which nothing measures.
+    async fn another(&self, load: Load, limit: Limit) -> Result<Another, String> {
+        let folder = TempDir::new().map_err(|error| format!("no folder: {error}"))?;
+        let subject = Subject::start(&self.setup, limit, folder.path())?;
+        let scene = Scene::new(subject.proxy(), subject.admin(), &self.backend.origin);
+        let scene = Arc::new(scene);
+        match prepare(&scene, load).await.pop() {
+            Some(problem) => Err(problem),
+            None => Ok(Another {
+                scene,
+                _subject: subject,
+                _folder: folder,
+            }),
+        }
+    }
+
     fn on(
         &self,
         mut subject: Subject,
-        load: Load,
+        (load, limit): (Load, Limit),
         begun: Instant,
         row: &mut Row,
     ) -> Result<(), String> {
@@ -112,13 +128,19 @@ impl Bench {
             (row.before, row.peak_before) = (memory.resident, memory.peak);
             forget_peak(pid);
         }
+        let other = match load {
+            Load::Greedy => Some(runtime.block_on(self.another(load, limit))?),
+            _ => None,
+        };
         let sampler = Sampler::start(pid, sockets);
         let watch = Watch::start(&scene);
         let loaded = Instant::now();
         let outcome = runtime.block_on(async {
-            match load {
-                Load::Restart => Outcome::of(objects::loaded(&scene, begun, self.scale.time).await),
-                Load::Greedy => greedy::beside(&scene, self.scale).await,
+            match (load, &other) {
+                (Load::Restart, _) => {
+                    Outcome::of(objects::loaded(&scene, begun, self.scale.time).await)
+                }
+                (_, Some(other)) => greedy::beside(&scene, &other.scene, self.scale).await,
                 _ => load::run(load, &scene, self.scale).await,
             }
         });
@@ -140,6 +162,15 @@ impl Bench {
         row.end = subject.end();
         Ok(())
     }
+}
+
+/// A Foxy beside the measured one.
+#[derive(Debug)]
+struct Another {
+    scene: Arc<Scene>,
+    // Dropped in this order: the process uses the folder.
+    _subject: Subject,
+    _folder: TempDir,
 }
 
 /// Stores the objects that the load and the clients beside it request. Says what failed.
