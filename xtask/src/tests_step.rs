@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use crate::report::Outcome;
 use crate::tools;
-use crate::workspace::{cargo, line};
+use crate::workspace::{cargo, line, succeed};
 
 /// Scope of a test run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,14 +26,21 @@ impl Scope {
 }
 
 /// Runs all tests of the workspace; a failing test program does not stop the others. `compiled` is
-/// called when the first one runs.
+/// called when the test programs are there. The programs that tests drive are installed meanwhile:
+/// that waits for a network, and the compiler does not.
 pub(crate) fn run(scope: Scope, compiled: impl FnOnce()) -> Outcome {
-    let mut args = vec!["test", "--workspace", "--no-fail-fast"];
-    if scope == Scope::Fast {
-        args.extend(["--lib", "--bins"]);
+    let tools = (scope != Scope::Fast).then(|| std::thread::spawn(tools::ensure));
+    let built = succeed(
+        &mut test(scope, &["--no-run"]),
+        "the messages above name file and line",
+    );
+    let tools = tools.map(|tools| tools.join().unwrap_or(false));
+    if built.is_err() {
+        return Outcome::single(built);
     }
-    let mut command = cargo(&args);
-    if scope != Scope::Fast && tools::ensure() {
+    compiled();
+    let mut command = test(scope, &["--no-fail-fast"]);
+    if tools == Some(true) {
         // From here on a client that cannot be started is a failure.
         command.env("FOXY_CLIENTS", "required");
     }
@@ -45,7 +52,16 @@ pub(crate) fn run(scope: Scope, compiled: impl FnOnce()) -> Outcome {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         command.env("RUST_TEST_THREADS", (2 * cores).to_string());
     }
-    tallied(command, compiled)
+    tallied(command)
+}
+
+/// `cargo test` for a scope.
+fn test(scope: Scope, options: &[&str]) -> Command {
+    let programs: &[&str] = match scope {
+        Scope::Fast => &["--lib", "--bins"],
+        Scope::Normal | Scope::Long => &[],
+    };
+    cargo(&[&["test", "--workspace"], programs, options].concat())
 }
 
 /// Every interleaving of small scenarios in the index's concurrent core. In a target folder of its
@@ -54,22 +70,17 @@ pub(crate) fn models() -> Outcome {
     let mut command = cargo(&["test", "-p", "foxy-index", "--lib", "--release"]);
     command.args(["--target-dir", "target/loom"]);
     command.env("RUSTFLAGS", "--cfg loom");
-    tallied(command, || {})
+    tallied(command)
 }
 
-fn tallied(mut command: Command, compiled: impl FnOnce()) -> Outcome {
+fn tallied(mut command: Command) -> Outcome {
     let mut child = match command.stdout(Stdio::piped()).spawn() {
         Ok(child) => child,
         Err(error) => return Outcome::single(Err(format!("cargo did not start: {error}"))),
     };
     let mut tally = Tally::default();
     if let Some(out) = child.stdout.take() {
-        let mut lines = BufReader::new(out).lines().map_while(Result::ok);
-        // Cargo itself prints to standard error.
-        if let Some(first) = lines.next() {
-            compiled();
-            tally.take(&first);
-        }
+        let lines = BufReader::new(out).lines().map_while(Result::ok);
         lines.for_each(|text| tally.take(&text));
     }
     match child.wait() {
