@@ -95,3 +95,41 @@ fn a_range_that_ends_beyond_what_was_fetched_for_another_is_not_cut_short() {
     let [_, inside] = together("", &of("0-1", "0-3"), &of("2-3", "7-8"));
     assert_eq!(inside, (206, "23".to_owned()));
 }
+
+/// Foxy asks for all ten bytes.
+#[test]
+fn a_client_that_has_its_part_is_done_before_the_fetch() {
+    let open = Arc::new(AtomicBool::new(false));
+    let (foxy, opened) = (Foxy::forward(), Arc::clone(&open));
+    let origin = Origin::start(move |asked: &mut Asked| {
+        if asked.path() == "/b" {
+            asked.reply("200 OK", FIELDS, "b");
+            return true;
+        }
+        let head = format!(
+            "HTTP/1.1 206 Partial Content\r\n{FIELDS}Content-Range: bytes 0-9/10\r\nContent-Length: 10\r\n\r\n"
+        );
+        asked.raw(head);
+        asked.raw(&BODY[..5]);
+        while !opened.load(Ordering::SeqCst) {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        asked.raw(&BODY[5..]);
+        true
+    });
+    let mut client = foxy.connect();
+    let mut get = |path: &str, fields: &str| {
+        let to = origin.authority();
+        client.send(format!(
+            "GET http://{to}{path} HTTP/1.1\r\nHost: x\r\n{fields}\r\n"
+        ));
+        let answer = client.answer();
+        (answer.status, answer.text())
+    };
+    assert_eq!(get("/a", "Range: bytes=0-3\r\n"), (206, "0123".to_owned()));
+    assert_eq!(get("/b", ""), (200, "b".to_owned()), "before the rest comes");
+    open.store(true, Ordering::SeqCst);
+    until(|| foxy.proxy.fills() == 0);
+    assert_eq!(get("/a", "Range: bytes=5-8\r\n"), (206, "5678".to_owned()));
+    assert_eq!(origin.asked(), 2, "the rest was stored");
+}

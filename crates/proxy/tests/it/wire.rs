@@ -251,7 +251,7 @@ fn the_rest_of_a_part_is_fetched_by_range_when_the_validator_is_strong() {
     assert_eq!(answer.text(), "234567");
     // The rest of another length is not of the same body.
     let answer = foxy.get_with(&origin, "/other", part);
-    assert_eq!((answer.text(), answer.whole), ("234", false));
+    assert_eq!((&*answer.text(), answer.whole), ("234", false));
 }
 
 #[test]
