@@ -127,7 +127,11 @@ fn a_client_that_has_its_part_is_done_before_the_fetch() {
         (answer.status, answer.text())
     };
     assert_eq!(get("/a", "Range: bytes=0-3\r\n"), (206, "0123".to_owned()));
-    assert_eq!(get("/b", ""), (200, "b".to_owned()), "before the rest comes");
+    assert_eq!(
+        get("/b", ""),
+        (200, "b".to_owned()),
+        "before the rest comes"
+    );
     open.store(true, Ordering::SeqCst);
     until(|| foxy.proxy.fills() == 0);
     assert_eq!(get("/a", "Range: bytes=5-8\r\n"), (206, "5678".to_owned()));
