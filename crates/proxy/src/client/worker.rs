@@ -67,6 +67,8 @@ impl Worker {
         let mut renewals = self.renewals;
         let local = Local::new(self.proxy, self.index, self.log);
         let sweeper = tokio::task::spawn_local(sweep(Rc::clone(&local)));
+        let turns = Rc::clone(&local.turns);
+        let turner = tokio::task::spawn_local(async move { turns.run().await });
         let mut listening = Listening::new(local);
         for listener in self.listeners {
             let address = listener.socket.local_addr()?;
@@ -89,6 +91,7 @@ impl Worker {
         let drain = local.proxy.config.timeouts.drain;
         let _ = tokio::time::timeout(drain, idle(&local)).await;
         sweeper.abort();
+        turner.abort();
         local.log.borrow_mut().flush();
         Ok(())
     }
@@ -218,9 +221,10 @@ pub(crate) async fn serve<T: Transport>(
     stream: T,
     (client, number): (SocketAddr, u64),
 ) {
+    let turns = Rc::clone(&post.current().local.turns);
     let connection = Conn::new(post, stream, client);
     connection.set_client(number);
-    connection.serve().await;
+    turns.take(number, connection.serve()).await;
 }
 
 /// Serves a TLS connection, after its handshake.
@@ -230,13 +234,17 @@ async fn serve_tls(
     (client, number): (SocketAddr, u64),
     tls: ListenerTls,
 ) {
-    let ledger = Arc::clone(&post.current().local.proxy.ledger);
+    let local = post.current().local;
+    let (ledger, turns) = (Arc::clone(&local.proxy.ledger), Rc::clone(&local.turns));
     let stream = TlsStream::new(stream, tls.session(), &ledger);
     let mut connection = Conn::new(post, stream, client);
     connection.set_client(number);
-    if connection.secure().await {
-        connection.serve().await;
-    }
+    let serving = async {
+        if connection.secure().await {
+            connection.serve().await;
+        }
+    };
+    turns.take(number, serving).await;
 }
 
 /// A place among the connections of this client, which trusted proxies do not need; `None`: the

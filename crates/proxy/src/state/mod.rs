@@ -2,7 +2,7 @@
 //!
 //! `config` has the settings. `shared` outlives a reload, `proxy` is what all workers share under one set of
 //! settings, `local` is the state of one worker. `ledger` has the memory of requests, `entrance` the
-//! connections that wait for memory. `outcome`, `counters`, `recent`, `finish` and `log` record results.
+//! connections that wait for memory, `turns` those that wait for other clients. `outcome`, `counters`, `recent`, `finish` and `log` record results.
 //!
 //! It may use sites and access. It also holds the tables of higher rooms (fills, pools, mirrors, disk reads),
 //! because they live as long as the worker or the process; it decides nothing with them.
@@ -19,3 +19,4 @@ pub(crate) mod proxy;
 pub(crate) mod recent;
 pub(crate) mod request_id;
 pub(crate) mod shared;
+mod turns;

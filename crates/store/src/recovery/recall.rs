@@ -111,6 +111,32 @@ impl Recalled {
         }
     }
 
+    /// The number of the purge before which nothing counts that is stored. `base`: all of this opening's are
+    /// greater.
+    fn floor(&self, foundation: &Foundation, store: &StoreShared, base: u64) -> u64 {
+        let JournalBlock { seen, floor, .. } = self.half.newest;
+        let mut floor = floor;
+        if self.damaged {
+            tracing::warn!(store = %store.disk.describe(), "the purge journal is damaged: what is stored is void");
+            add(&store.counters.damaged, 1);
+            floor = rule!(
+                "journal: after damage all records of earlier runs are void",
+                base,
+                floor
+            );
+        }
+        // The store missed purges that have retired in the other stores.
+        let retired = foundation.purges.set().retired();
+        if rule!(
+            "journal: a store that missed purges gives nothing from before them",
+            retired > seen,
+            false
+        ) {
+            floor = floor.max(retired);
+        }
+        floor
+    }
+
     /// Makes the journal's purges effective for all stores. Call it before lookups know the store,
     /// and after the end of its log is known. `generation` is the store's own and durable.
     pub(super) fn adopt(
@@ -142,25 +168,7 @@ impl Recalled {
             0
         );
         foundation.purges.set().raise(base);
-        let mut floor = own;
-        if self.damaged {
-            tracing::warn!(store = %store.disk.describe(), "the purge journal is damaged: what is stored is void");
-            add(&store.counters.damaged, 1);
-            floor = rule!(
-                "journal: after damage all records of earlier runs are void",
-                base,
-                floor
-            );
-        }
-        // The store missed purges that have retired in the other stores.
-        let retired = foundation.purges.set().retired();
-        if rule!(
-            "journal: a store that missed purges gives nothing from before them",
-            retired > seen,
-            false
-        ) {
-            floor = floor.max(retired);
-        }
+        let floor = self.floor(foundation, store, base);
         store.marks.set_purge_floor(floor);
         for other in behind.iter().filter(|_| {
             rule!(
