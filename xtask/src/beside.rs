@@ -1,5 +1,5 @@
-//! Steps that run beside the tests and the conformance suite. Most tests wait for a socket or a timer, and leave the cores to
-//! compilers; these have the lowest priority, so that they take nothing from the tests.
+//! Steps that run beside the tests of programs and the conformance suite. Those wait for sockets and timers, and leave the
+//! cores to what computes: unit tests and compilers. These have the lowest priority, so that they take nothing from them.
 
 use std::io::{self, Read, Seek};
 use std::process::{Command, Stdio};
@@ -12,10 +12,11 @@ use crate::report::{Outcome, Report};
 use crate::workspace::line;
 
 /// Name in the report and command of `cargo xtask`, in the order in which they run.
-const STEPS: [(&str, &str); 3] = [
-    ("lints", "clippy"),
-    ("documentation", "doc"),
-    ("model checks", "models"),
+const STEPS: [(&str, &[&str]); 4] = [
+    ("unit tests", &["test", "--part", "units"]),
+    ("lints", &["clippy"]),
+    ("documentation", &["doc"]),
+    ("model checks", &["models"]),
 ];
 
 /// The steps, once they were started.
@@ -31,15 +32,15 @@ struct Ended {
 }
 
 impl Beside {
-    /// Starts them, one after the other. What they print is kept.
-    pub(crate) fn start(&mut self) {
-        self.0 = Some(spawn(|| STEPS.map(run).into()));
+    /// Starts them, one after the other; `long`: with many more seeds. What they print is kept.
+    pub(crate) fn start(&mut self, long: bool) {
+        self.0 = Some(spawn(move || STEPS.map(|step| run(step, long)).into()));
     }
 
     /// Waits for their ends, and shows what they printed. Those that were never started run now.
-    pub(crate) fn report(mut self, report: &mut Report) {
+    pub(crate) fn report(mut self, report: &mut Report, long: bool) {
         if self.0.is_none() {
-            self.start();
+            self.start(long);
         }
         match self.0.map(JoinHandle::join) {
             Some(Ok(all)) => all.into_iter().for_each(|ended| {
@@ -55,15 +56,18 @@ impl Beside {
     }
 }
 
-fn run((name, step): (&'static str, &str)) -> Ended {
+fn run((name, step): (&'static str, &[&str]), long: bool) -> Ended {
     let clock = SystemClock::default();
     let start = clock.mono();
     let mut command = Command::new("nice");
     command.args(["-n", "19"]);
     let program = std::env::current_exe().unwrap_or_else(|_| "xtask".into());
-    command.arg(program).arg(step).stdin(Stdio::null());
+    command.arg(program).args(step).stdin(Stdio::null());
+    if long && step.contains(&"test") {
+        command.arg("--long");
+    }
     let (output, outcome) = match printed(&mut command) {
-        Ok((output, success)) => outcome(&output, success, step),
+        Ok((output, success)) => outcome(&output, success, &step.join(" ")),
         Err(error) => {
             let text = format!("{} did not run: {error}", line(&command));
             (String::new(), Outcome::single(Err(text)))

@@ -66,6 +66,9 @@ enum Command {
         /// Many more seeds (sets FOXY_LONG=1)
         #[arg(long)]
         long: bool,
+        /// Only this part of them
+        #[arg(long, value_enum)]
+        part: Option<tests_step::Part>,
     },
     /// The programs that tests drive: installs those that are missing
     Clients,
@@ -117,10 +120,8 @@ fn main() -> ExitCode {
         Command::Arrows => report.step("arrows", arrows::run),
         Command::Deps => report.step("dependencies", deps::run),
         Command::Clippy => report.step("lints", steps::clippy),
-        Command::Test { long } => {
-            report.step("tests", || {
-                tests_step::run(tests_step::Scope::of(long), || {})
-            });
+        Command::Test { long, part } => {
+            report.step("tests", || tests_step::run(part, long, || {}));
         }
         Command::Clients => report.step("clients", tools::clients),
         Command::Models => report.step("model checks", tests_step::models),
@@ -160,19 +161,18 @@ fn check(report: &mut Report, fast: bool, long: bool) {
     report.step("table of mutants", mutants::check);
     if fast {
         report.step("lints", steps::clippy);
-        report.step("unit tests", || {
-            tests_step::run(tests_step::Scope::Fast, || {})
-        });
+        report.step("unit tests", tests_step::fast);
         return;
     }
     let mut beside = Beside::default();
-    report.step("tests", || {
-        tests_step::run(tests_step::Scope::of(long), || beside.start())
+    report.step("tests of programs", || {
+        let programs = Some(tests_step::Part::Programs);
+        tests_step::run(programs, long, || beside.start(long))
     });
     report.step("conformance", || {
         conformance::run(&conformance::Wanted::default())
     });
-    beside.report(report);
+    beside.report(report, long);
     report.step("generated documents", generated::check);
     if long {
         report.step("conformance of the defaults", || {

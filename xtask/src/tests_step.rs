@@ -1,37 +1,46 @@
 //! Runs the tests with plain `cargo test`, shows failures whole and passes as numbers.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
+use cargo_metadata::MetadataCommand;
+
 use crate::report::Outcome;
 use crate::tools;
-use crate::workspace::{cargo, line, succeed};
+use crate::workspace::{cargo, line, root, succeed};
 
-/// Scope of a test run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Scope {
-    /// Unit tests in the libraries and binaries.
-    Fast,
-    /// Everything.
-    Normal,
-    /// Everything, randomised tests with many more seeds.
-    Long,
+/// Name of the integration tests that start servers, clients and programs: they wait more than they compute.
+const PROGRAMS: &str = "it";
+
+/// The tests of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Part {
+    /// Integration tests named `it`: whole servers, real clients
+    Programs,
+    /// All others: unit tests, other integration tests, examples in the documentation
+    Units,
 }
 
-impl Scope {
-    /// Normal, or long if asked for.
-    pub(crate) fn of(long: bool) -> Self {
-        if long { Self::Long } else { Self::Normal }
-    }
+/// Unit tests in the libraries and binaries alone.
+pub(crate) fn fast() -> Outcome {
+    tallied(tests(&["--lib", "--bins"], false))
 }
 
-/// Runs all tests of the workspace; a failing test program does not stop the others. `compiled` is
-/// called when the test programs are there. The programs that tests drive are installed meanwhile:
-/// that waits for a network, and the compiler does not.
-pub(crate) fn run(scope: Scope, compiled: impl FnOnce()) -> Outcome {
-    let tools = (scope != Scope::Fast).then(|| std::thread::spawn(tools::ensure));
+/// All tests of a part, or of both. `long`: randomised tests with many more seeds. `compiled` is called
+/// when all test programs are there, of the other part too. The programs that tests drive are installed
+/// meanwhile: that waits for a network, and the compiler does not.
+pub(crate) fn run(part: Option<Part>, long: bool, compiled: impl FnOnce()) -> Outcome {
+    let tools = (part != Some(Part::Units)).then(|| std::thread::spawn(tools::ensure));
     let built = succeed(
-        &mut test(scope, &["--no-run"]),
+        &mut cargo(&[
+            "test",
+            "--workspace",
+            "--lib",
+            "--bins",
+            "--tests",
+            "--no-run",
+        ]),
         "the messages above name file and line",
     );
     let tools = tools.map(|tools| tools.join().unwrap_or(false));
@@ -39,12 +48,54 @@ pub(crate) fn run(scope: Scope, compiled: impl FnOnce()) -> Outcome {
         return Outcome::single(built);
     }
     compiled();
-    let mut command = test(scope, &["--no-fail-fast"]);
-    if tools == Some(true) {
-        // From here on a client that cannot be started is a failure.
-        command.env("FOXY_CLIENTS", "required");
+    let mut outcome = Outcome::default();
+    if part != Some(Part::Units) {
+        let mut programs = tests(&["--test", PROGRAMS], long);
+        if tools == Some(true) {
+            // From here on a client that cannot be started is a failure.
+            programs.env("FOXY_CLIENTS", "required");
+        }
+        outcome.join(tallied(programs));
     }
-    if scope == Scope::Long {
+    if part != Some(Part::Programs) {
+        outcome.join(units(long));
+    }
+    outcome
+}
+
+fn units(long: bool) -> Outcome {
+    let others = match other_targets() {
+        Ok(others) => others,
+        Err(complaint) => return Outcome::single(Err(complaint)),
+    };
+    let others = others.iter().flat_map(|name| ["--test", name]);
+    let targets: Vec<_> = ["--lib", "--bins"].into_iter().chain(others).collect();
+    let mut outcome = tallied(tests(&targets, long));
+    outcome.join(tallied(tests(&["--doc"], long)));
+    outcome
+}
+
+/// Names of the integration tests that are not [`PROGRAMS`].
+fn other_targets() -> Result<BTreeSet<String>, String> {
+    let metadata = MetadataCommand::new()
+        .no_deps()
+        .current_dir(root())
+        .exec()
+        .map_err(|error| format!("cargo metadata: {error}"))?;
+    let targets = metadata
+        .packages
+        .iter()
+        .flat_map(|package| &package.targets);
+    let names = targets
+        .filter(|target| target.is_test() && target.name != PROGRAMS)
+        .map(|target| target.name.clone());
+    Ok(names.collect())
+}
+
+/// `cargo test` of these targets of the whole workspace.
+fn tests(targets: &[&str], long: bool) -> Command {
+    let mut command = cargo(&[&["test", "--workspace", "--no-fail-fast"], targets].concat());
+    if long {
         command.env("FOXY_LONG", "1");
     }
     // Most tests of the proxy wait for a socket or a timer, not for a core.
@@ -52,16 +103,7 @@ pub(crate) fn run(scope: Scope, compiled: impl FnOnce()) -> Outcome {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         command.env("RUST_TEST_THREADS", (2 * cores).to_string());
     }
-    tallied(command)
-}
-
-/// `cargo test` for a scope.
-fn test(scope: Scope, options: &[&str]) -> Command {
-    let programs: &[&str] = match scope {
-        Scope::Fast => &["--lib", "--bins"],
-        Scope::Normal | Scope::Long => &[],
-    };
-    cargo(&[&["test", "--workspace"], programs, options].concat())
+    command
 }
 
 /// Every interleaving of small scenarios in the index's concurrent core. In a target folder of its
