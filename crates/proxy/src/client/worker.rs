@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -224,7 +225,7 @@ pub(crate) async fn serve<T: Transport>(
     let turns = Rc::clone(&post.current().local.turns);
     let connection = Conn::new(post, stream, client);
     connection.set_client(number);
-    turns.take(number, connection.serve()).await;
+    turns.take(number, pin!(connection.serve())).await;
 }
 
 /// Serves a TLS connection, after its handshake.
@@ -244,7 +245,7 @@ async fn serve_tls(
             connection.serve().await;
         }
     };
-    turns.take(number, serving).await;
+    turns.take(number, pin!(serving)).await;
 }
 
 /// A place among the connections of this client, which trusted proxies do not need; `None`: the

@@ -5,8 +5,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::pin::pin;
-use std::rc::Rc;
+use std::pin::Pin;
 use std::task::{Poll, Waker};
 
 /// Polls of one client's connections in a turn. With 50 us for each, others wait for 1 ms.
@@ -52,8 +51,8 @@ impl Default for Turns {
 
 impl Turns {
     /// Does the work of one connection of `client` (0: nobody counts it) in turns. Cancel safe if `work` is.
-    pub(crate) async fn take<T>(self: Rc<Self>, client: u64, work: impl Future<Output = T>) -> T {
-        let mut work = pin!(work);
+    /// It is pinned by the caller: a future that takes another one by value has room for it twice.
+    pub(crate) async fn take<F: Future>(&self, client: u64, mut work: Pin<&mut F>) -> F::Output {
         let mut place = 0;
         poll_fn(|cx| {
             if self.is_over_for(client) {
@@ -137,6 +136,9 @@ impl Waiting {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+    use std::rc::Rc;
+
     use super::*;
     use tokio::task::{LocalSet, spawn_local, yield_now};
 
@@ -156,7 +158,8 @@ mod tests {
                     cx.waker().wake_by_ref();
                     Poll::<()>::Pending
                 });
-                spawn_local(Rc::clone(&turns).take(1, busy));
+                let turns = Rc::clone(&turns);
+                spawn_local(async move { turns.take(1, pin!(busy)).await });
             }
             let other = async move {
                 let mut most = 0;
@@ -170,7 +173,8 @@ mod tests {
                 }
                 most
             };
-            spawn_local(turns.take(2, other)).await.unwrap()
+            let other = async move { turns.take(2, pin!(other)).await };
+            spawn_local(other).await.unwrap()
         })
     }
 
