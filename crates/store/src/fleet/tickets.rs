@@ -19,41 +19,32 @@ pub(crate) fn ticket_of(stores: &[Arc<StoreShared>], objects: bool) -> SyncTicke
 }
 
 /// A ticket for all that a store has to note of what was removed: removals, and purges of many.
-pub(crate) fn ticket_of_removed(store: &StoreShared) -> SyncTicket {
-    let (ticket, parts) = SyncTicket::new(2);
+pub(crate) fn ticket_of_removed(store: &Arc<StoreShared>) -> SyncTicket {
+    ticket_with_purges(std::slice::from_ref(store), false)
+}
+
+/// A ticket for what some stores have to write, and for their purge journals.
+fn ticket_with_purges(stores: &[Arc<StoreShared>], objects: bool) -> SyncTicket {
+    let (ticket, parts) = SyncTicket::new(2 * stores.len() as u32);
     let mut parts = parts.into_iter();
-    if let (Some(part), Some(noted)) = (parts.next(), parts.next()) {
-        let objects = false;
+    for (store, part) in stores.iter().zip(parts.by_ref()) {
         store.inbox.lock().request(SyncRequest { objects, part });
-        rule!(
-            "return: its contents count again when the purges that it missed are noted",
-            store.journal.lock().ask(noted),
-            noted.finish(crate::Durable::Yes)
-        );
     }
-    store.bell.ring();
+    for (store, part) in stores.iter().zip(parts) {
+        rule!(
+            "ticket: one for everything waits for the purges of many",
+            store.journal.lock().ask(part),
+            part.finish(crate::Durable::Yes)
+        );
+        store.bell.ring();
+    }
     ticket
 }
 
 impl Fleet {
     /// A ticket for everything put and removed before, purges of many included.
     pub(crate) fn sync(&self) -> SyncTicket {
-        let stores = self.stores();
-        let (ticket, parts) = SyncTicket::new(2 * stores.len() as u32);
-        let mut parts = parts.into_iter();
-        for (store, part) in stores.iter().zip(parts.by_ref()) {
-            let objects = true;
-            store.inbox.lock().request(SyncRequest { objects, part });
-        }
-        for (store, part) in stores.iter().zip(parts) {
-            rule!(
-                "ticket: one for everything waits for the purges of many",
-                store.journal.lock().ask(part),
-                part.finish(crate::Durable::Yes)
-            );
-            store.bell.ring();
-        }
-        ticket
+        ticket_with_purges(&self.stores(), true)
     }
 
     /// A ticket for a removal.

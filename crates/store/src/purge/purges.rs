@@ -48,9 +48,8 @@ impl Purges {
         purge: &Purge,
         places: Places,
     ) -> Result<(u64, SyncTicket), PurgeError> {
-        let stores = self.fleet.stores();
         let now = self.clock.wall();
-        let note = self.set.publish(purge, places, now, &stores)?;
+        let (note, stores) = self.set.publish(purge, places, now, &self.fleet)?;
         add(&self.counters.purges, 1);
         if rule!(
             "purge: not durable while a store is missing that nobody can note",

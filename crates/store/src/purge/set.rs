@@ -3,7 +3,7 @@
 //! An object knows the number of the newest purge at the time its origin was asked; purges with
 //! greater numbers concern it. The order of locks: this set, then a store's journal.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -13,6 +13,7 @@ use parking_lot::{RwLock, RwLockReadGuard};
 
 use super::patterns::{Patterns, compile};
 use super::{Places, Purge, PurgeError, PurgeStatus, limits};
+use crate::fleet::{Fleet, Stores};
 use crate::shared::StoreShared;
 use crate::{Object, StoreId};
 
@@ -176,16 +177,20 @@ impl PurgeSet {
         self.latest.store(state.latest, Ordering::Release);
     }
 
-    /// Makes a purge true for every lookup from now on, and hands it to the journals.
+    /// Makes a purge true for every lookup from now on, and hands it to the journals of the stores that
+    /// are open now. Returns these too.
     pub(super) fn publish(
         &self,
         purge: &Purge,
         places: Places,
         at: WallTime,
-        stores: &[Arc<StoreShared>],
-    ) -> Result<PurgeNote, PurgeError> {
+        fleet: &Fleet,
+    ) -> Result<(PurgeNote, Stores), PurgeError> {
         check(purge)?;
         let mut state = self.state.write();
+        // Read under the lock: a store that is opened meanwhile is in the list, or looks for newer purges
+        // after it has come into it.
+        let stores = fleet.stores();
         let note = PurgeNote {
             kind: purge.kind,
             soft: purge.soft,
@@ -195,15 +200,15 @@ impl PurgeSet {
             text: purge.text.clone(),
         };
         let covered = state.covered_by(&note);
-        let room = limits::room(stores);
+        let room = limits::room(&stores);
         state.has_place(&note, &covered, places, room)?;
         state.latest = note.sequence;
         for old in covered {
             state.merge(old, note.sequence);
         }
-        state.insert(note.clone(), &ends(stores));
+        state.insert(note.clone(), &ends(&stores));
         state.harden(room);
-        for store in stores {
+        for store in stores.iter() {
             rule!(
                 "purge: every journal takes every note",
                 store.journal.lock().notes.push(note.clone()),
@@ -211,10 +216,11 @@ impl PurgeSet {
             );
         }
         self.latest.store(state.latest, Ordering::Release);
-        Ok(note)
+        Ok((note, stores))
     }
 
-    /// Takes in what a store's journal says.
+    /// Takes in what the journal of a store says. `stores`: the open ones, and that store. All active purges
+    /// then stay as long as there is something of their time in any of these.
     pub(crate) fn adopt(&self, notes: Vec<PurgeNote>, retired: u64, stores: &[Arc<StoreShared>]) {
         let mut state = self.state.write();
         state.retired = state.retired.max(retired);
@@ -236,11 +242,13 @@ impl PurgeSet {
         self.latest.store(state.latest, Ordering::Release);
     }
 
-    /// Returns whether a purge is active that is not among these notes.
-    pub(crate) fn has_others_than(&self, notes: &[PurgeNote]) -> bool {
-        let noted: BTreeSet<u64> = notes.iter().map(|note| note.sequence).collect();
+    /// The greatest number of an active purge; 0: there is none.
+    pub(crate) fn newest_active(&self) -> u64 {
         let state = self.state.read();
-        state.active.keys().any(|number| !noted.contains(number))
+        state
+            .active
+            .last_key_value()
+            .map_or(0, |(number, _)| *number)
     }
 
     /// The greatest number of a purge that waits for a sweep.

@@ -101,6 +101,21 @@ fn begin(store: &StoreShared, generation: u64) -> io::Result<JournalHalf> {
     })
 }
 
+/// The journal of a store that is in the list of open stores now gets the purges that were made since it was
+/// written last: while no store was open, or between the reading of the journal and now.
+pub(super) fn catch_up(foundation: &Foundation, store: &Arc<StoreShared>) {
+    let set = foundation.purges.set();
+    set.adopt(Vec::new(), 0, std::slice::from_ref(store));
+    if rule!(
+        "journal: a store that comes back notes the purges that no store has",
+        set.newest_active() > store.marks.journal_seen(),
+        false
+    ) {
+        store.journal.lock().want_snapshot();
+        store.bell.ring();
+    }
+}
+
 impl Recalled {
     /// The journal, to be written from here on.
     fn goes_on(&self, generation: u64) -> Journal {
@@ -182,12 +197,6 @@ impl Recalled {
         if !behind.is_empty() {
             foundation.memory.clear();
         }
-        // Made while no store was open: nobody has noted them yet.
-        let unnoted = rule!(
-            "journal: a store that comes back notes the purges that no store has",
-            foundation.purges.set().has_others_than(&self.half.notes),
-            false
-        );
         let all: Vec<_> = others.iter().chain([store]).cloned().collect();
         foundation.purges.set().adopt(self.half.notes, known, &all);
         // Every journal should have the purges of all journals.
@@ -199,7 +208,6 @@ impl Recalled {
                 false
             )
             || floor != own
-            || unnoted
             || !others.is_empty();
         for (tell, this) in others.iter().map(|o| (true, o)).chain([(tell_this, store)]) {
             if tell {

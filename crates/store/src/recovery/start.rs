@@ -12,7 +12,7 @@ use super::chain::{Judged, judge};
 use super::load::Loader;
 use super::membership::believe;
 use super::part::Part;
-use super::recall::{Recalled, recall};
+use super::recall::{Recalled, catch_up, recall};
 use super::slots::read_slots;
 use super::stock::Stock;
 use super::superblocks::{failed, find_superblock, format, write_both, write_superblock};
@@ -208,6 +208,7 @@ fn take_stock(
     let journal = purges.adopt(foundation, &store, superblock.generation);
     (ground.numbers).mix_versions(store.space.uuid(), superblock.generation);
     foundation.catalogue.take_in(&store, standing, grows);
+    catch_up(foundation, &store);
     loader.load_scanned();
     Ok(Opened {
         journal,

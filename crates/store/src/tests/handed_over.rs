@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use foxy_base::{ManualClock, WallTime};
 use foxy_disk::{
-    Completion, Disk, Fault, FaultPlan, FaultRule, Keep, MemDisk, Nudge, Op, OpClass, Queue,
-    QueueStats,
+    AlignedBuf, Completion, Disk, Fault, FaultPlan, FaultRule, Keep, MemDisk, Nudge, Op, OpClass,
+    Queue, QueueStats,
 };
 use parking_lot::Mutex;
 
@@ -216,13 +216,25 @@ impl Scene {
         assert_eq!(ticket.outcome(), Some(Durable::Yes));
     }
 
+    /// True if a request gets `k`: a purge of many takes it away when it is read.
     fn shows(&self) -> bool {
-        !matches!(self.engine.lookup(hash("k"), b"k"), Lookup::Miss)
+        match self.engine.lookup(hash("k"), b"k") {
+            Lookup::Miss => false,
+            Lookup::Memory(_) => true,
+            Lookup::Disk(plan) => {
+                let mut buf = AlignedBuf::new(plan.len as usize);
+                self.disk.read_at(plan.at, &mut buf).unwrap();
+                self.engine.reads().finish_read(&plan, b"k", buf).is_ok()
+            }
+        }
     }
 }
 
+/// A way to remove `k`, and what is left of `other` then.
+type Removal = (fn(&Engine), Option<&'static str>);
+
 /// Removes `k` at this moment of `work`; false if that was over before.
-fn holds(at: u64, work: fn(&mut Scene), remove: fn(&Engine)) -> bool {
+fn holds(at: u64, work: fn(&mut Scene), (remove, other): Removal) -> bool {
     let mut scene = Scene::new();
     let acting = Arc::clone(&scene.engine);
     let act = Box::new(move || remove(&acting));
@@ -236,18 +248,29 @@ fn holds(at: u64, work: fn(&mut Scene), remove: fn(&Engine)) -> bool {
     let mut again = again.kill();
     again.settle();
     assert_eq!(again.text("k"), None, "moment {at}: after a kill");
-    assert_eq!(again.text("other").as_deref(), Some("other"), "moment {at}");
+    assert_eq!(again.text("other").as_deref(), other, "moment {at}");
     scene.leave_and_return();
     assert!(!scene.shows(), "moment {at}: when all is loaded anew");
     true
 }
 
-const REMOVALS: [fn(&Engine); 2] = [
+const REMOVALS: [Removal; 3] = [
     // While it is away, nothing is known of it.
-    |engine| {
-        engine.supersede(hash("k"), b"k");
-    },
-    |engine| drop(engine.purge(hash("k"), b"k")),
+    (
+        |engine| {
+            engine.supersede(hash("k"), b"k");
+        },
+        Some("other"),
+    ),
+    (|engine| drop(engine.purge(hash("k"), b"k")), Some("other")),
+    (
+        |engine| {
+            let everything = purge(PurgeKind::All, "", false);
+            let purged = engine.purges().purge_many(&everything, Places::Reserved);
+            drop(purged.unwrap());
+        },
+        None,
+    ),
 ];
 
 fn at_every_moment(work: fn(&mut Scene)) {
