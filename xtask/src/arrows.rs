@@ -5,11 +5,11 @@
 
 use std::collections::BTreeSet;
 
-use cargo_metadata::{DependencyKind, MetadataCommand};
+use cargo_metadata::DependencyKind;
 
 use crate::report::Outcome;
 use crate::rooms;
-use crate::workspace::root;
+use crate::workspace::metadata;
 
 /// `crate -> what its code may use`, in the order of the layers, top first.
 type Arrows = &'static [(&'static str, &'static [&'static str])];
@@ -109,11 +109,7 @@ struct Graph {
 }
 
 fn graph() -> Result<Graph, String> {
-    let metadata = MetadataCommand::new()
-        .current_dir(root())
-        .no_deps()
-        .exec()
-        .map_err(|error| format!("cargo metadata: {error}"))?;
+    let metadata = metadata()?;
     let short = |name: &str| name.strip_prefix("foxy-").unwrap_or(name).to_owned();
     let members: BTreeSet<_> = metadata.packages.iter().map(|p| short(&p.name)).collect();
     let mut arrows = Vec::new();

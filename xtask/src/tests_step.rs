@@ -4,11 +4,9 @@ use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
-use cargo_metadata::MetadataCommand;
-
 use crate::report::Outcome;
 use crate::tools;
-use crate::workspace::{cargo, line, root, succeed};
+use crate::workspace::{cargo, line, metadata, succeed};
 
 /// Name of the integration tests that start servers, clients and programs: they wait more than they compute.
 const PROGRAMS: &str = "it";
@@ -77,19 +75,10 @@ fn units(long: bool) -> Outcome {
 
 /// Names of the integration tests that are not [`PROGRAMS`].
 fn other_targets() -> Result<BTreeSet<String>, String> {
-    let metadata = MetadataCommand::new()
-        .no_deps()
-        .current_dir(root())
-        .exec()
-        .map_err(|error| format!("cargo metadata: {error}"))?;
-    let targets = metadata
-        .packages
-        .iter()
-        .flat_map(|package| &package.targets);
-    let names = targets
-        .filter(|target| target.is_test() && target.name != PROGRAMS)
-        .map(|target| target.name.clone());
-    Ok(names.collect())
+    let packages = metadata()?.packages;
+    let targets = packages.iter().flat_map(|package| &package.targets);
+    let others = targets.filter(|target| target.is_test() && target.name != PROGRAMS);
+    Ok(others.map(|target| target.name.clone()).collect())
 }
 
 /// `cargo test` of these targets of the whole workspace.
@@ -198,6 +187,17 @@ mod tests {
         let mut tally = Tally::default();
         lines.iter().for_each(|text| tally.take(text));
         tally.outcome(success, "cargo test")
+    }
+
+    /// Integration tests that belong to neither part would never run.
+    #[test]
+    fn every_integration_test_belongs_to_a_part() {
+        let others = other_targets().unwrap();
+        assert!(others.contains("allocations") && !others.contains(PROGRAMS));
+        let all = metadata().unwrap().packages;
+        let all = all.iter().flat_map(|package| &package.targets);
+        let mut tests = all.filter(|target| target.is_test());
+        assert!(tests.all(|target| target.name == PROGRAMS || others.contains(&target.name)));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use cargo_metadata::MetadataCommand;
+use cargo_metadata::{Metadata, MetadataCommand};
 
 /// The folder that holds the workspace manifest.
 pub(crate) fn root() -> &'static Path {
@@ -72,14 +72,22 @@ pub(crate) fn released(foxy: Option<&Path>) -> Result<Released, String> {
     Ok(Released { foxy, lab })
 }
 
+/// What cargo tells about the workspace, without its dependencies.
+///
+/// # Errors
+/// Cargo cannot read a manifest.
+pub(crate) fn metadata() -> Result<Metadata, String> {
+    let mut command = MetadataCommand::new();
+    let told = command.no_deps().current_dir(root()).exec();
+    told.map_err(|error| format!("cargo metadata: {error}"))
+}
+
 /// Cargo's target folder.
+///
+/// # Errors
+/// As [`metadata`].
 pub(crate) fn target_folder() -> Result<PathBuf, String> {
-    let metadata = MetadataCommand::new()
-        .no_deps()
-        .current_dir(root())
-        .exec()
-        .map_err(|error| format!("cargo metadata: {error}"))?;
-    Ok(metadata.target_directory.into_std_path_buf())
+    Ok(metadata()?.target_directory.into_std_path_buf())
 }
 
 /// Runs a command with its output shown.

@@ -99,7 +99,7 @@ impl<T: Transport> Streaming<'_, T> {
                 return Finish::gone(head.status);
             }
             if left == 0 {
-                // What else the fill brings is for others.
+                // The client has its part. The fill goes on without it.
                 return self.end(pending, &Bytes::new()).await;
             }
         }

@@ -1,6 +1,6 @@
-//! Turns of clients at a worker. The runtime polls tasks in the order in which they were woken: behind a
-//! thousand connections of one client, everybody else would wait for all of them. So the connections of one
-//! client are polled a few times, and then wait until what has arrived meanwhile for others had its turn.
+//! Turns of clients at a worker. The runtime polls tasks in the order in which they were woken: without
+//! turns, a request would wait for a poll of each of a thousand connections of another client. In a turn the connections
+//! of one client are polled a few times. Then they wait until the runtime has looked for new events.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -9,13 +9,14 @@ use std::pin::Pin;
 use std::task::{Poll, Waker};
 
 /// Polls of one client's connections in a turn. With 50 us for each, others wait for 1 ms.
-const PART: u8 = 16;
-/// Connections that are woken for a turn. More than run in it, so that it is full where some have ended.
+const POLLS_MAX: u8 = 16;
+/// Connections that are woken for a turn. These are more than one client may have polled in it: some of them have
+/// ended, or are of other clients.
 const WOKEN: usize = 64;
-/// Clients are counted by their numbers modulo this. Two of them may share a part.
+/// Clients are counted by their numbers modulo this. Clients with the same remainder share their polls.
 const SLOTS: usize = 1024;
-/// Turns for which a worker stays careful after it has seen two clients in one.
-const CAREFUL: u8 = 255;
+/// Turns with a single client after which that client has no limit any more.
+const ALONE: u8 = 255;
 
 /// The present turn.
 #[derive(Debug)]
@@ -23,18 +24,18 @@ pub(crate) struct Turns {
     polls: [Cell<u8>; SLOTS],
     /// Slots with polls in this turn.
     clients: Cell<usize>,
-    /// Turns that are still limited. One client alone has all turns.
-    careful: Cell<u8>,
+    /// Turns that are still limited. One client alone has no limit.
+    limited: Cell<u8>,
     waiting: RefCell<Waiting>,
 }
 
-/// Connections that had their part of this turn, in order.
+/// Connections whose client had its polls of this turn, in order of arrival.
 #[derive(Debug, Default)]
 struct Waiting {
     wakers: VecDeque<Waker>,
-    /// Those that have left the queue.
+    /// Number of connections that have left the queue so far.
     left: u64,
-    /// The task that ends the turn.
+    /// Wakes the task that ends turns.
     ends: Option<Waker>,
 }
 
@@ -43,7 +44,7 @@ impl Default for Turns {
         Self {
             polls: [const { Cell::new(0) }; SLOTS],
             clients: Cell::new(0),
-            careful: Cell::new(0),
+            limited: Cell::new(0),
             waiting: RefCell::default(),
         }
     }
@@ -53,10 +54,10 @@ impl Turns {
     /// Does the work of one connection of `client` (0: nobody counts it) in turns. Cancel safe if `work` is.
     /// It is pinned by the caller: a future that takes another one by value has room for it twice.
     pub(crate) async fn take<F: Future>(&self, client: u64, mut work: Pin<&mut F>) -> F::Output {
-        let mut place = 0;
+        let mut number = 0;
         poll_fn(|cx| {
-            if self.is_over_for(client) {
-                self.waiting.borrow_mut().enter(&mut place, cx.waker());
+            if self.has_had_its_polls(client) {
+                self.waiting.borrow_mut().enter(&mut number, cx.waker());
                 return Poll::Pending;
             }
             work.as_mut().poll(cx)
@@ -64,21 +65,21 @@ impl Turns {
         .await
     }
 
-    /// True if the client had its part of this turn; otherwise counts a poll.
+    /// True if the client had its polls of this turn; otherwise counts one more.
     #[inline]
-    fn is_over_for(&self, client: u64) -> bool {
+    fn has_had_its_polls(&self, client: u64) -> bool {
         if client == 0 {
             return false;
         }
         let polls = &self.polls[(client % SLOTS as u64) as usize];
         let before = polls.get();
-        if before >= PART && self.careful.get() > 0 {
+        if before >= POLLS_MAX && self.limited.get() > 0 {
             return true;
         }
         if before == 0 {
             self.clients.set(self.clients.get() + 1);
             if self.clients.get() > 1 {
-                self.careful.set(CAREFUL);
+                self.limited.set(ALONE);
             }
         }
         polls.set(before.saturating_add(1));
@@ -105,7 +106,7 @@ impl Turns {
 
     fn next(&self) {
         if self.clients.get() <= 1 {
-            self.careful.set(self.careful.get().saturating_sub(1));
+            self.limited.set(self.limited.get().saturating_sub(1));
         }
         self.clients.set(0);
         self.polls.iter().for_each(|polls| polls.set(0));
@@ -121,13 +122,14 @@ impl Turns {
 }
 
 impl Waiting {
-    /// Puts a connection at the end, unless it is in the queue. `place` is its number, from 1.
-    fn enter(&mut self, place: &mut u64, waker: &Waker) {
-        if *place > self.left {
+    /// Puts a connection at the end, unless it is in the queue. `number` is its number in the queue, from 1; 0: it
+    /// was never there.
+    fn enter(&mut self, number: &mut u64, waker: &Waker) {
+        if *number > self.left {
             return;
         }
         self.wakers.push_back(waker.clone());
-        *place = self.left + self.wakers.len() as u64;
+        *number = self.left + self.wakers.len() as u64;
         if let Some(ends) = self.ends.take() {
             ends.wake();
         }
@@ -181,25 +183,28 @@ mod tests {
     #[test]
     fn a_client_does_not_wait_for_all_connections_of_another() {
         let most = between(2000);
-        assert!(most <= 2 * usize::from(PART), "{most}");
-        assert!(most > 0, "the other one goes on");
+        assert!(most <= 2 * usize::from(POLLS_MAX), "{most}");
+        assert!(most > 0, "client 1 is polled too");
     }
 
     #[test]
-    fn one_client_alone_has_all_turns() {
+    fn one_client_alone_has_no_limit() {
         let turns = Turns::default();
-        assert!((0..1000).all(|_| !turns.is_over_for(7) && !turns.is_over_for(0)));
-        assert!(!turns.is_over_for(8), "another one comes");
-        assert!(turns.is_over_for(7) && !turns.is_over_for(0));
+        assert!((0..1000).all(|_| !turns.has_had_its_polls(7) && !turns.has_had_its_polls(0)));
+        assert!(!turns.has_had_its_polls(8), "a second client");
+        assert!(turns.has_had_its_polls(7) && !turns.has_had_its_polls(0));
         turns.next();
-        assert!((0..PART).all(|_| !turns.is_over_for(7)) && turns.is_over_for(7));
-        (0..CAREFUL).for_each(|_| turns.next());
-        assert!((0..1000).all(|_| !turns.is_over_for(7)), "alone again");
+        assert!((0..POLLS_MAX).all(|_| !turns.has_had_its_polls(7)) && turns.has_had_its_polls(7));
+        (0..ALONE).for_each(|_| turns.next());
+        assert!(
+            (0..1000).all(|_| !turns.has_had_its_polls(7)),
+            "alone again"
+        );
     }
 
-    /// A connection that other events wake while it waits stays where it is.
+    /// Other events may wake a connection while it waits: it keeps its number.
     #[test]
-    fn a_connection_waits_in_one_place() {
+    fn a_connection_is_in_the_queue_once() {
         let mut waiting = Waiting::default();
         let (mut first, mut second) = (0, 0);
         waiting.enter(&mut first, Waker::noop());

@@ -113,6 +113,7 @@ pub(crate) fn open(
         recalled,
         (standing, grows),
     )?;
+    catch_up(foundation, &opened.store);
     let took = ground.clock.mono().since(began).as_nanos();
     opened
         .store
@@ -208,7 +209,6 @@ fn take_stock(
     let journal = purges.adopt(foundation, &store, superblock.generation);
     (ground.numbers).mix_versions(store.space.uuid(), superblock.generation);
     foundation.catalogue.take_in(&store, standing, grows);
-    catch_up(foundation, &store);
     loader.load_scanned();
     Ok(Opened {
         journal,
