@@ -11,6 +11,30 @@ use libmimalloc_sys as mi;
 
 /// `mi_option_purge_delay` of mimalloc 3.
 const PURGE_DELAY: i32 = 15;
+/// `mi_option_allow_thp` of mimalloc 3: 1 asks the kernel for huge pages wherever mimalloc maps memory.
+const ALLOW_THP: i32 = 43;
+
+/// Runs [`forbid_huge_pages`] before `main`: the standard library allocates before it, and a huge page
+/// that exists stays. The section is that of the C library's constructors.
+#[cfg(target_os = "linux")]
+// SAFETY: entries of this section are functions of the C calling convention that return nothing. The C
+// library calls each of them once, in one thread, when it is itself ready.
+#[unsafe(link_section = ".init_array")]
+#[used]
+static BEFORE_MAIN: extern "C" fn() = forbid_huge_pages;
+
+/// Makes the memory of mimalloc ordinary pages of 4 KiB. With huge pages 5 MiB more are resident at the
+/// start, and a thread that touches new memory waits until the kernel has made room for 2 MiB and cleared
+/// them: up to 30 ms. Other memory may have huge pages ([`prefer_huge_pages`](crate::prefer_huge_pages)).
+#[cfg(target_os = "linux")]
+extern "C" fn forbid_huge_pages() {
+    // SAFETY: both functions are for any thread and may be called again. mimalloc must be initialised first:
+    // it would forbid huge pages to the whole process otherwise. The option's number is within the table.
+    unsafe {
+        mi::mi_process_init();
+        mi::mi_option_set(ALLOW_THP, 0);
+    }
+}
 
 /// mimalloc 3, for `#[global_allocator]`: fewer cycles per miss than the system's allocator.
 ///
@@ -95,16 +119,33 @@ pub fn give_back_after(delay: Duration) {
     unsafe { mi::mi_option_set(PURGE_DELAY, millis) };
 }
 
-/// Forbids huge pages to this process (`small`), or permits them again. The choice holds for pages that
-/// the process touches later, and prevails over [`prefer_huge_pages`](crate::prefer_huge_pages). A huge
-/// page (2 MiB) is resident as a whole as soon as one byte of it is used. A process with many short objects
-/// needs more memory with huge pages. Programs that this process starts inherit the choice.
+/// Forbids huge pages to this process (`small`), or permits them where
+/// [`prefer_huge_pages`](crate::prefer_huge_pages) or a buffer asks for them. The choice holds for pages that the
+/// process touches later. A huge page (2 MiB) is resident as a whole as soon as one byte of it is used. A process
+/// with many short objects needs more memory with huge pages. Programs that this process starts inherit the choice.
+///
+/// Linux before 6.18 cannot tell memory that asks from other memory. There, huge pages that the system gives
+/// unasked (`transparent_hugepage/enabled` is `always`) stay permitted.
 ///
 /// # Errors
 /// The kernel refuses. Systems other than Linux have no such choice, and the call does nothing.
 pub fn use_small_pages(small: bool) -> io::Result<()> {
     #[cfg(target_os = "linux")]
-    rustix::thread::disable_transparent_huge_pages(small)?;
+    {
+        /// `PR_THP_DISABLE_EXCEPT_ADVISED` of Linux 6.18.
+        const EXCEPT_ADVISED: libc::c_ulong = 2;
+        // SAFETY: this operation has numbers only, and changes which pages the kernel chooses later.
+        let set = |forbidden: libc::c_ulong, flags: libc::c_ulong| unsafe {
+            libc::prctl(libc::PR_SET_THP_DISABLE, forbidden, flags, 0_u64, 0_u64) == 0
+        };
+        let done = match small {
+            true => set(1, 0),
+            false => set(1, EXCEPT_ADVISED) || set(0, 0),
+        };
+        if !done {
+            return Err(io::Error::last_os_error());
+        }
+    }
     #[cfg(not(target_os = "linux"))]
     let _ = small;
     Ok(())
@@ -123,17 +164,33 @@ mod tests {
         assert_eq!(get(), 7);
     }
 
+    /// Zero: huge pages are permitted. 1: forbidden. 3: permitted where they are requested.
+    #[cfg(target_os = "linux")]
+    fn huge_pages_forbidden() -> i32 {
+        // SAFETY: the operation reads a number of the process.
+        unsafe { libc::prctl(libc::PR_GET_THP_DISABLE, 0_u64, 0_u64, 0_u64, 0_u64) }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_allocator_asks_for_no_huge_pages_from_the_start() {
+        // SAFETY: as above.
+        assert_eq!(unsafe { mi::mi_option_get(ALLOW_THP) }, 0, "1 by default");
+        let _switch = SWITCH.lock();
+        assert_ne!(huge_pages_forbidden(), 1, "others may have them");
+    }
+
     #[cfg(target_os = "linux")]
     #[test]
     fn pages_are_small_until_they_may_be_huge_again() {
-        let small = || rustix::thread::transparent_huge_pages_are_disabled().unwrap();
+        let _switch = SWITCH.lock();
         use_small_pages(true).unwrap();
-        assert!(small());
+        assert_eq!(huge_pages_forbidden(), 1);
         use_small_pages(false).unwrap();
-        assert!(!small());
+        assert!(matches!(huge_pages_forbidden(), 0 | 3));
     }
 
-    /// Held by the tests that turn the switch of the process.
+    /// Held by the tests that turn a switch of the process.
     static SWITCH: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
 
     /// Uses the allocator under test directly; the tests' own may be another.
