@@ -205,6 +205,23 @@ fn costs_its_contents(what: &str, place: &Place) {
     assert!(foxy.purge("/3").starts_with("HTTP/1.1 200"), "{what}");
 }
 
+/// The allocator would, wherever it maps memory, if it were told otherwise after its first use only.
+#[cfg(target_os = "linux")]
+#[test]
+fn no_memory_asks_for_huge_pages_after_a_start() {
+    let place = Place::new();
+    let foxy = place.start(&["store"]);
+    let maps = std::fs::read_to_string(format!("/proc/{}/smaps", foxy.child.id())).unwrap();
+    let flags = maps
+        .lines()
+        .filter_map(|line| line.strip_prefix("VmFlags:"));
+    let asks = flags
+        .clone()
+        .filter(|flags| flags.split(' ').any(|flag| flag == "hg"));
+    assert_eq!(asks.count(), 0);
+    assert!(flags.count() > 10);
+}
+
 #[test]
 fn one_bad_store_of_two_costs_its_contents_and_not_the_service() {
     costs_its_contents("cut short", &two(|path| cut(path, 1 << 20)));
