@@ -13,18 +13,18 @@ pub struct Budget {
 impl Budget {
     /// Memory of the program itself: code, threads, buffers of the writer. Measured: resident after
     /// the start, with one store.
-    const PROGRAM: u64 = 22 << 20;
+    const PROGRAM: u64 = 18 << 20;
 
-    /// Requests have seven sixteenths of the rest up to this, in bytes: with a third of a small budget,
+    /// Requests have three eighths of the rest up to this, in bytes: with a third of a small budget,
     /// small answers find no room beside large ones.
     const FEW_REQUESTS: u64 = 20 << 20;
 
-    /// Divides `memory`. The program and the allocator come first. Of the rest, seven sixteenths are
+    /// Divides `memory`. The program and the allocator come first. Of the rest, three eighths are
     /// for requests up to 20 MiB, and a third up to 96 MiB; where there is much memory, an eighth.
     #[must_use]
     pub fn of(memory: u64) -> Self {
         let rest = memory.saturating_sub(Self::PROGRAM + Self::allocator(memory));
-        let small = (rest / 16 * 7).min(Self::FEW_REQUESTS);
+        let small = (rest / 8 * 3).min(Self::FEW_REQUESTS);
         let requests = small.max(rest / 3).min((96 << 20).max(rest / 8));
         Self {
             engine: rest - requests,
@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn shares_and_reserve_are_the_whole_budget() {
-        for (mib, requests) in [(64, 14), (96, 20), (512, 96), (1024, 117), (8192, 957)] {
+        for (mib, requests) in [(64, 13), (96, 21), (512, 96), (1024, 117), (8192, 957)] {
             let memory = mib << 20;
             let budget = Budget::of(memory);
             let reserve = Budget::PROGRAM + Budget::allocator(memory);

@@ -70,7 +70,7 @@ const OF_OTHER_KINDS: &[Setting] = &[
     fixed("", "admin", AddressOrOff, "127.0.0.1:3129",
         "Where health, metrics, statistics and purging are served. Keep it on loopback or a management network."),
     free("", "memory", SizeOrShare(MEMORY_MIN), "the smaller of 512MiB and 25% of the machine's memory, or 85% of a container's; at least 48MiB",
-        "The one memory budget: the program itself (22 MiB), RAM tier, index, buffers, fills, connections and their queues in the kernel. When it is spent, the RAM tier shrinks, buffers become small, idle connections are closed, one client has a quarter of the memory for connections at most, and new work waits or gets 503. Requests that wait for slow readers keep no memory from others: they get 503 then."),
+        "The one memory budget: the program itself (18 MiB), RAM tier, index, buffers, fills, connections and their queues in the kernel. When it is spent, the RAM tier shrinks, buffers become small, idle connections are closed, one client has a quarter of the memory for connections at most, and new work waits or gets 503. Requests that wait for slow readers keep no memory from others: they get 503 then."),
     free("", "workers", Count(1, 1024), "the number of usable cores",
         "Network threads. Each accepts, serves and reads on its own."),
     fixed("", "pin_workers", Flag, "false",

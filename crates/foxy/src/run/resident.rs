@@ -54,8 +54,8 @@ impl Memory {
 
 /// Adapts the allocator to a budget in bytes. With a small budget, freed memory goes back to the system
 /// at once, because memory that the allocator keeps for later counts. Each long block then has pages of
-/// its own, so that it can go back too. Huge pages are forbidden with a small budget, because 20 to
-/// 30 MiB more are resident with them.
+/// its own, so that it can go back too. Huge pages are forbidden with a small budget. The allocator asks
+/// for none, but some systems give them unasked, and 20 to 30 MiB more are resident then.
 fn adapt_allocator(memory: u64) {
     let at_once = memory <= GIVE_BACK;
     foxy_disk::give_back_after(match at_once {

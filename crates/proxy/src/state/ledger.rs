@@ -96,7 +96,7 @@ const RECEIVE_BYTES: [usize; 3] = [64 << 10, 32 << 10, 16 << 10];
 const SMALL_LEDGER: usize = 32 << 20;
 /// Memory of connections and their buffers that come in without delay, also where it is more than half of
 /// the ledger; at most three quarters of it.
-const FEW_CONNECTIONS: usize = 8 << 20;
+const FEW_CONNECTIONS: usize = 10 << 20;
 /// Connections that any client may have.
 const CONNECTIONS_MIN: usize = 32;
 

@@ -137,7 +137,7 @@ fn connections_have_half_or_what_few_of_them_need() {
             .last()
     };
     assert_eq!(most(8, false), Some(6), "three quarters");
-    assert_eq!(most(12, false), Some(8), "a few");
+    assert_eq!(most(16, false), Some(10), "a few");
     assert_eq!(most(32, false), Some(16), "half");
     assert_eq!(most(32, true), Some(24));
 }
