@@ -109,7 +109,7 @@ fn held(wanted: &Wanted, counts: &BTreeMap<String, u64>) -> Result<Outcome, Stri
     let text = fs::read_to_string(&path).unwrap_or_default();
     let mut baseline: Baseline = if text.is_empty() {
         Baseline {
-            tolerance: 3.0,
+            tolerance: 1.0,
             ..Baseline::default()
         }
     } else {
