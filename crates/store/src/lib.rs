@@ -33,13 +33,15 @@ pub use foxy_policy::AdmissionRule;
 pub use foxy_policy::{Backlog, Device};
 pub use interface::{
     Admission, AdmissionConfig, DropReason, Durable, Duty, EngineConfig, EngineCounts, Health,
-    Lookup, MAX_KEY_BYTES, MemoryShares, NewObject, Object, ObjectMeta, OneStoreStats, OpenError,
-    Put, ReadMiss, ReadMode, ReadPlan, StoreCounts, StoreId, StoreOptions, StoreStats, SyncTicket,
+    MemoryShares, OneStoreStats, OpenError, ReadMiss, ReadMode, ReadPlan, StoreCounts, StoreId,
+    StoreOptions, StoreStats, SyncTicket,
 };
 pub use maintenance::{
     Drain, DrainStep, Place, Scrub, ScrubStep, Sweep, SweepStep, Walk, WalkStep, Walked,
 };
-pub use memory::{GATE_MEMORY_PART, INDEX_PAGES};
+pub use memory::{
+    GATE_MEMORY_PART, INDEX_PAGES, Lookup, MAX_KEY_BYTES, NewObject, Object, ObjectMeta, Put,
+};
 pub use offline::{
     Inspection, OfflineError, SegmentReport, SegmentWord, Verification, inspect, verify,
 };

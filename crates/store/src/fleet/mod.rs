@@ -1,11 +1,10 @@
-//! The stores of an engine together: which are open, which are away, and what they say about each other
+//! The stores of an engine as a group: which serve, which are away, and what they say about each other
 //! on their disks.
 //!
 //! Uses `shared` and `interface`.
 //!
 //! | file | has |
 //! |---|---|
-//! | `registry` | the list of open stores |
 //! | `away`, `standing` | stores that were taken out, and the trust in one that is opened |
 //! | `company`, `trust` | which stores are believed when they meet at a start |
 //! | `duty`, `tickets` | stores that serve, drain and leave; waiting until all stores have written |
@@ -13,7 +12,6 @@
 mod away;
 mod company;
 mod duty;
-mod registry;
 mod standing;
 mod tickets;
 mod trust;
@@ -29,19 +27,17 @@ use parking_lot::{Mutex, MutexGuard};
 pub(crate) use self::away::Away;
 pub(crate) use self::company::Circle;
 pub use self::duty::DutyError;
-use self::registry::Registry;
-pub(crate) use self::registry::Stores;
 pub(crate) use self::standing::Standing;
 pub(crate) use self::tickets::{ticket_of, ticket_of_removed};
 use self::trust::Trust;
 use crate::StoreId;
 use crate::interface::Duty;
-use crate::shared::StoreShared;
+use crate::shared::{Registry, StoreShared, Stores};
 
 /// All that an engine knows about its stores as a group.
 #[derive(Debug, Default)]
 pub struct Fleet {
-    registry: Registry,
+    registry: Arc<Registry>,
     away: Away,
     trust: Trust,
     /// The company of the stores that are believed, if the stores met.
@@ -105,7 +101,7 @@ impl Fleet {
 
     /// The open store of this number.
     pub(crate) fn store(&self, id: StoreId) -> Option<Arc<StoreShared>> {
-        self.stores().by_id(id).cloned()
+        self.registry.store(id)
     }
 
     /// Payload of a fragment that every store takes; `None` without a store.
@@ -117,7 +113,7 @@ impl Fleet {
     }
 
     /// The list of open stores, to change it.
-    pub(crate) const fn registry(&self) -> &Registry {
+    pub(crate) const fn registry(&self) -> &Arc<Registry> {
         &self.registry
     }
 

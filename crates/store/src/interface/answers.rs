@@ -1,28 +1,13 @@
-//! Answers of a lookup, and what a disk read can end with.
-
-use std::sync::Arc;
+//! Disk reads and what they can end with, and the result of storing.
 
 use foxy_base::KeyHash;
 use thiserror::Error;
 
 use super::spot::Spot;
-use crate::Object;
 
 /// Number of a store within an engine: in order of opening, never given twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StoreId(pub u16);
-
-/// Answer of [`crate::Engine::lookup`].
-#[derive(Clone, Debug)]
-#[must_use]
-pub enum Lookup {
-    /// The object is in memory.
-    Memory(Arc<Object>),
-    /// Probably on disk: carry out the read and give it to [`crate::Reads::finish_read`].
-    Disk(ReadPlan),
-    /// Not stored.
-    Miss,
-}
 
 /// One aligned read that covers a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,13 +90,4 @@ pub enum DropReason {
     Purged,
     /// Its length is not what was announced.
     Incomplete,
-}
-
-/// Result of [`crate::Engine::put`].
-#[derive(Clone, Debug)]
-pub struct Put {
-    /// The object as stored (also when it was not admitted, for the requests at hand).
-    pub object: Arc<Object>,
-    /// The result of the admission.
-    pub admitted: Admission,
 }

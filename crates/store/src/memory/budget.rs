@@ -2,9 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::fleet::Stores;
 use crate::interface::pending;
-use crate::shared::{StoreShared, weight};
+use crate::shared::{StoreShared, Stores, weight};
 use crate::{EngineConfig, ReadPlan, StoreId};
 
 /// The buffers of reads under way take at most this much, on any machine that keeps up with its

@@ -7,12 +7,13 @@ use foxy_index::Index;
 
 use super::budget::MemoryBudget;
 use super::gate::Gate;
+use super::hold::Holds;
 use super::numbers::Numbers;
 use super::shards::Shards;
 use super::tables::{INDEX_PAGES, Tables};
 use crate::EngineConfig;
 use crate::fleet::Fleet;
-use crate::interface::{EngineCounters, Holds};
+use crate::interface::EngineCounters;
 
 /// The parts that depend on no other part. Every other part takes from these what it needs, and
 /// nothing else.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use foxy_base::KeyHash;
 use foxy_format::fragment_hash;
 
+use super::hold::{Hold, Holds};
 use super::shards::Shards;
-use crate::interface::{Hold, Holds};
 
 impl Holds {
     /// The fragments of versions that somebody is reading. This includes present versions: their

@@ -1,32 +1,43 @@
-//! The contents of memory: the tables of keys and objects, and the memory budget.
+//! The contents of memory: objects, the tables of keys, and the memory budget.
 //!
 //! Uses `fleet`, `shared` and `interface`. The room holds state, divides memory, and has the write budget
 //! (`gate`). The rooms above decide what enters and leaves.
 //!
 //! | file | has |
 //! |---|---|
+//! | `object`, `mark` | a cached object with its bytes accounted for; the purges it was compared with |
+//! | `answers` | what a lookup and a put hand out |
 //! | `tables`, `shards`, `shard` | the RAM tier, objects that wait to be written, the index |
-//! | `held` | versions of large objects that are being read |
+//! | `hold`, `held` | versions of large objects that are being read |
 //! | `budget`, `shares` | the memory budget, and its division |
 //! | `gate` | the write budget, and the rule for objects at its end |
 //! | `numbers` | numbers and versions that are never given twice |
 //! | `ground` | the parts of an engine that depend on no other part |
 
+mod answers;
 mod budget;
 mod gate;
 mod ground;
 mod held;
+mod hold;
+mod mark;
 mod numbers;
+mod object;
 mod shard;
 mod shards;
 mod shares;
 mod tables;
 
+pub use self::answers::{Lookup, Put};
 pub(crate) use self::budget::MemoryBudget;
 pub use self::gate::GATE_MEMORY_PART;
 pub(crate) use self::gate::Gate;
 pub(crate) use self::ground::Ground;
+pub(crate) use self::hold::Holds;
+pub(crate) use self::mark::PurgeMark;
 pub(crate) use self::numbers::Numbers;
+pub(crate) use self::object::{Brought, aligned_size, good_size, is_fragment_of, place_mark};
+pub use self::object::{MAX_KEY_BYTES, NewObject, Object, ObjectMeta};
 pub(crate) use self::shard::{Pending, Shard, Stage};
 pub(crate) use self::shares::Memory;
 pub use self::tables::INDEX_PAGES;

@@ -13,8 +13,8 @@ use parking_lot::{RwLock, RwLockReadGuard};
 
 use super::patterns::{Patterns, compile};
 use super::{Places, Purge, PurgeError, PurgeStatus, limits};
-use crate::fleet::{Fleet, Stores};
-use crate::shared::StoreShared;
+use crate::fleet::Fleet;
+use crate::shared::{StoreShared, Stores};
 use crate::{Object, StoreId};
 
 /// Longest text of a purge, in bytes.
@@ -94,7 +94,7 @@ impl PurgeSet {
     /// Compares an object with the purges that are newer than its last comparison. If there are none,
     /// this costs two loads.
     pub(crate) fn verdict(&self, object: &Object) -> Verdict {
-        if object.mark.checked() >= self.latest() {
+        if object.mark.has_passed(self.latest()) {
             return match object.mark.is_stale() {
                 false => Verdict::Clean,
                 true => Verdict::Stale,

@@ -11,12 +11,11 @@ use foxy_format::{RecordKind, parse_record};
 
 use super::neighbours::Neighbours;
 use super::queue::OrderedQueue;
-use crate::fleet::Fleet;
-use crate::interface::{EngineCounters, Holds, Spot, add, aligned_size, good_size, is_fragment_of};
-use crate::memory::{Ground, MemoryBudget, Tables};
+use crate::interface::{EngineCounters, Spot, add};
+use crate::memory::{Ground, Holds, MemoryBudget, Tables, aligned_size, good_size, is_fragment_of};
 use crate::purge::Purges;
 use crate::removal::Catalogue;
-use crate::shared::StoreShared;
+use crate::shared::{Registry, StoreShared};
 use crate::{Object, ReadMiss, ReadPlan, StoreId};
 
 /// Reads of all threads: their queues, and what follows when one is done. Each plan of a lookup ends
@@ -24,7 +23,7 @@ use crate::{Object, ReadMiss, ReadPlan, StoreId};
 #[derive(Debug)]
 pub struct Reads {
     tables: Tables,
-    fleet: Arc<Fleet>,
+    open: Arc<Registry>,
     catalogue: Arc<Catalogue>,
     purges: Arc<Purges>,
     neighbours: Arc<Neighbours>,
@@ -43,7 +42,7 @@ impl Reads {
     ) -> Self {
         Self {
             tables: ground.tables.clone(),
-            fleet: Arc::clone(&ground.fleet),
+            open: Arc::clone(ground.fleet.registry()),
             catalogue: Arc::clone(catalogue),
             purges: Arc::clone(purges),
             neighbours: Arc::clone(neighbours),
@@ -60,7 +59,7 @@ impl Reads {
     /// # Errors
     /// There is no such store, or neither a ring nor threads could be made.
     pub fn open_reads(&self, store: StoreId, depth: u32) -> io::Result<Box<dyn Queue>> {
-        let store = self.fleet.store(store).ok_or(io::ErrorKind::NotFound)?;
+        let store = self.open.store(store).ok_or(io::ErrorKind::NotFound)?;
         let inner = store.disk.open_queue(depth)?;
         let queue = OrderedQueue::new(inner, store, Arc::clone(&self.clock));
         Ok(Box::new(queue))
@@ -191,7 +190,7 @@ impl Reads {
         bytes: &Bytes,
         capacity: usize,
     ) -> Result<Object, ReadMiss> {
-        let stores = self.fleet.stores();
+        let stores = self.open.load();
         let store = stores.by_id(plan.store).ok_or(ReadMiss::Superseded)?;
         let record = bytes.get(plan.skip as usize..).unwrap_or(&[]);
         let place = store.space.place(plan.spot);
@@ -222,7 +221,7 @@ impl Reads {
 
     /// Refuses an object whose store missed purges: its journal was damaged, or it was away.
     fn refuse_void(&self, plan: &ReadPlan, object: &Object) -> Result<(), ReadMiss> {
-        let stores = self.fleet.stores();
+        let stores = self.open.load();
         let store = stores.by_id(plan.store).ok_or(ReadMiss::Superseded)?;
         if object.meta().purge_sequence >= store.marks.purge_floor() {
             return Ok(());
@@ -288,7 +287,7 @@ impl Reads {
         };
         add(counter, 1);
         if result.is_ok()
-            && let Some(store) = self.fleet.stores().by_id(plan.store)
+            && let Some(store) = self.open.load().by_id(plan.store)
         {
             store.condition.read_well();
         }
@@ -302,7 +301,7 @@ impl Reads {
             return self.neighbours.failed(plan);
         }
         add(&self.counters.miss_device, 1);
-        let Some(store) = self.fleet.store(plan.store) else {
+        let Some(store) = self.open.store(plan.store) else {
             return ReadMiss::Device;
         };
         self.catalogue.drop_entry(plan, &store);
@@ -316,7 +315,7 @@ impl Reads {
     /// be followed by [`Reads::late_read`] when the read ends.
     pub fn give_up_read(&self, plan: &ReadPlan) {
         add(&self.counters.miss_device, 1);
-        if let Some(store) = self.fleet.store(plan.store) {
+        if let Some(store) = self.open.store(plan.store) {
             add(&store.counters.reads_given_up, 1);
             let now = self.clock.mono();
             store
@@ -328,7 +327,7 @@ impl Reads {
     /// Tells that a read which was given up has ended.
     pub fn late_read(&self, plan: &ReadPlan) {
         self.neighbours.end(plan);
-        if let Some(store) = self.fleet.store(plan.store) {
+        if let Some(store) = self.open.store(plan.store) {
             store.condition.arrived(self.clock.mono());
         }
     }

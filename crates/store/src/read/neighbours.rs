@@ -12,11 +12,10 @@ use foxy_base::{Clock, rule};
 use foxy_format::{RecordKind, UNIT, may_be_record, parse_record};
 use foxy_policy::Device;
 
-use crate::fleet::Fleet;
-use crate::interface::{Brought, EngineCounters, add, good_size};
-use crate::memory::{Ground, MemoryBudget, Tables};
+use crate::interface::{EngineCounters, add};
+use crate::memory::{Brought, Ground, MemoryBudget, Tables, good_size};
 use crate::purge::Purges;
-use crate::shared::StoreShared;
+use crate::shared::{Registry, StoreShared};
 use crate::{Object, ReadMiss, ReadPlan, StoreId};
 
 /// The extra cost of a read of 64 KiB over one of 8 KiB, in reads of 8 KiB: measured for SSDs (32
@@ -33,7 +32,7 @@ const fn cost(device: Device) -> f64 {
 #[derive(Debug)]
 pub(crate) struct Neighbours {
     tables: Tables,
-    fleet: Arc<Fleet>,
+    open: Arc<Registry>,
     purges: Arc<Purges>,
     budget: Arc<MemoryBudget>,
     clock: Arc<dyn Clock>,
@@ -44,7 +43,7 @@ impl Neighbours {
     pub(crate) fn new(ground: &Ground, purges: &Arc<Purges>) -> Self {
         Self {
             tables: ground.tables.clone(),
-            fleet: Arc::clone(&ground.fleet),
+            open: Arc::clone(ground.fleet.registry()),
             purges: Arc::clone(purges),
             budget: Arc::clone(&ground.budget),
             clock: Arc::clone(&ground.clock),
@@ -54,7 +53,7 @@ impl Neighbours {
 
     /// The read to carry out for `plan`; a longer one has taken room that [`Self::end`] gives back.
     pub(crate) fn widen(&self, plan: &ReadPlan) -> ReadPlan {
-        let stores = self.fleet.stores();
+        let stores = self.open.load();
         let wider = stores.by_id(plan.store).and_then(|store| {
             if u64::from(plan.len) > store.around.bytes() / 2 {
                 return None;
@@ -97,7 +96,7 @@ impl Neighbours {
     /// A longer read failed, which says nothing about the wanted object: the caller is to look the
     /// object up again and read it alone.
     pub(crate) fn failed(&self, plan: &ReadPlan) -> ReadMiss {
-        if let Some(store) = self.fleet.store(plan.store) {
+        if let Some(store) = self.open.store(plan.store) {
             store.around.rule().failed();
         }
         add(&self.counters.miss_moved, 1);
@@ -111,7 +110,7 @@ impl Neighbours {
 
     /// Takes in what a longer read brought along.
     pub(crate) fn take_around(&self, plan: &ReadPlan, bytes: &Bytes) {
-        let stores = self.fleet.stores();
+        let stores = self.open.load();
         let Some(store) = stores.by_id(plan.store) else {
             return;
         };
@@ -186,7 +185,7 @@ impl Neighbours {
     pub(crate) fn brought_hit(&self, object: &Object) {
         let store = object.brought.0.swap(0, Ordering::Relaxed);
         let id = store.checked_sub(1).and_then(|id| u16::try_from(id).ok());
-        let Some(store) = id.and_then(|id| self.fleet.store(StoreId(id))) else {
+        let Some(store) = id.and_then(|id| self.open.store(StoreId(id))) else {
             return;
         };
         add(&self.counters.prefetch_hits, 1);

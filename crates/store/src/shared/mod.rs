@@ -1,7 +1,7 @@
-//! The state of one open store that network threads and its writer share.
+//! The list of open stores, and the state of each that network threads and its writer share.
 //!
 //! [`StoreShared`] is made of parts; `reads` and `journal` are open to the rooms that drive them. The room
-//! uses `interface` alone: a store knows nothing of the other stores, nor of the tables of keys.
+//! uses `interface` alone: what a store says about others is for `fleet`, and keys are for `memory`.
 //!
 //! | file | has |
 //! |---|---|
@@ -11,6 +11,7 @@
 //! | `load`, `weight`, `pressure` | what waits to be written, the share of what is new, why writing waits |
 //! | `loading`, `gone` | a store that is being loaded, keys that were removed meanwhile |
 //! | `reads`, `around`, `agreed` | reads that wait, longer reads, reads that a second one confirms |
+//! | `registry` | the list of open stores, which lookups read without a lock |
 //! | `role` | its duty among the stores of the engine |
 
 mod agreed;
@@ -24,6 +25,7 @@ mod loading;
 mod marks;
 mod pressure;
 mod reads;
+mod registry;
 mod removals;
 mod role;
 mod segment;
@@ -51,6 +53,7 @@ use self::loading::Loading;
 use self::marks::Marks;
 pub(crate) use self::pressure::WaitsFor;
 pub(crate) use self::reads::{Mailbox, Parked, StoreReads};
+pub(crate) use self::registry::{Registry, Stores};
 use self::removals::RemovalLog;
 pub(crate) use self::removals::{Numbered, Removal};
 use self::role::Role;

@@ -9,7 +9,7 @@ use foxy_disk::{Fault, FaultPlan, FaultRule, Keep, OpClass};
 use super::gaps::until_held;
 use super::purges::{purge, tagged};
 use super::rig::{Rig, hash};
-use crate::interface::is_fragment_of;
+use crate::memory::is_fragment_of;
 use crate::*;
 
 const MEMORY: u64 = 8 << 20;

@@ -12,8 +12,8 @@ use foxy_policy::CachePolicy;
 
 use crate::engine::{Foundation, Keys};
 use crate::fleet::Fleet;
-use crate::interface::{EngineCounters, Holds, Spot, add};
-use crate::memory::{MemoryBudget, Numbers, Pending, Stage, Tables};
+use crate::interface::{EngineCounters, Spot, add};
+use crate::memory::{Holds, MemoryBudget, Numbers, Pending, Stage, Tables};
 use crate::purge::{Purges, Verdict};
 use crate::put::Puts;
 use crate::removal::Catalogue;

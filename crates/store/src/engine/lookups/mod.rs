@@ -9,18 +9,18 @@ use foxy_base::{Clock, KeyHash, rule};
 use foxy_format::fragment_hash;
 
 pub use self::peek::{DiskPlace, Peek};
-use crate::fleet::Fleet;
-use crate::interface::{EngineCounters, Spot, add, is_fragment_of};
-use crate::memory::{Ground, Tables};
+use crate::interface::{EngineCounters, Spot, add};
+use crate::memory::{Ground, Tables, is_fragment_of};
 use crate::purge::Purges;
 use crate::read::Neighbours;
+use crate::shared::Registry;
 use crate::{Lookup, Object};
 
 /// All that a lookup asks.
 #[derive(Debug)]
 pub(crate) struct Lookups {
     tables: Tables,
-    fleet: Arc<Fleet>,
+    open: Arc<Registry>,
     purges: Arc<Purges>,
     neighbours: Arc<Neighbours>,
     clock: Arc<dyn Clock>,
@@ -31,7 +31,7 @@ impl Lookups {
     pub(crate) fn new(ground: &Ground, purges: &Arc<Purges>, neighbours: &Arc<Neighbours>) -> Self {
         Self {
             tables: ground.tables.clone(),
-            fleet: Arc::clone(&ground.fleet),
+            open: Arc::clone(ground.fleet.registry()),
             purges: Arc::clone(purges),
             neighbours: Arc::clone(neighbours),
             clock: Arc::clone(&ground.clock),
@@ -51,7 +51,7 @@ impl Lookups {
             {
                 let object = rule!(
                     "lookup: what is in memory is compared with the purges",
-                    self.purges.unless_purged(object),
+                    self.unless_purged(object),
                     Some(object)
                 );
                 object.map_or_else(|| self.miss(), Lookup::Memory)
@@ -68,6 +68,14 @@ impl Lookups {
             Some(object) if is_fragment_of(&object, head, n) => Lookup::Memory(object),
             Some(_) => self.miss(),
             None => self.lookup_disk(hash, patient),
+        }
+    }
+
+    /// The object, unless a purge covers it. Usually it was compared with every purge before.
+    fn unless_purged(&self, object: Arc<Object>) -> Option<Arc<Object>> {
+        match object.mark.has_passed(self.purges.purge_sequence()) {
+            true => Some(object),
+            false => self.purges.unless_purged(object),
         }
     }
 
@@ -88,7 +96,7 @@ impl Lookups {
     fn lookup_disk(&self, hash: KeyHash, patient: bool) -> Lookup {
         let found = self.tables.index().lookup(hash).first();
         let plan = found.and_then(|entry| {
-            let stores = self.fleet.stores();
+            let stores = self.open.load();
             let store = stores.at(entry.address)?;
             let spot = Spot::of(&entry);
             if store.is_readable(spot, patient, || self.clock.mono()) {

@@ -58,7 +58,7 @@ impl Lookups {
             });
         }
         let entry = found?;
-        let stores = self.fleet.stores();
+        let stores = self.open.load();
         let store = stores.at(entry.address)?;
         let plan = store.plan(hash, &entry)?;
         let mut record = vec![0; plan.len as usize];
@@ -94,7 +94,7 @@ impl Lookups {
     }
 
     fn disk_place(&self, entry: &Entry) -> Option<DiskPlace> {
-        let stores = self.fleet.stores();
+        let stores = self.open.load();
         let store = stores.at(entry.address)?;
         let (index, _) = store.space.locate(Spot::of(entry))?;
         let own = store.space.life(index);

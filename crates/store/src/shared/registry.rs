@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arc_swap::{ArcSwap, Guard};
 use foxy_index::Address;
 
+use super::StoreShared;
 use crate::StoreId;
-use crate::shared::StoreShared;
 
 /// Stores that may be open at once.
 const MAX_STORES: usize = 16;
@@ -52,6 +52,11 @@ impl Stores {
 impl Registry {
     pub(crate) fn load(&self) -> Stores {
         Stores(self.list.load())
+    }
+
+    /// The open store of this number.
+    pub(crate) fn store(&self, id: StoreId) -> Option<Arc<StoreShared>> {
+        self.load().by_id(id).cloned()
     }
 
     /// Number and first address for the next store, of `units` units: the address is the beginning of
