@@ -54,7 +54,7 @@ impl Inner {
     fn open_set(self: &std::sync::Arc<Self>, name: Name<'_>) -> Result<u64, Error> {
         let set = set_of(name);
         let _held = self.names.hold(name.hash);
-        match self.engine.in_memory(name.hash, name.bytes) {
+        match self.engine.reads().in_memory(name.hash, name.bytes) {
             Some((file, _)) if file.group() != LOOSE => Ok(file.group()),
             Some((file, waits)) => {
                 if waits && !file.is_large() {
@@ -69,7 +69,7 @@ impl Inner {
 
     fn move_to(self: &std::sync::Arc<Self>, name: Name<'_>, set: u64) -> Result<Hint, Error> {
         let _held = self.names.hold(name.hash);
-        let Some((file, waits)) = self.engine.in_memory(name.hash, name.bytes) else {
+        let Some((file, waits)) = self.engine.reads().in_memory(name.hash, name.bytes) else {
             let known = self.engine.is_stored(name.hash);
             return known.then_some(Hint::TooLate).ok_or(Error::NotFound);
         };

@@ -64,7 +64,7 @@ impl Inner {
     fn find(&self, name: Name<'_>, keep: bool) -> Option<(Arc<Object>, bool)> {
         let engine = &self.engine;
         for look in 0..LOOKS {
-            let plan = match engine.lookup(name.hash, name.bytes) {
+            let plan = match engine.reads().lookup(name.hash, name.bytes) {
                 Lookup::Memory(file) => return Some((file, true)),
                 Lookup::Disk(plan) => plan,
                 Lookup::Miss => return None,
@@ -126,7 +126,7 @@ impl Inner {
         let engine = &self.engine;
         let keep = |part: &Object| keep && !is_nomem(part);
         for _ in 0..LOOKS {
-            let plan = match engine.fragment_lookup_patient(head, n) {
+            let plan = match engine.reads().fragment_lookup_patient(head, n) {
                 Lookup::Memory(part) => return Some((part, true)),
                 Lookup::Disk(plan) => plan,
                 Lookup::Miss => return None,

@@ -130,7 +130,7 @@ fn read_back(engine: &Engine, writer: &Writer, objects: u64) -> (u64, u64) {
         let n = rng.below(objects);
         let key = key(n);
         asked += 1;
-        match engine.lookup(key_hash(&key), &key) {
+        match engine.reads().lookup(key_hash(&key), &key) {
             Lookup::Memory(_) => hits += 1,
             Lookup::Disk(plan) => {
                 let mut buf = AlignedBuf::new(plan.len as usize);

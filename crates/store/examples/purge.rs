@@ -167,7 +167,11 @@ impl Store {
     fn has(&self, n: u64) -> bool {
         use foxy_disk::{AlignedBuf, Disk};
         let key = Self::key(n);
-        match self.engine.lookup(key_hash(key.as_bytes()), key.as_bytes()) {
+        match self
+            .engine
+            .reads()
+            .lookup(key_hash(key.as_bytes()), key.as_bytes())
+        {
             Lookup::Memory(_) => true,
             Lookup::Miss => false,
             Lookup::Disk(plan) => {

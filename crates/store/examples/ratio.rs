@@ -179,11 +179,11 @@ impl Replay {
 
     fn get(&mut self, hash: KeyHash, key: &Bytes) -> Option<Arc<Object>> {
         let engine = self.engine.clone();
-        let object = self.read(engine.lookup(hash, key), |plan, buf| {
+        let object = self.read(engine.reads().lookup(hash, key), |plan, buf| {
             engine.reads().finish_read(plan, key, buf)
         })?;
         for n in 0..object.fragment_count() {
-            self.read(engine.fragment_lookup(&object, n), |plan, buf| {
+            self.read(engine.reads().fragment_lookup(&object, n), |plan, buf| {
                 engine.reads().finish_fragment(plan, &object, n, buf)
             })?;
         }

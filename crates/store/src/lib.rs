@@ -27,7 +27,7 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-pub use engine::{DiskPlace, Engine, Peek};
+pub use engine::Engine;
 pub use fleet::{DutyError, Fleet};
 pub use foxy_policy::AdmissionRule;
 pub use foxy_policy::{Backlog, Device};
@@ -51,6 +51,6 @@ pub use purge::{
     KeyParts, Places, Purge, PurgeError, PurgeKind, PurgeStatus, Purges, for_each_tag,
 };
 pub use put::{FragmentPut, LargePut, NewLarge, Stored};
-pub use read::Reads;
+pub use read::{DiskPlace, Keys, Peek, Reads};
 pub use recovery::identity;
 pub use writer::{GrowError, Grown, Turn, WakeHandle, Writer};

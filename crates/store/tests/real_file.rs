@@ -59,7 +59,10 @@ fn put(engine: &Arc<Engine>, n: u64) -> Admission {
 
 fn get(engine: &Engine, n: u64) -> Option<Arc<Object>> {
     let key = format!("forward GET http://example.com/{n}");
-    match engine.lookup(key_hash(key.as_bytes()), key.as_bytes()) {
+    match engine
+        .reads()
+        .lookup(key_hash(key.as_bytes()), key.as_bytes())
+    {
         Lookup::Memory(object) => Some(object),
         Lookup::Miss => None,
         Lookup::Disk(plan) => {

@@ -231,7 +231,7 @@ impl Reads<'_> {
     /// Waits when enough reads are under way.
     fn ask(&mut self, object: u64) -> io::Result<bool> {
         let (key, hash): (Bytes, KeyHash) = keyed(object);
-        let Lookup::Disk(plan) = self.rig.engine.lookup(hash, &key) else {
+        let Lookup::Disk(plan) = self.rig.engine.reads().lookup(hash, &key) else {
             return Ok(false);
         };
         let plan = self.rig.engine.reads().widen(&plan);

@@ -116,7 +116,7 @@ impl Loop<'_> {
             }
             let span = self.objects.end - self.objects.start;
             let (key, hash) = keyed(self.objects.start + self.rng.below(span));
-            match self.rig.engine.lookup(hash, &key) {
+            match self.rig.engine.reads().lookup(hash, &key) {
                 Lookup::Memory(_) => self.reads.memory_hits += 1,
                 Lookup::Miss => self.reads.misses += 1,
                 Lookup::Disk(plan) => self.submit(plan, key),

@@ -170,7 +170,7 @@ fn reopen(
 
 fn hit(engine: &Engine, disk: &dyn Disk, number: u64) -> bool {
     let (key, hash) = keyed(number);
-    match engine.lookup(hash, &key) {
+    match engine.reads().lookup(hash, &key) {
         Lookup::Memory(_) => true,
         Lookup::Miss => false,
         Lookup::Disk(plan) => {

@@ -240,7 +240,7 @@ impl Stores {
 
     fn ask_one(&self, number: u64, since: MonoTime, run: &mut Run) {
         let (key, hash) = keyed(number);
-        let plan = match self.engine.lookup(hash, &key) {
+        let plan = match self.engine.reads().lookup(hash, &key) {
             Lookup::Memory(_) => return run.memory += 1,
             Lookup::Miss => return run.missed += 1,
             Lookup::Disk(plan) => plan,

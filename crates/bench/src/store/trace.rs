@@ -352,7 +352,7 @@ fn parse(data: &[u8]) -> impl Iterator<Item = (u64, u32)> + '_ {
 /// True if the engine gives the object, one read at a time.
 pub(super) fn ask(rig: &Rig, object: u64) -> bool {
     let (key, hash) = keyed(object);
-    match rig.engine.lookup(hash, &key) {
+    match rig.engine.reads().lookup(hash, &key) {
         Lookup::Memory(_) => true,
         Lookup::Miss => false,
         Lookup::Disk(plan) => {

@@ -128,7 +128,7 @@ impl Ask {
                 reach: who.client.reach(),
                 ..destination(role, url, &proxy.config.upstream.tls)
             },
-            base_hash: proxy.engine.key_hash(&base),
+            base_hash: proxy.engine.keys().hash(&base),
             base,
             rule,
             bypass,

@@ -53,7 +53,7 @@ impl Proxy {
     pub async fn purge(&self, partition: &str, url: &Url<'_>) -> Purged {
         let mut bytes = Vec::new();
         key::primary(&self.config.user_rules, partition, url, &mut bytes);
-        let hash = self.engine.key_hash(&bytes);
+        let hash = self.engine.keys().hash(&bytes);
         self.purge_key(hash, &bytes, true).await
     }
 
@@ -162,7 +162,7 @@ async fn remove_unknown(
 ) -> (u64, Option<u64>) {
     let (engine, own) = (Arc::clone(&proxy.engine), key.to_vec());
     let removed = aside(move || {
-        let peek = engine.peek(hash, &own);
+        let peek = engine.reads().peek(hash, &own);
         let varies = peek.is_some_and(|peek| !peek.object.vary().is_empty());
         (engine.supersede(hash, &own), varies)
     });

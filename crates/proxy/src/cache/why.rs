@@ -103,7 +103,7 @@ impl Proxy {
         let mut bytes = Vec::new();
         let rules = &self.config.user_rules;
         let rule = key::primary(rules, request.partition, &request.url, &mut bytes);
-        let hash = self.engine.key_hash(&bytes);
+        let hash = self.engine.keys().hash(&bytes);
         let last = self.recent.of(hash);
         let mut why = Why {
             decision: "pass",
@@ -224,7 +224,7 @@ fn look(
         other_variants: false,
         without_parts: false,
     };
-    let Some(peek) = proxy.engine.peek(hash, &key) else {
+    let Some(peek) = proxy.engine.reads().peek(hash, &key) else {
         return looked;
     };
     let list = key::split_vary(&peek.object).map_or(&[][..], |(list, _)| list);
@@ -246,7 +246,8 @@ fn look(
     key::push_variant(peek.object.meta().nonce, &wanted, &mut key);
     looked.peek = proxy
         .engine
-        .peek(proxy.engine.key_hash(&key), &key)
+        .reads()
+        .peek(proxy.engine.keys().hash(&key), &key)
         .or_else(|| {
             let object = peek.object.fields();
             sent.satisfied_by_language(list, values, object)

@@ -90,7 +90,7 @@ pub(crate) fn revalidate(
     primary: Option<Primary>,
     key: &[u8],
 ) {
-    let hash = local.proxy.engine.key_hash(key);
+    let hash = local.proxy.engine.keys().hash(key);
     if local.proxy.fills.contains(hash) {
         return;
     }
@@ -324,7 +324,7 @@ pub(super) fn ask_too(
     follower: &Follower<FillHead>,
 ) -> Follower<FillHead> {
     let key = fill_key(local, ask, want);
-    let hash = local.proxy.engine.key_hash(&key);
+    let hash = local.proxy.engine.keys().hash(&key);
     let range = ranged(local, ask, want, hash);
     let (writer, second) = local.proxy.fills.second(follower);
     fetch::spawn(local, job(ask, want, range), writer);
@@ -340,7 +340,7 @@ fn place(
     is_new: impl FnOnce(&Arc<Object>) -> bool,
 ) -> Option<Follower<FillHead>> {
     let key = fill_key(local, ask, want);
-    let hash = local.proxy.engine.key_hash(&key);
+    let hash = local.proxy.engine.keys().hash(&key);
     let range = ranged(local, ask, want, hash);
     let digest = &ask.digest;
     let if_range = || foxy_base::first(&ask.head(), "If-Range").is_some();
@@ -374,12 +374,13 @@ fn place(
         Ranged::Aligned(_) if !want.validate => local
             .proxy
             .engine
-            .key_hash(&[&key, &b" ranges"[..]].concat()),
+            .keys()
+            .hash(&[&key, &b" ranges"[..]].concat()),
         _ => hash,
     };
     let (fills, engine) = (&local.proxy.fills, &local.proxy.engine);
     let is_stored = || {
-        let found = engine.in_memory(hash, &key);
+        let found = engine.reads().in_memory(hash, &key);
         found.is_some_and(|(object, _)| is_new(&object))
     };
     match fills.join_unless_stored(slot, (hash, &key), ask.base_hash, is_stored)? {
@@ -397,14 +398,14 @@ fn place(
 /// Starts a fill that no other request joins.
 fn start_alone(local: &Rc<Local>, ask: &Rc<Ask>, want: &Want) -> Follower<FillHead> {
     let key = fill_key(local, ask, want);
-    let hash = local.proxy.engine.key_hash(&key);
+    let hash = local.proxy.engine.keys().hash(&key);
     let range = ranged(local, ask, want, hash);
     start(local, ask, &key, job(ask, want, range))
 }
 
 fn start(local: &Rc<Local>, ask: &Rc<Ask>, key: &[u8], job: Job) -> Follower<FillHead> {
     let proxy = &local.proxy;
-    let hash = proxy.engine.key_hash(key);
+    let hash = proxy.engine.keys().hash(key);
     let (writer, follower) = proxy.fills.alone(hash, key, ask.base_hash);
     fetch::spawn(local, job, writer);
     follower

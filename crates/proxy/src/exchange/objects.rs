@@ -249,7 +249,7 @@ impl Storing<'_> {
         if local.proxy.engine.is_congested() {
             Box::pin(pace.before_put(local)).await;
         }
-        let before = local.proxy.engine.lookup(ask.base_hash, &ask.base);
+        let before = local.proxy.engine.reads().lookup(ask.base_hash, &ask.base);
         let keeper = self.keeper.take();
         if !keeper.is_some_and(|keeper| keeper.finish(local, self.writer.fill())) {
             return Err(Failed::Refused(NOT_KEPT, true));

@@ -41,7 +41,7 @@ fn origin() -> Origin {
 fn remove_fragment(foxy: &Foxy, origin: &Origin, n: u32) {
     let head = foxy.stored(origin, "/large").unwrap();
     assert!(head.is_large() && n < head.fragment_count());
-    let Lookup::Memory(fragment) = foxy.engine.fragment_lookup(&head, n) else {
+    let Lookup::Memory(fragment) = foxy.engine.reads().fragment_lookup(&head, n) else {
         panic!("fragment {n} is there");
     };
     foxy.engine.supersede(fragment.hash(), fragment.key());
@@ -99,7 +99,7 @@ fn a_damaged_first_fragment_on_disk_is_a_miss() {
     let hit = foxy.get(&origin, "/large");
     assert!(hit.cache().contains("hit") && hit.body == body());
     let head = foxy.stored(&origin, "/large").unwrap();
-    let Lookup::Disk(plan) = foxy.engine.fragment_lookup(&head, 0) else {
+    let Lookup::Disk(plan) = foxy.engine.reads().fragment_lookup(&head, 0) else {
         panic!("too large for memory");
     };
     stored.disk.corrupt(plan.at, plan.len as usize, |bytes| {

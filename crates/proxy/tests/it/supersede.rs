@@ -98,7 +98,7 @@ fn a_part_of_what_is_stored_with_a_hole_does_not_remove_the_rest() {
     let (foxy, origin) = (Foxy::forward(), Origin::start(serve));
     foxy.get(&origin, "/large");
     let head = foxy.stored(&origin, "/large").expect("stored");
-    let Lookup::Memory(hole) = foxy.engine.fragment_lookup(&head, 0) else {
+    let Lookup::Memory(hole) = foxy.engine.reads().fragment_lookup(&head, 0) else {
         panic!("a fragment");
     };
     foxy.engine.supersede(hole.hash(), hole.key());

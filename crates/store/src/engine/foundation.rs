@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::keys::Keys;
 use crate::memory::{Ground, Memory};
 use crate::purge::Purges;
 use crate::put::Puts;
+use crate::read::Keys;
 use crate::removal::Catalogue;
 
 /// The parts that a store is opened with, and that its writer is made of.

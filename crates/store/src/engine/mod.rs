@@ -1,7 +1,7 @@
 //! The engine: what all threads share, and the operations on keys that need no disk.
 //!
 //! Uses all rooms below it: `maintenance`, `put`, `read`, `purge`, `removal` and what these use. Stores
-//! are opened and written by the rooms above, `recovery` and `writer`. Lookups are here.
+//! are opened and written by the rooms above, `recovery` and `writer`.
 //!
 //! [`Engine`] is a facade over parts that own their state:
 //!
@@ -12,18 +12,15 @@
 //! | [`Memory`] | the division of the budget |
 //! | [`Catalogue`] | how contents of keys are taken away, and those of a store that goes |
 //! | [`Purges`] | purges of many objects, and soft ones |
-//! | [`Lookups`] | lookups, and looks that touch nothing |
-//! | [`Reads`] | reads that lookups ask for; longer ones with [`Neighbours`] |
+//! | [`Keys`] | the hash of keys |
+//! | [`Reads`] | lookups, and the reads that they ask for; longer ones with [`Neighbours`] |
 //! | [`Puts`] | storing, whole and in fragments; an admitter lets objects in |
 //! | [`Mover`] | records that a drain sends to other stores |
 //!
 //! These parts are built from a [`Ground`], and none of them refers to the engine. A store is opened
 //! with a [`Foundation`], from which the parts of its writer take what they need.
 
-mod figures;
 mod foundation;
-mod keys;
-mod lookups;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -33,29 +30,24 @@ use foxy_base::{Clock, FieldBlock, KeyHash, KeySeed};
 use foxy_format::fragment_hash;
 use foxy_policy::CachePolicy;
 
-use self::figures::of_store;
 pub(crate) use self::foundation::Foundation;
-pub(crate) use self::keys::Keys;
-use self::lookups::Lookups;
-pub use self::lookups::{DiskPlace, Peek};
 use crate::fleet::Fleet;
 use crate::interface::{StoreStats, SyncTicket};
 use crate::maintenance::{Drain, Mover, Walk};
 use crate::memory::{Ground, Memory};
 use crate::purge::Purges;
 use crate::put::{Puts, Routes};
-use crate::read::{Neighbours, Reads};
+use crate::read::{Keys, Neighbours, Reads};
 use crate::removal::Catalogue;
+use crate::shared::of_store;
 use crate::{
-    EngineConfig, FragmentPut, LargePut, Lookup, NewLarge, NewObject, Object, ObjectMeta, Put,
-    Scrub,
+    EngineConfig, FragmentPut, LargePut, NewLarge, NewObject, Object, ObjectMeta, Put, Scrub,
 };
 
 /// The shared heart of the cache. See the crate's head for its promises.
 #[derive(Debug)]
 pub struct Engine {
     foundation: Foundation,
-    lookups: Lookups,
     reads: Arc<Reads>,
     mover: Arc<Mover>,
 }
@@ -77,8 +69,7 @@ impl Engine {
         let catalogue = Arc::new(Catalogue::new(&ground));
         let purges = Arc::new(Purges::new(&ground, &catalogue));
         let neighbours = Arc::new(Neighbours::new(&ground, &purges));
-        let lookups = Lookups::new(&ground, &purges, &neighbours);
-        let reads = Reads::new(&ground, &catalogue, &purges, &neighbours);
+        let reads = Reads::new(&ground, &keys, &catalogue, &purges, &neighbours);
         let routes = Arc::new(Routes::new(&ground));
         let puts = Puts::new(&ground, &catalogue, &purges, &routes, config.fragment_bytes);
         let mover = Mover::new(&ground, &purges, &routes);
@@ -91,7 +82,6 @@ impl Engine {
                 purges,
                 puts: Arc::new(puts),
             },
-            lookups,
             reads: Arc::new(reads),
             mover: Arc::new(mover),
         })
@@ -112,10 +102,10 @@ impl Engine {
         &self.foundation.ground
     }
 
-    /// Hash of a full key, as every other operation wants it.
+    /// The hash of keys, as every operation wants it.
     #[must_use]
-    pub fn key_hash(&self, key: &[u8]) -> KeyHash {
-        self.foundation.keys.hash(key)
+    pub fn keys(&self) -> &Keys {
+        &self.foundation.keys
     }
 
     /// Largest body stored whole, and payload of a fragment, in bytes.
@@ -229,48 +219,10 @@ impl Engine {
         &self.foundation.purges
     }
 
-    /// Looks up the object under a key. Memory only: a shared lock, no allocation.
-    pub fn lookup(&self, hash: KeyHash, key: &[u8]) -> Lookup {
-        debug_assert!(
-            self.foundation.keys.is_hash_of(hash, key),
-            "hashed with another seed"
-        );
-        self.lookups.lookup(hash, key)
-    }
-
-    /// Returns the object stored under a key. May read the disk and wait: not for network threads.
-    /// An object that cannot be read gives `None`, like one that is not stored.
-    #[must_use]
-    pub fn peek(&self, hash: KeyHash, key: &[u8]) -> Option<Peek> {
-        debug_assert!(
-            self.foundation.keys.is_hash_of(hash, key),
-            "hashed with another seed"
-        );
-        self.lookups.peek(hash, key)
-    }
-
-    /// Returns the object of a key that memory has, and whether it still waits for its cluster: until
-    /// then another object of the key takes its place without a trace on any disk.
-    #[must_use]
-    pub fn in_memory(&self, hash: KeyHash, key: &[u8]) -> Option<(Arc<Object>, bool)> {
-        self.lookups.in_memory(hash, key)
-    }
-
     /// Returns whether a key is probably stored (memory only, counts no use).
     #[must_use]
     pub fn is_stored(&self, hash: KeyHash) -> bool {
         self.ground().tables.is_known(hash)
-    }
-
-    /// Fragment `n` (from 0) of a large object.
-    pub fn fragment_lookup(&self, head: &Object, n: u32) -> Lookup {
-        self.lookups.fragment(head, n, false)
-    }
-
-    /// As [`fragment_lookup`](Self::fragment_lookup), but reads from a slow disk too: for callers
-    /// that cannot get these bytes from elsewhere and would rather wait.
-    pub fn fragment_lookup_patient(&self, head: &Object, n: u32) -> Lookup {
-        self.lookups.fragment(head, n, true)
     }
 
     /// Returns whether every fragment of a large object is probably stored (memory only).
@@ -279,7 +231,7 @@ impl Engine {
         (0..head.fragment_count()).all(|n| self.has_fragment(head, n))
     }
 
-    /// Reads that lookups ask for.
+    /// Lookups, and the reads that they ask for.
     #[must_use]
     pub fn reads(&self) -> &Reads {
         &self.reads

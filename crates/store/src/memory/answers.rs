@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::object::Object;
 use crate::{Admission, ReadPlan};
 
-/// Answer of [`crate::Engine::lookup`].
+/// Answer of [`crate::Reads::lookup`].
 #[derive(Clone, Debug)]
 #[must_use]
 pub enum Lookup {

@@ -64,7 +64,7 @@ impl Default for ObjectMeta {
 pub struct NewObject {
     /// Full key; at most [`MAX_KEY_BYTES`].
     pub key: Bytes,
-    /// [`Engine::key_hash`](crate::Engine::key_hash) of the key.
+    /// [`Keys::hash`](crate::Keys::hash) of the key.
     pub hash: KeyHash,
     /// Hash of the group (page or origin) whose objects are placed together.
     pub group: u64,

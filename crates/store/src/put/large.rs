@@ -18,7 +18,7 @@ use crate::{Admission, DropReason, NewObject, Object, ObjectMeta, Put};
 pub struct NewLarge {
     /// Full key.
     pub key: Bytes,
-    /// [`crate::Engine::key_hash`] of the key.
+    /// [`Keys::hash`](crate::Keys::hash) of the key.
     pub hash: KeyHash,
     /// Hash of the group whose objects are placed together.
     pub group: u64,

@@ -5,54 +5,18 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use foxy_base::{Clock, KeyHash, rule};
+use foxy_base::{KeyHash, rule};
 use foxy_disk::{AlignedBuf, Queue};
 use foxy_format::{RecordKind, parse_record};
 
-use super::neighbours::Neighbours;
+use super::Reads;
 use super::queue::OrderedQueue;
-use crate::interface::{EngineCounters, Spot, add};
-use crate::memory::{Ground, Holds, MemoryBudget, Tables, aligned_size, good_size, is_fragment_of};
-use crate::purge::Purges;
-use crate::removal::Catalogue;
-use crate::shared::{Registry, StoreShared};
+use crate::interface::{Spot, add};
+use crate::memory::{aligned_size, good_size, is_fragment_of};
+use crate::shared::StoreShared;
 use crate::{Object, ReadMiss, ReadPlan, StoreId};
 
-/// Reads of all threads: their queues, and what follows when one is done. Each plan of a lookup ends
-/// in one of the functions here.
-#[derive(Debug)]
-pub struct Reads {
-    tables: Tables,
-    open: Arc<Registry>,
-    catalogue: Arc<Catalogue>,
-    purges: Arc<Purges>,
-    neighbours: Arc<Neighbours>,
-    budget: Arc<MemoryBudget>,
-    holds: Holds,
-    clock: Arc<dyn Clock>,
-    counters: Arc<EngineCounters>,
-}
-
 impl Reads {
-    pub(crate) fn new(
-        ground: &Ground,
-        catalogue: &Arc<Catalogue>,
-        purges: &Arc<Purges>,
-        neighbours: &Arc<Neighbours>,
-    ) -> Self {
-        Self {
-            tables: ground.tables.clone(),
-            open: Arc::clone(ground.fleet.registry()),
-            catalogue: Arc::clone(catalogue),
-            purges: Arc::clone(purges),
-            neighbours: Arc::clone(neighbours),
-            budget: Arc::clone(&ground.budget),
-            holds: ground.holds.clone(),
-            clock: Arc::clone(&ground.clock),
-            counters: Arc::clone(&ground.counters),
-        }
-    }
-
     /// A queue for the reads of one thread on a store's disk, which orders them as suits the
     /// device. Tokens are below 2^63. See [`foxy_disk::Disk::open_queue`].
     ///

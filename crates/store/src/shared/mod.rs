@@ -12,11 +12,13 @@
 //! | `loading`, `gone` | a store that is being loaded, keys that were removed meanwhile |
 //! | `reads`, `around`, `agreed` | reads that wait, longer reads, reads that a second one confirms |
 //! | `registry` | the list of open stores, which lookups read without a lock |
+//! | `figures` | its figures of this moment |
 //! | `role` | its duty among the stores of the engine |
 
 mod agreed;
 mod around;
 mod condition;
+mod figures;
 mod gone;
 mod inbox;
 mod journal;
@@ -44,6 +46,7 @@ pub(crate) use self::agreed::{read_agreed, write_checked};
 use self::around::Around;
 use self::condition::Condition;
 pub(crate) use self::condition::Failure;
+pub(crate) use self::figures::of_store;
 pub(crate) use self::gone::Gone;
 use self::inbox::Bell;
 pub(crate) use self::inbox::{Inbox, Item, SyncRequest};

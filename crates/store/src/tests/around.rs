@@ -37,7 +37,7 @@ fn pages() -> Rig {
 /// Returns the object for a request that reads around; without `widen`, alone.
 fn get(rig: &Rig, key: &str, widen: bool) -> Option<Arc<Object>> {
     for _ in 0..2 {
-        let plan = match rig.engine.lookup(hash(key), key.as_bytes()) {
+        let plan = match rig.engine.reads().lookup(hash(key), key.as_bytes()) {
             Lookup::Memory(object) => return Some(object),
             Lookup::Miss => return None,
             Lookup::Disk(plan) if widen => rig.engine.reads().widen(&plan),

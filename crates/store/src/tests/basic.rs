@@ -13,14 +13,20 @@ fn an_engine_without_a_store_serves_from_memory() {
     let engine = Engine::new(EngineConfig::new(MEMORY, 1), clock);
     let put = engine.put(object("a", b"one"));
     assert_eq!(put.admitted, Admission::Memory(DropReason::NoStore));
-    let Lookup::Memory(found) = engine.lookup(hash("a"), b"a") else {
+    let Lookup::Memory(found) = engine.reads().lookup(hash("a"), b"a") else {
         panic!("not in memory")
     };
     assert_eq!(found.body(), &b"one"[..]);
     // A key with the same hash (impossible, but harmless) is not the same key.
-    assert!(matches!(engine.lookup(hash("a"), b"b"), Lookup::Miss));
+    assert!(matches!(
+        engine.reads().lookup(hash("a"), b"b"),
+        Lookup::Miss
+    ));
     assert!(engine.supersede(hash("a"), b"a") && !engine.supersede(hash("a"), b"a"));
-    assert!(matches!(engine.lookup(hash("a"), b"a"), Lookup::Miss));
+    assert!(matches!(
+        engine.reads().lookup(hash("a"), b"a"),
+        Lookup::Miss
+    ));
     assert_eq!(engine.purge(hash("a"), b"a").outcome(), Some(Durable::Yes));
     let large = engine.put(object("large", &vec![7; 900 << 10]));
     assert!(!large.admitted.is_visible(), "more than the RAM tier takes");

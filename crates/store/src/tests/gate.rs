@@ -52,7 +52,7 @@ fn second_uses_enter_at_the_end_of_the_budget_and_first_ones_stay_in_memory() {
     spend(&engine, &[SIZE, 1]);
     assert_eq!(put(&engine, "once"), REFUSED);
     assert!(matches!(
-        engine.lookup(hash("once"), b"once"),
+        engine.reads().lookup(hash("once"), b"once"),
         Lookup::Memory(_)
     ));
     assert_eq!(put(&engine, "once"), Admission::Disk);
@@ -89,7 +89,7 @@ fn large_ones_stay_out_at_the_end_of_the_budget_and_whole_ones_are_asked_for_onc
     let refused = Admission::Refused(DropReason::NotAdmitted);
     assert_eq!(large("large"), refused);
     assert!(matches!(
-        engine.lookup(hash("large"), b"large"),
+        engine.reads().lookup(hash("large"), b"large"),
         Lookup::Miss
     ));
     assert_eq!(put(&engine, "small"), REFUSED, "over the size");

@@ -218,12 +218,12 @@ impl Scene {
 
     /// True if a lookup finds `k`, in memory or on disk.
     fn knows(&self) -> bool {
-        !matches!(self.engine.lookup(hash("k"), b"k"), Lookup::Miss)
+        !matches!(self.engine.reads().lookup(hash("k"), b"k"), Lookup::Miss)
     }
 
     /// True if a request gets `k`: what a purge of many covers goes when it is read.
     fn gives(&self) -> bool {
-        match self.engine.lookup(hash("k"), b"k") {
+        match self.engine.reads().lookup(hash("k"), b"k") {
             Lookup::Miss => false,
             Lookup::Memory(_) => true,
             Lookup::Disk(plan) => {

@@ -16,11 +16,16 @@ fn an_object_put_past_memory_is_read_from_the_disk_and_leaves_no_trace_there() {
     let put = rig.engine.put_past_memory(object(SMALL, b"contents"));
     assert_eq!(put.admitted, Admission::Disk);
     assert_eq!(ram(&rig), 0);
-    let (_, waits) = rig.engine.in_memory(hash(SMALL), SMALL.as_bytes()).unwrap();
+    let (_, waits) = rig
+        .engine
+        .reads()
+        .in_memory(hash(SMALL), SMALL.as_bytes())
+        .unwrap();
     assert!(waits, "it is in no cluster yet");
     rig.settle();
     assert!(
         rig.engine
+            .reads()
             .in_memory(hash(SMALL), SMALL.as_bytes())
             .is_none()
     );
@@ -56,7 +61,7 @@ fn a_long_object_put_past_memory_keeps_its_head_there_alone() {
     let head = rig.get(LONG).unwrap();
     let mut found = Vec::new();
     for n in 0..head.fragment_count() {
-        let Lookup::Disk(plan) = rig.engine.fragment_lookup(&head, n) else {
+        let Lookup::Disk(plan) = rig.engine.reads().fragment_lookup(&head, n) else {
             panic!("fragment {n} is not on disk only");
         };
         let buf = rig.read(&plan).unwrap();

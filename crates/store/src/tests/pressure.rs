@@ -55,7 +55,10 @@ impl Stream {
                 put += len;
                 number += 1;
                 let key = format!("{}", rng.below(number));
-                let _ = self.engine.lookup(super::rig::hash(&key), key.as_bytes());
+                let _ = self
+                    .engine
+                    .reads()
+                    .lookup(super::rig::hash(&key), key.as_bytes());
             }
             self.writer.turn();
         }

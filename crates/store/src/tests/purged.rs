@@ -68,10 +68,10 @@ fn what_lies_around_a_read_comes_along_only_if_it_may_be_given() {
 fn an_explanation_gives_nothing_that_is_void() {
     let (rig, _) = neighbours();
     let key = "x second";
-    assert!(rig.engine.peek(hash(key), key.as_bytes()).is_some());
+    assert!(rig.engine.reads().peek(hash(key), key.as_bytes()).is_some());
     let store = rig.engine.fleet().store(StoreId(0)).unwrap();
     store.marks.set_purge_floor(u64::MAX);
-    assert!(rig.engine.peek(hash(key), key.as_bytes()).is_none());
+    assert!(rig.engine.reads().peek(hash(key), key.as_bytes()).is_none());
 }
 
 #[test]

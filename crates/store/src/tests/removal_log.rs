@@ -204,7 +204,7 @@ fn a_removal_is_logged_before_anybody_can_see_it() {
         |engine| drop(engine.purge(hash("k"), b"k")),
         |engine| drop(engine.put(super::rig::object("k", b"new"))),
         |engine| {
-            let Lookup::Disk(plan) = engine.lookup(hash("k"), b"k") else {
+            let Lookup::Disk(plan) = engine.reads().lookup(hash("k"), b"k") else {
                 panic!("not on disk");
             };
             engine

@@ -128,14 +128,14 @@ impl Rig {
 
     /// Returns the object that a request would get.
     pub(super) fn get(&self, key: &str) -> Option<Arc<Object>> {
-        let lookup = self.engine.lookup(hash(key), key.as_bytes());
+        let lookup = self.engine.reads().lookup(hash(key), key.as_bytes());
         self.resolve(lookup, |plan, buf| {
             self.engine.reads().finish_read(plan, key.as_bytes(), buf)
         })
     }
 
     pub(super) fn fragment(&self, head: &Object, n: u32) -> Option<Arc<Object>> {
-        let lookup = self.engine.fragment_lookup(head, n);
+        let lookup = self.engine.reads().fragment_lookup(head, n);
         self.resolve(lookup, |plan, buf| {
             self.engine.reads().finish_fragment(plan, head, n, buf)
         })
@@ -160,7 +160,7 @@ impl Rig {
     }
 
     pub(super) fn plan(&self, key: &str) -> Option<ReadPlan> {
-        match self.engine.lookup(hash(key), key.as_bytes()) {
+        match self.engine.reads().lookup(hash(key), key.as_bytes()) {
             Lookup::Disk(plan) => Some(plan),
             _ => None,
         }

@@ -61,7 +61,7 @@ impl Site {
                 group: 7,
                 ..object(&format!("http://one.test/{n}"), &[b'x'; BODY])
             };
-            match self.engine.lookup(new.hash, &new.key) {
+            match self.engine.reads().lookup(new.hash, &new.key) {
                 Lookup::Miss => {
                     self.engine.put(new);
                 }
@@ -132,7 +132,7 @@ fn a_large_object_is_spread_over_the_stores_by_spans() {
     site.run(60);
     assert!(site.engine.has_all_fragments(&head));
     site.engine.foundation().memory.clear();
-    let store_of = |n: u32| match site.engine.fragment_lookup(&head, n) {
+    let store_of = |n: u32| match site.engine.reads().fragment_lookup(&head, n) {
         Lookup::Disk(plan) => plan.store,
         other => panic!("fragment {n}: {other:?}"),
     };

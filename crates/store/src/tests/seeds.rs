@@ -81,7 +81,7 @@ impl Fleet {
 
     fn put(&mut self, key: &str, text: &str) {
         let new = NewObject {
-            hash: self.engine.key_hash(key.as_bytes()),
+            hash: self.engine.keys().hash(key.as_bytes()),
             ..object(key, text.as_bytes())
         };
         assert!(self.engine.put(new).admitted.is_visible());
@@ -90,7 +90,7 @@ impl Fleet {
     fn put_large(&mut self, key: &str) {
         let key = Bytes::copy_from_slice(key.as_bytes());
         let mut put = self.engine.put_large(NewLarge {
-            hash: self.engine.key_hash(&key),
+            hash: self.engine.keys().hash(&key),
             key,
             group: 7,
             meta: ObjectMeta::default(),
@@ -106,14 +106,14 @@ impl Fleet {
     /// From the disk, or from memory.
     fn get(&self, key: &str) -> Option<Arc<Object>> {
         let key = key.as_bytes();
-        let hash = self.engine.key_hash(key);
-        self.resolve(self.engine.lookup(hash, key), |plan, buf| {
+        let hash = self.engine.keys().hash(key);
+        self.resolve(self.engine.reads().lookup(hash, key), |plan, buf| {
             self.engine.reads().finish_read(plan, key, buf).ok()
         })
     }
 
     fn fragment(&self, head: &Object, n: u32) -> Option<Arc<Object>> {
-        self.resolve(self.engine.fragment_lookup(head, n), |plan, buf| {
+        self.resolve(self.engine.reads().fragment_lookup(head, n), |plan, buf| {
             self.engine.reads().finish_fragment(plan, head, n, buf).ok()
         })
     }
@@ -142,7 +142,7 @@ impl Fleet {
     }
 
     fn remove(&mut self, key: &str) {
-        let hash = self.engine.key_hash(key.as_bytes());
+        let hash = self.engine.keys().hash(key.as_bytes());
         drop(self.engine.purge(hash, key.as_bytes()));
     }
 
@@ -202,7 +202,7 @@ fn a_store_keeps_the_seed_that_it_was_formatted_with() {
     assert_eq!(said(&fleet.disks[0]), [Some(77); 2]);
     let again = fleet.again(88);
     assert_eq!(
-        again.engine.key_hash(b"key"),
+        again.engine.keys().hash(b"key"),
         KeySeed(77).hash(b"key"),
         "what the process draws does not matter"
     );
@@ -218,7 +218,7 @@ fn a_store_without_a_seed_goes_on_without_one_and_so_do_those_that_join_it() {
     let old = fleet.disks[0].kill();
     let again = Fleet::start(vec![old, disk(16, 2)], 88);
     again.check_all();
-    assert_eq!(again.engine.key_hash(b"key"), KeySeed(0).hash(b"key"));
+    assert_eq!(again.engine.keys().hash(b"key"), KeySeed(0).hash(b"key"));
     assert!(again.disks.iter().all(|disk| said(disk) == [None; 2]));
 }
 
@@ -280,7 +280,7 @@ fn what_a_store_held_under_its_former_seed_does_not_come_back() {
             ..EngineConfig::new(MEMORY, 1)
         };
         let engine = Engine::new(config, clock);
-        let _ = engine.key_hash(b"the seed is settled now");
+        let _ = engine.keys().hash(b"the seed is settled now");
         drop(
             engine
                 .open_store(Arc::new(alone.clone()), options())
@@ -290,7 +290,7 @@ fn what_a_store_held_under_its_former_seed_does_not_come_back() {
         let at = Geometry::superblock_at(damaged);
         left.corrupt(at + 100, 1, |byte| byte[0] ^= 1);
         let later = Fleet::start(vec![left], 1);
-        assert_eq!(later.engine.key_hash(b"key"), KeySeed(77).hash(b"key"));
+        assert_eq!(later.engine.keys().hash(b"key"), KeySeed(77).hash(b"key"));
         assert_eq!((later.found(), later.text("gone")), (0, None));
     }
 }

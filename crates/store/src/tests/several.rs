@@ -104,7 +104,7 @@ fn a_slow_store_is_left_alone_for_a_while_and_keeps_its_objects() {
     several.forget_memory();
     let plan = (0..KEYS).find_map(|key| {
         let name = Several::name(key);
-        match several.engine.lookup(hash(&name), name.as_bytes()) {
+        match several.engine.reads().lookup(hash(&name), name.as_bytes()) {
             Lookup::Disk(plan) if plan.store == StoreId(0) => Some(plan),
             _ => None,
         }

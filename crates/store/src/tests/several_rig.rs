@@ -168,7 +168,7 @@ impl Several {
     /// Returns whether a request gets the object; it must be the latest.
     pub(super) fn check(&mut self, key: u64) -> bool {
         let name = Self::name(key);
-        let found = match self.engine.lookup(hash(&name), name.as_bytes()) {
+        let found = match self.engine.reads().lookup(hash(&name), name.as_bytes()) {
             Lookup::Memory(object) => Some(object),
             Lookup::Miss => None,
             Lookup::Disk(plan) => {

@@ -190,7 +190,7 @@ fn a_fragment_stays_in_the_buffer_it_was_read_into() {
     let head = again.get("s").unwrap();
     let pool = BufPool::new(1 << 20);
     for n in 0..8 {
-        let Lookup::Disk(plan) = again.engine.fragment_lookup(&head, n) else {
+        let Lookup::Disk(plan) = again.engine.reads().fragment_lookup(&head, n) else {
             panic!("fragment {n} is not on disk");
         };
         let mut buf = pool.take(plan.len as usize);

@@ -162,7 +162,7 @@ fn a_store_that_is_known_to_be_out_of_date_begins_empty() {
         for _ in 0..1000 {
             writer.turn();
         }
-        let found = matches!(engine.lookup(hash("k"), b"k"), Lookup::Disk(_));
+        let found = matches!(engine.reads().lookup(hash("k"), b"k"), Lookup::Disk(_));
         (found, writer)
     };
     assert!(open(rig.disk.kill(), *b"some other store").0);

@@ -103,7 +103,7 @@ impl World {
         let (window, name) = (&self.keys[key], Self::name(key));
         let oldest = window.oldest.load(Ordering::SeqCst);
         let purged = self.purged.load(Ordering::SeqCst);
-        let found = match self.engine.lookup(hash(&name), name.as_bytes()) {
+        let found = match self.engine.reads().lookup(hash(&name), name.as_bytes()) {
             Lookup::Memory(object) => Some(object),
             Lookup::Miss => None,
             Lookup::Disk(plan) => self.read(&plan, &name),

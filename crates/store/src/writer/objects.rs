@@ -10,12 +10,13 @@ use foxy_format::{Entry, LogPosition, RecordKind};
 use foxy_index::{Address, Entry as IndexEntry, Insert};
 use foxy_policy::CachePolicy;
 
-use crate::engine::{Foundation, Keys};
+use crate::engine::Foundation;
 use crate::fleet::Fleet;
 use crate::interface::{EngineCounters, Spot, add};
 use crate::memory::{Holds, MemoryBudget, Numbers, Pending, Stage, Tables};
 use crate::purge::{Purges, Verdict};
 use crate::put::Puts;
+use crate::read::Keys;
 use crate::removal::Catalogue;
 use crate::shared::{Item, StoreShared};
 use crate::{Object, StoreId};

@@ -114,7 +114,7 @@ pub(crate) async fn find(
     coding: Coding,
 ) -> Option<Arc<Object>> {
     let key = form_key(object, coding);
-    let hash = local.proxy.engine.key_hash(&key);
+    let hash = local.proxy.engine.keys().hash(&key);
     match get(local, hash, &key).await {
         // An empty form means that compression saves too little: the plain body is sent.
         Some((form, _)) => (!form.body().is_empty()).then_some(form),

@@ -51,7 +51,7 @@ pub(crate) async fn find<F: Requested>(
     request: &Sent<'_, F>,
     parts: &[String],
 ) -> Found {
-    let hash = local.proxy.engine.key_hash(key);
+    let hash = local.proxy.engine.keys().hash(key);
     let found = get(local, hash, key).await;
     let Some((object, tier)) = found.filter(|(object, _)| has_parts(object, parts)) else {
         return Found {
@@ -84,7 +84,7 @@ pub(crate) async fn find<F: Requested>(
     let mut wanted = Vec::new();
     request.selecting_values(list, &mut wanted);
     key::push_variant(object.meta().nonce, &wanted, key);
-    let variant = get(local, local.proxy.engine.key_hash(key), key).await;
+    let variant = get(local, local.proxy.engine.keys().hash(key), key).await;
     // Its key says that the values match; the list may have changed since.
     let variant = variant
         .filter(|(object, _)| key::split_vary(object).is_some_and(|(l, v)| request.matches(l, v)));
@@ -110,7 +110,7 @@ fn has_parts(object: &Object, parts: &[String]) -> bool {
 pub(crate) async fn get(local: &Local, hash: KeyHash, key: &[u8]) -> Option<(Arc<Object>, Tier)> {
     // A record that moves while it is being read is looked up again, but not for ever.
     for _ in 0..2 {
-        match local.proxy.engine.lookup(hash, key) {
+        match local.proxy.engine.reads().lookup(hash, key) {
             #[cfg(feature = "stand-in")]
             Lookup::Memory(object) => {
                 return crate::cache::stand_in::confirmed(local, object).await;
@@ -153,8 +153,8 @@ pub(crate) async fn fragment(
     let patience = if last { PATIENCE_AT_LAST } else { PATIENCE };
     for _ in 0..3 {
         let found = match last {
-            true => engine.fragment_lookup_patient(head, n),
-            false => engine.fragment_lookup(head, n),
+            true => engine.reads().fragment_lookup_patient(head, n),
+            false => engine.reads().fragment_lookup(head, n),
         };
         let plan = match found {
             Lookup::Memory(object) => return Some(object),

@@ -271,7 +271,7 @@ fn invalidate(local: &Local, ask: &Ask, head: &ResponseHead<'_>) {
         };
         let rules = &local.proxy.config.user_rules;
         key::primary(rules, ask.role.partition(), &other, &mut key);
-        let hash = local.proxy.engine.key_hash(&key);
+        let hash = local.proxy.engine.keys().hash(&key);
         local.proxy.forget(hash, &key);
     }
 }

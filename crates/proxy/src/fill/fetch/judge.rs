@@ -417,7 +417,7 @@ fn place(
         }
         _ => (asked.ask.base.clone(), 0),
     };
-    let hash = local.proxy.engine.key_hash(&key);
+    let hash = local.proxy.engine.keys().hash(&key);
     let fields = stored_fields(local, head, plan, asked.times.response)?;
     if vary.is_some() {
         let (variants, base) = (&local.proxy.variants, asked.ask.base_hash);

@@ -117,7 +117,7 @@ impl Keeper {
         let divisible = place.beginning;
         let new = new_large(place, None);
         let put = fill.if_storable(|| {
-            let known = match engine.lookup(new.hash, &new.key) {
+            let known = match engine.reads().lookup(new.hash, &new.key) {
                 Lookup::Memory(object) => Some(object),
                 _ => None,
             };
@@ -450,7 +450,8 @@ impl Small {
         let (hash, group, bytes) = (place.hash, place.group, body.len() as u64);
         let put = fill.if_storable(|| {
             // An object that was stored since this part's head arrived is at least as good as a part.
-            let taken = is_part && !matches!(engine.lookup(place.hash, &place.key), Lookup::Miss);
+            let taken =
+                is_part && !matches!(engine.reads().lookup(place.hash, &place.key), Lookup::Miss);
             (!taken).then(|| engine.put(new_object(place, body)))
         });
         let kept = put.flatten().is_some_and(|put| put.admitted.is_visible());

@@ -78,7 +78,7 @@ pub(super) fn validator<F: Fields>(fields: &F) -> Option<Bytes> {
 /// The object with fields that others have refreshed meanwhile, if the version is still the same;
 /// otherwise the object as it is.
 fn newest_form(local: &Local, old: &Arc<Object>) -> Arc<Object> {
-    match local.proxy.engine.lookup(old.hash(), old.key()) {
+    match local.proxy.engine.reads().lookup(old.hash(), old.key()) {
         Lookup::Memory(now)
             if now.meta().version == old.meta().version && now.key() == old.key() =>
         {

@@ -301,7 +301,11 @@ impl Foxy {
     pub fn stored(&self, origin: &Origin, path: &str) -> Option<Arc<Object>> {
         let scheme = if over_tls::is_on() { "https" } else { "http" };
         let key = format!("forward GET {scheme}://{}{path}", origin.authority());
-        match self.engine.lookup(key_hash(key.as_bytes()), key.as_bytes()) {
+        match self
+            .engine
+            .reads()
+            .lookup(key_hash(key.as_bytes()), key.as_bytes())
+        {
             Lookup::Memory(object) => Some(object),
             _ => None,
         }

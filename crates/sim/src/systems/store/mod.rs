@@ -89,7 +89,7 @@ impl Store {
 
     /// The object of a key, and whether memory had it.
     fn get(&mut self, key: &Bytes) -> Option<(Arc<Object>, bool)> {
-        match self.engine.lookup(key_hash(key), key) {
+        match self.engine.reads().lookup(key_hash(key), key) {
             Lookup::Memory(object) => Some((object, true)),
             Lookup::Miss => None,
             Lookup::Disk(plan) => {

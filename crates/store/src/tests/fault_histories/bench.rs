@@ -124,7 +124,7 @@ impl Bench {
     }
 
     pub(super) fn get(&self, key: &str) -> Option<Arc<Object>> {
-        match self.engine.lookup(hash(key), key.as_bytes()) {
+        match self.engine.reads().lookup(hash(key), key.as_bytes()) {
             Lookup::Memory(object) => Some(object),
             Lookup::Miss => None,
             Lookup::Disk(plan) => match self.read(&plan) {
@@ -142,7 +142,7 @@ impl Bench {
     }
 
     pub(super) fn fragment(&self, head: &Object, n: u32) -> Option<Arc<Object>> {
-        match self.engine.fragment_lookup(head, n) {
+        match self.engine.reads().fragment_lookup(head, n) {
             Lookup::Memory(object) => Some(object),
             Lookup::Miss => None,
             Lookup::Disk(plan) => match self.read(&plan) {

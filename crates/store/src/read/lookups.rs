@@ -1,46 +1,20 @@
 //! Lookups: what memory says of a key, and where to read it if it is on a disk.
 
-mod peek;
-
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use foxy_base::{Clock, KeyHash, rule};
+use foxy_base::{KeyHash, rule};
 use foxy_format::fragment_hash;
 
-pub use self::peek::{DiskPlace, Peek};
-use crate::interface::{EngineCounters, Spot, add};
-use crate::memory::{Ground, Tables, is_fragment_of};
-use crate::purge::Purges;
-use crate::read::Neighbours;
-use crate::shared::Registry;
+use super::Reads;
+use crate::interface::{Spot, add};
+use crate::memory::is_fragment_of;
 use crate::{Lookup, Object};
 
-/// All that a lookup asks.
-#[derive(Debug)]
-pub(crate) struct Lookups {
-    tables: Tables,
-    open: Arc<Registry>,
-    purges: Arc<Purges>,
-    neighbours: Arc<Neighbours>,
-    clock: Arc<dyn Clock>,
-    counters: Arc<EngineCounters>,
-}
-
-impl Lookups {
-    pub(crate) fn new(ground: &Ground, purges: &Arc<Purges>, neighbours: &Arc<Neighbours>) -> Self {
-        Self {
-            tables: ground.tables.clone(),
-            open: Arc::clone(ground.fleet.registry()),
-            purges: Arc::clone(purges),
-            neighbours: Arc::clone(neighbours),
-            clock: Arc::clone(&ground.clock),
-            counters: Arc::clone(&ground.counters),
-        }
-    }
-
+impl Reads {
     /// Looks up the object under a key. Memory only: a shared lock, no allocation.
-    pub(crate) fn lookup(&self, hash: KeyHash, key: &[u8]) -> Lookup {
+    pub fn lookup(&self, hash: KeyHash, key: &[u8]) -> Lookup {
+        debug_assert!(self.keys.is_hash_of(hash, key), "hashed with another seed");
         match self.lookup_memory(hash) {
             Some(object)
                 if rule!(
@@ -61,8 +35,18 @@ impl Lookups {
         }
     }
 
-    /// Looks up fragment `n` of a large object; on a slow disk too for a `patient` caller.
-    pub(crate) fn fragment(&self, head: &Object, n: u32, patient: bool) -> Lookup {
+    /// Fragment `n` (from 0) of a large object.
+    pub fn fragment_lookup(&self, head: &Object, n: u32) -> Lookup {
+        self.fragment(head, n, false)
+    }
+
+    /// As [`fragment_lookup`](Self::fragment_lookup), but reads from a slow disk too: for callers
+    /// that cannot get these bytes from elsewhere and would rather wait.
+    pub fn fragment_lookup_patient(&self, head: &Object, n: u32) -> Lookup {
+        self.fragment(head, n, true)
+    }
+
+    fn fragment(&self, head: &Object, n: u32, patient: bool) -> Lookup {
         let hash = fragment_hash(head.hash(), head.meta().version, n);
         match self.lookup_memory(hash) {
             Some(object) if is_fragment_of(&object, head, n) => Lookup::Memory(object),
@@ -130,7 +114,7 @@ mod tests {
     #[test]
     fn memory_answers_before_a_disk_and_only_for_its_own_key() {
         let engine = parts(64 << 20);
-        let lookup = |key: &str| engine.lookup(hash(key), key.as_bytes());
+        let lookup = |key: &str| engine.reads().lookup(hash(key), key.as_bytes());
         assert!(matches!(lookup("k"), Lookup::Miss));
         let store = bare_store(0);
         engine.fleet().registry().add(&store, None);
@@ -145,7 +129,10 @@ mod tests {
             .write()
             .insert_ram(held);
         assert!(matches!(lookup("k"), Lookup::Memory(_)));
-        assert!(matches!(engine.lookup(hash("k"), b"other"), Lookup::Miss));
+        assert!(matches!(
+            engine.reads().lookup(hash("k"), b"other"),
+            Lookup::Miss
+        ));
         let counts = engine.stats().counts;
         assert_eq!((counts.misses, counts.disk_plans), (2, 1));
     }

@@ -9,11 +9,11 @@ use foxy_base::{KeyHash, rule};
 use foxy_format::parse_record;
 use foxy_index::Entry;
 
-use super::Lookups;
+use super::Reads;
 use crate::Object;
-use crate::engine::figures::of_store;
 use crate::interface::Spot;
 use crate::memory::Stage;
+use crate::shared::of_store;
 
 /// The object stored under a key, and its place.
 #[derive(Clone, Debug)]
@@ -40,9 +40,12 @@ pub struct DiskPlace {
     pub expected: Option<Duration>,
 }
 
-impl Lookups {
-    /// The object stored under a key, read from its disk if it is not in memory.
-    pub(crate) fn peek(&self, hash: KeyHash, key: &[u8]) -> Option<Peek> {
+impl Reads {
+    /// Returns the object stored under a key. May read the disk and wait: not for network threads.
+    /// An object that cannot be read gives `None`, like one that is not stored.
+    #[must_use]
+    pub fn peek(&self, hash: KeyHash, key: &[u8]) -> Option<Peek> {
+        debug_assert!(self.keys.is_hash_of(hash, key), "hashed with another seed");
         let in_memory = {
             let shard = self.tables.shard(hash).read();
             shard.in_memory(hash).cloned()
@@ -78,8 +81,10 @@ impl Lookups {
         })
     }
 
-    /// The object of a key that memory has, and whether it still waits for its cluster.
-    pub(crate) fn in_memory(&self, hash: KeyHash, key: &[u8]) -> Option<(Arc<Object>, bool)> {
+    /// Returns the object of a key that memory has, and whether it still waits for its cluster: until
+    /// then another object of the key takes its place without a trace on any disk.
+    #[must_use]
+    pub fn in_memory(&self, hash: KeyHash, key: &[u8]) -> Option<(Arc<Object>, bool)> {
         let shard = self.tables.shard(hash).read();
         let object = shard.in_memory(hash)?.clone();
         let pending = shard.pending.get(&hash);

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use foxy_base::Clock;
 
+use super::StoreShared;
 use crate::interface::OneStoreStats;
-use crate::shared::StoreShared;
 
 /// The figures of a store at this moment.
 pub(crate) fn of_store(store: &StoreShared, clock: &dyn Clock) -> OneStoreStats {

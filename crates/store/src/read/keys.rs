@@ -6,7 +6,7 @@ use foxy_base::{KeyHash, KeySeed};
 
 /// Hashes keys, with a seed that never changes once it was used.
 #[derive(Debug)]
-pub(crate) struct Keys {
+pub struct Keys {
     /// The seed used if no store names another.
     own: KeySeed,
     /// Fixed by the first store, or by the first key that is hashed.
@@ -14,7 +14,7 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    pub(super) const fn new(own: KeySeed) -> Self {
+    pub(crate) const fn new(own: KeySeed) -> Self {
         Self {
             own,
             seed: OnceLock::new(),
@@ -32,7 +32,8 @@ impl Keys {
     }
 
     /// Hash of a full key.
-    pub(crate) fn hash(&self, key: &[u8]) -> KeyHash {
+    #[must_use]
+    pub fn hash(&self, key: &[u8]) -> KeyHash {
         self.seed().hash(key)
     }
 
