@@ -1,5 +1,5 @@
-//! Rates: a number of units per second on average, with a burst. The state of a rate is a single
-//! number: the time up to which its use is paid for (GCRA).
+//! Rates: a number of units per second on average, with a burst. The state of a rate is one number: the time
+//! up to which the units taken so far are paid for (GCRA).
 
 use foxy_base::MonoTime;
 
@@ -8,19 +8,19 @@ use foxy_base::MonoTime;
 pub struct Rate {
     /// Nanoseconds that one unit takes.
     unit: f64,
-    /// Nanoseconds by which use may run ahead.
+    /// Nanoseconds by which the units taken may run ahead of the rate.
     burst: f64,
 }
 
-/// The use of a rate so far.
+/// The units taken from a rate so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Charge {
-    /// Time, in nanoseconds of the clock, up to which the use is paid for.
+    /// The time, in nanoseconds of the clock, up to which the units taken so far are paid for.
     until: u64,
 }
 
 impl Rate {
-    /// `per_second` units on average; `burst` units at once.
+    /// Returns a rate of `per_second` units on average, and `burst` units at once.
     #[must_use]
     pub fn new(per_second: f64, burst: f64) -> Self {
         let unit = 1e9 / per_second.max(1e-9);
@@ -30,11 +30,10 @@ impl Rate {
         }
     }
 
-    /// Takes units if the rate allows them now. Otherwise returns how long to wait, in nanoseconds,
-    /// and takes none.
+    /// Takes units if the rate allows them now. Otherwise takes no units.
     ///
     /// # Errors
-    /// Nanoseconds until as many are allowed.
+    /// Nanoseconds until the rate allows this number of units.
     pub fn take(&self, charge: &mut Charge, units: u64, now: MonoTime) -> Result<(), u64> {
         let until = self.after(*charge, units, now);
         let ahead = until.saturating_sub(now.nanos());
@@ -47,22 +46,33 @@ impl Rate {
         }
     }
 
-    /// Takes units in any case. Returns how long to wait, in nanoseconds, before more are taken.
+    /// Gives units back that were taken.
+    pub fn give_back(&self, charge: &mut Charge, units: u64) {
+        charge.until = charge.until.saturating_sub(self.cost(units));
+    }
+
+    /// Takes units in any case. Returns the nanoseconds to wait before more units are taken.
     pub fn spend(&self, charge: &mut Charge, units: u64, now: MonoTime) -> u64 {
         charge.until = self.after(*charge, units, now);
         let ahead = charge.until.saturating_sub(now.nanos());
         ahead.saturating_sub(self.burst as u64)
     }
 
-    /// True if nothing is owed: the charge then acts like one that was never used.
+    /// True if all units taken are paid for. The charge then behaves like a new charge.
     #[must_use]
     pub fn is_idle(charge: Charge, now: MonoTime) -> bool {
         charge.until <= now.nanos()
     }
 
     fn after(&self, charge: Charge, units: u64, now: MonoTime) -> u64 {
-        let cost = (self.unit * units as f64) as u64;
-        charge.until.max(now.nanos()).saturating_add(cost)
+        charge
+            .until
+            .max(now.nanos())
+            .saturating_add(self.cost(units))
+    }
+
+    fn cost(&self, units: u64) -> u64 {
+        (self.unit * units as f64) as u64
     }
 }
 

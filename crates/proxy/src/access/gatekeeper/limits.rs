@@ -1,7 +1,7 @@
 //! Limits of clients, users and sites: requests and bytes per second, and requests under way.
 //!
-//! Each subject of a limit has a bucket. The number of buckets is bounded: buckets that owe nothing are
-//! dropped; if all owe something, further subjects share one bucket.
+//! Each subject of a limit has a bucket. The number of buckets is bounded. Buckets without debt are dropped.
+//! If all buckets have a debt, further subjects share one bucket.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -16,42 +16,42 @@ use super::Gatekeeper;
 use crate::access::places;
 
 const SHARDS: usize = 64;
-/// Buckets of a shard.
+/// Largest number of buckets of a shard.
 const BUCKETS: usize = 1024;
-/// The bucket of subjects for which there is no room.
+/// The shared bucket of the subjects that have no bucket of their own, because the shard is full.
 const CROWD: u64 = u64::MAX;
 
 /// The requests that a limit counts together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Per {
-    /// Requests of one address (IPv6: of one /64 network).
+    /// Requests of one address. IPv6 addresses of one /64 network count as one address.
     Client,
-    /// Requests of one user; without a user, of one address.
+    /// Requests of one user. Requests without a user are counted by address.
     User,
-    /// Requests with one token; without a token, as [`User`](Self::User).
+    /// Requests with one token. Requests without a token are counted as under [`User`](Self::User).
     Token,
     /// Requests to one site.
     Site,
 }
 
-/// A limit.
+/// A limit of requests or bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limit {
-    /// Its name in answers and logs.
+    /// Name of the limit in answers and logs.
     pub name: String,
-    /// The requests that it counts together.
+    /// The requests that the limit counts together.
     pub per: Per,
-    /// `forward` and names of sites that it is for; none: all.
+    /// Partitions that the limit is for: `forward` and names of sites. An empty list means all partitions.
     pub sites: Vec<String>,
     /// Requests per second.
     pub requests: Option<Rate>,
-    /// Bytes per second of answers to clients; what exceeds them is slowed.
+    /// Bytes per second of answers to clients. Answers that would exceed this rate are slowed down.
     pub bytes: Option<Rate>,
-    /// Requests under way.
+    /// Largest number of requests under way.
     pub under_way: Option<u32>,
 }
 
-/// Client, user, token (0: none) and site of a request.
+/// Client, user, token (0 means no token) and site of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Subject<'a> {
     pub(crate) client: IpAddr,
@@ -80,12 +80,12 @@ pub(crate) struct Limits {
     shards: Vec<Mutex<HashMap<(usize, u64), Bucket>>>,
 }
 
-/// A limit is exceeded.
+/// The limit that a request exceeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Exceeded {
-    /// Its place in the order.
+    /// Index of the limit in the list of limits.
     pub(crate) limit: usize,
-    /// Time until a request will be within it again.
+    /// Time until a request will be within the limit again.
     pub(crate) wait: Duration,
 }
 
@@ -135,10 +135,10 @@ impl Limits {
         change(shard.entry(key).or_default())
     }
 
-    /// Takes a request into account.
+    /// Counts a request under all limits that apply to it.
     ///
     /// # Errors
-    /// The limit that the request exceeds; the request then counts for no limit.
+    /// Returns the limit that the request exceeds. No limit counts the request then.
     fn enter(&self, subject: &Subject<'_>, now: MonoTime) -> Result<Vec<Key>, Exceeded> {
         let mut keys = Vec::new();
         for (at, limit) in self.all.iter().enumerate() {
@@ -158,7 +158,7 @@ impl Limits {
                 Ok(())
             });
             if let Err(wait) = entered {
-                self.leave(&keys, now);
+                self.undo(&keys, now);
                 return Err(Exceeded {
                     limit: at,
                     wait: Duration::from_nanos(wait),
@@ -169,6 +169,18 @@ impl Limits {
         Ok(keys)
     }
 
+    /// Takes back a request that a later limit refuses.
+    fn undo(&self, keys: &[Key], now: MonoTime) {
+        self.leave(keys, now);
+        for key in keys {
+            if let Some(rate) = &self.all[key.0].requests {
+                self.with(*key, now, |bucket| {
+                    rate.give_back(&mut bucket.requests, 1);
+                });
+            }
+        }
+    }
+
     fn leave(&self, keys: &[Key], now: MonoTime) {
         for key in keys {
             self.with(*key, now, |bucket| {
@@ -177,7 +189,7 @@ impl Limits {
         }
     }
 
-    /// Bytes that were sent; returns how long to wait before more are.
+    /// Counts bytes that were sent. Returns the time to wait before more bytes are sent.
     fn spend(&self, keys: &[Key], bytes: u64, now: MonoTime) -> Duration {
         let waits = keys.iter().map(|key| match &self.all[key.0].bytes {
             Some(rate) => self.with(*key, now, |bucket| {
@@ -199,10 +211,10 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    /// Counts a request; `None`: there are no limits.
+    /// Counts a request. Returns `None` if there are no limits.
     ///
     /// # Errors
-    /// The limit that it exceeds.
+    /// Returns the limit that the request exceeds.
     pub(crate) fn new(
         gate: &Arc<Gatekeeper>,
         subject: &Subject<'_>,
@@ -221,12 +233,12 @@ impl Counted {
         }))
     }
 
-    /// True if its bytes are limited.
+    /// Returns true if a limit of bytes applies to the request.
     pub(crate) const fn is_slowed(&self) -> bool {
         self.slowed
     }
 
-    /// Counts bytes that were sent; returns how long to wait before more are.
+    /// Counts bytes that were sent. Returns the time to wait before more bytes are sent.
     pub(crate) fn sent(&self, bytes: usize) -> Duration {
         let limits = self.gate.limits();
         limits.map_or(Duration::ZERO, |limits| {
@@ -271,7 +283,7 @@ mod tests {
         MonoTime(1 + ms * 1_000_000)
     }
 
-    /// Requests that go through within a minute, of those sent each 10 ms.
+    /// Sends a request every 10 ms for a minute, and returns the number of requests that the limits admit.
     fn in_a_minute(limits: &Limits, subject: &Subject<'_>) -> usize {
         let mut through = 0;
         for ms in (0..60_000).step_by(10) {
@@ -303,7 +315,7 @@ mod tests {
         };
         assert_eq!((through(5, "ci"), through(7, "ci")), (10, 10));
         assert_eq!(through(5, "ci"), 0);
-        // Logins of other kinds are limited by user, and requests without login by address.
+        // Logins without a token are limited by user, and requests without a login are limited by address.
         assert_eq!((through(0, "ci"), through(0, "ann")), (10, 10));
         assert_eq!((through(0, ""), through(0, "")), (10, 0));
     }
@@ -331,8 +343,7 @@ mod tests {
             count(Per::Client, &[("10.0.0.1", "a"), ("::ffff:10.0.0.1", "b")]),
             10
         );
-        // Users behind one address have limits of their own; one user behind several addresses has one
-        // limit.
+        // Users behind one address have separate limits. One user behind several addresses has one limit.
         assert_eq!(
             count(Per::User, &[("10.0.0.1", "a"), ("10.0.0.1", "b")]),
             20
@@ -369,7 +380,27 @@ mod tests {
         assert!(limits.enter(&own, at(0)).is_err());
     }
 
-    /// Fifty clients of one site share its bytes evenly, each sending what it may when it may.
+    #[test]
+    fn a_request_that_one_limit_refuses_does_not_count_for_the_limit_before_it() {
+        let one_under_way = Limit {
+            requests: None,
+            under_way: Some(1),
+            ..limit(Per::Client)
+        };
+        let limits = Limits::new(vec![limit(Per::Client), one_under_way]);
+        let own = subject("10.0.0.1", "");
+        let held = limits.enter(&own, at(0)).unwrap();
+        for _ in 0..50 {
+            assert_eq!(limits.enter(&own, at(0)).unwrap_err().limit, 1);
+        }
+        limits.leave(&held, at(0));
+        let admitted = (0..20).filter_map(|_| limits.enter(&own, at(0)).ok());
+        let admitted = admitted.map(|keys| limits.leave(&keys, at(0)));
+        assert_eq!(admitted.count(), 9, "ten at once, and one of them was held");
+    }
+
+    /// Fifty clients share the bytes of one site evenly. Each client sends as much as it may, as soon as it
+    /// may.
     #[test]
     fn fifty_clients_share_a_rate_evenly() {
         let limits = Limits::new(vec![Limit {
@@ -413,7 +444,7 @@ mod tests {
         }
         let held: usize = limits.shards.iter().map(|shard| shard.lock().len()).sum();
         assert!(held <= SHARDS * (BUCKETS + 1), "{held}");
-        // Time pays the debts, and there is room again.
+        // With time the debts are paid, and there is room for buckets again.
         assert!(limits.enter(&subject("192.0.2.1", ""), at(60_000)).is_ok());
     }
 }
