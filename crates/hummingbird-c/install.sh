@@ -1,5 +1,6 @@
 #!/bin/sh
-# Installs header, libraries and pkg-config file below PREFIX, from a folder with built libraries:
+# Installs the header, the libraries and the pkg-config file below PREFIX. The libraries come from the folder
+# in which they were built:
 #   cargo build --release -p foxy-hummingbird-c && crates/hummingbird-c/install.sh PREFIX [target/release]
 set -eu
 prefix=${1:?usage: install.sh PREFIX [FOLDER-OF-THE-LIBRARIES]}

@@ -1,4 +1,4 @@
-//! Decisions about storing, using and refreshing, from arbitrary fields.
+//! Decisions about storing, using and refreshing answers, with arbitrary fields.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Chunked bodies: the same bytes and the same end, however they arrive.
+//! Chunked bodies. The decoded bytes and the end must not depend on the way in which the input is split.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Configuration files: accepted, or refused with reasons.
+//! Configuration files. Each file must be accepted, or refused with reasons.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Purge expressions, and the keys that they are matched against.
+//! Purge expressions, and the keys with which they are compared.
 
 #![no_main]
 

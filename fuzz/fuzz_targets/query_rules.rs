@@ -1,4 +1,4 @@
-//! Keys of URLs: the request to the origin has the same key.
+//! Keys of URLs. The request that is sent to the origin must have the same key.
 
 #![no_main]
 

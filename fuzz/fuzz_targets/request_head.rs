@@ -1,4 +1,5 @@
-//! Requests: an accepted one has one reading, and is forwarded with the same.
+//! Requests. An accepted request must have exactly one interpretation, and must be forwarded with this
+//! interpretation.
 
 #![no_main]
 

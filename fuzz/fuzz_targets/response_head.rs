@@ -1,4 +1,5 @@
-//! Answers of origins: an accepted one has one reading, and is forwarded with the same.
+//! Answers of origins. An accepted answer must have exactly one interpretation, and must be forwarded with
+//! it.
 
 #![no_main]
 

@@ -1,21 +1,21 @@
 //! Answers as a client received them, with the checks that scenarios make.
 
-/// An answer. The checks return it again, so that they can be chained.
+/// An answer. Each check returns the answer again, so that checks can be chained.
 #[derive(Clone)]
 pub struct Answer {
-    /// Heads of interim answers (1xx).
+    /// Heads of the interim answers (1xx) that came before.
     pub interim: Vec<String>,
-    /// Status; 0 if the connection ended without an answer.
+    /// Status code; 0 if the connection ended without an answer.
     pub status: u16,
-    /// Status line and fields; trailers are appended.
+    /// Status line and fields. Trailers are appended.
     pub head: String,
     /// The body, decoded if it was chunked.
     pub body: Vec<u8>,
-    /// True if the body ended as announced.
+    /// True if the body had the announced end.
     pub whole: bool,
 }
 
-/// The first field of that name in a head.
+/// The first field with this name in a head.
 pub(crate) fn field<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     head.lines().skip(1).find_map(|line| {
         let (found, value) = line.split_once(':')?;
@@ -23,7 +23,7 @@ pub(crate) fn field<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     })
 }
 
-/// The beginning of a body, for messages.
+/// The beginning of a body, for error messages.
 fn beginning(body: &[u8]) -> String {
     let shown = String::from_utf8_lossy(&body[..body.len().min(200)]).into_owned();
     if body.len() > 200 {
@@ -41,7 +41,7 @@ impl std::fmt::Debug for Answer {
 }
 
 impl Answer {
-    /// The first field of that name.
+    /// The first field with this name.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&str> {
         field(&self.head, name)
@@ -51,7 +51,7 @@ impl Answer {
         self.field("Cache-Status").unwrap_or_default()
     }
 
-    /// It came out of the cache.
+    /// Checks that the answer came from the cache.
     #[track_caller]
     pub fn hit(&self) -> &Self {
         assert!(
@@ -61,7 +61,7 @@ impl Answer {
         self
     }
 
-    /// It came from the origin.
+    /// Checks that the answer came from the origin.
     #[track_caller]
     pub fn miss(&self) -> &Self {
         assert!(
@@ -71,7 +71,7 @@ impl Answer {
         self
     }
 
-    /// `Cache-Status` has this text.
+    /// Checks that `Cache-Status` contains this text.
     #[track_caller]
     pub fn cache_says(&self, text: &str) -> &Self {
         assert!(
@@ -81,14 +81,14 @@ impl Answer {
         self
     }
 
-    /// It has this status.
+    /// Checks that the answer has this status.
     #[track_caller]
     pub fn is(&self, status: u16) -> &Self {
         assert_eq!(self.status, status, "{self:?}");
         self
     }
 
-    /// It has this body, whole.
+    /// Checks that the answer has this body, and that the body is complete.
     #[track_caller]
     pub fn says(&self, body: impl AsRef<[u8]>) -> &Self {
         let shown = String::from_utf8_lossy(&self.body);
@@ -100,7 +100,7 @@ impl Answer {
         self
     }
 
-    /// Its body has this text somewhere (error pages have a reason word).
+    /// Checks that the body contains this text (error pages contain a word for the reason).
     #[track_caller]
     pub fn mentions(&self, text: &str) -> &Self {
         let shown = String::from_utf8_lossy(&self.body);
@@ -108,21 +108,21 @@ impl Answer {
         self
     }
 
-    /// It has a field with this value.
+    /// Checks that the answer has a field with this value.
     #[track_caller]
     pub fn has(&self, name: &str, value: &str) -> &Self {
         assert_eq!(self.field(name), Some(value), "{name} of {}", self.head);
         self
     }
 
-    /// It has no such field.
+    /// Checks that the answer has no field with this name.
     #[track_caller]
     pub fn lacks(&self, name: &str) -> &Self {
         assert_eq!(self.field(name), None, "{name} of {}", self.head);
         self
     }
 
-    /// Its body broke off, and the client can see that.
+    /// Checks that the body is truncated, and that the client can detect this.
     #[track_caller]
     pub fn broke_off(&self) -> &Self {
         assert!(!self.whole, "presented as whole: {self:?}");

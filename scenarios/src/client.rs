@@ -1,4 +1,4 @@
-//! A connection that sends bytes and reads messages: the client's side, and the origin's.
+//! A connection that sends bytes and reads messages. The client and the origin use it.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -14,14 +14,14 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects.
+    /// Connects to this address.
     #[must_use]
     pub fn to(address: SocketAddr) -> Self {
         Self::over(TcpStream::connect(address).expect("a listener"))
     }
 
     pub(crate) fn over(stream: TcpStream) -> Self {
-        // A test that waits longer has failed; the message says so instead of hanging.
+        // A test that waits longer has failed. Then it must report this and must not hang.
         stream
             .set_read_timeout(Some(Duration::from_secs(30)))
             .expect("a time limit");
@@ -32,13 +32,14 @@ impl Client {
         }
     }
 
-    /// Sends bytes; the other side may be gone already, which the answer will show.
+    /// Sends bytes. If the other side has disconnected, this is ignored, because reading the answer will
+    /// show it.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
         let _ = self.stream.write_all(bytes.as_ref());
         self
     }
 
-    /// Says that nothing more will be sent.
+    /// Closes the sending direction of the connection.
     pub fn end(&mut self) -> &mut Self {
         let _ = self.stream.shutdown(std::net::Shutdown::Write);
         self
@@ -49,7 +50,7 @@ impl Client {
         self.answer_to("GET")
     }
 
-    /// Reads the answer to a request of this method, interim ones included.
+    /// Reads the answer to a request with this method, including interim answers.
     pub fn answer_to(&mut self, method: &str) -> Answer {
         let mut interim = Vec::new();
         let head = loop {
@@ -79,7 +80,7 @@ impl Client {
         answer
     }
 
-    /// Reads a request: head (with trailers) and body; `None` at the end of the connection.
+    /// Reads a request: its head (with trailers) and its body. Returns `None` at the end of the connection.
     pub(crate) fn request(&mut self) -> Option<(String, Vec<u8>)> {
         let head = self.head();
         if head.is_empty() {
@@ -92,7 +93,7 @@ impl Client {
         Some((head + &trailers, body))
     }
 
-    /// Body, trailers, and whether it ended as announced.
+    /// Reads a body and trailers. The last value is true if the body had the announced end.
     fn body(&mut self, head: &str, to_end: bool) -> (Vec<u8>, String, bool) {
         if field(head, "Transfer-Encoding").is_some() {
             return self.chunks();
@@ -148,7 +149,7 @@ impl Client {
         }
     }
 
-    /// The next head; empty at the end of the connection.
+    /// Reads the next head. It is empty at the end of the connection.
     pub fn head(&mut self) -> String {
         loop {
             if let Some(end) = self.buffer.windows(4).position(|w| w == b"\r\n\r\n") {
@@ -173,14 +174,14 @@ impl Client {
         }
     }
 
-    /// The next bytes; fewer at the end of the connection.
+    /// Reads this number of bytes, or fewer at the end of the connection.
     pub fn exactly(&mut self, bytes: usize) -> Vec<u8> {
         while self.buffer.len() < bytes && self.more() {}
         let bytes = bytes.min(self.buffer.len());
         self.buffer.drain(..bytes).collect()
     }
 
-    /// Everything until the connection ends.
+    /// Reads all bytes until the connection ends.
     pub fn rest(&mut self) -> Vec<u8> {
         while self.more() {}
         std::mem::take(&mut self.buffer)

@@ -1,4 +1,4 @@
-//! Incidents: what an operator must see of them, everywhere, and which alert rule tells of them.
+//! Incidents: the places where an operator must see each incident, and the alert rule that reports it.
 
 use std::time::Duration;
 
@@ -8,27 +8,28 @@ use foxy_disk::FaultRule;
 
 use crate::{Reply, Scene, secs};
 
-/// Rules and their tests, as they are delivered.
+/// Alert rules in the form in which they are delivered.
 const RULES: &str = include_str!("../../dist/prometheus/alerts.yaml");
+/// Tests of the alert rules.
 const TESTS: &str = include_str!("../../dist/prometheus/alerts_test.yaml");
 
 /// An incident that an operator must see.
 #[derive(Clone, Copy, Debug)]
 pub struct Incident<'a> {
-    /// The alert rule. Its query names the metric, and a case of its tests expects it.
+    /// Name of the alert rule. Its query contains the metric, and a case of its tests expects the alert.
     pub alert: &'a str,
     /// The beginning of a sample of `/metrics`: the metric and its first labels.
     pub sample: &'a str,
-    /// Its value; `None`: any but 0.
+    /// Value of the sample; `None`: any value but 0.
     pub value: Option<&'a str>,
-    /// Text of `/stats`.
+    /// Text that `/stats` must contain.
     pub stats: &'a str,
-    /// Text of `/readyz`.
+    /// Text that `/readyz` must contain.
     pub ready: &'a str,
 }
 
 impl Incident<'_> {
-    /// True if metrics, figures and readiness show it.
+    /// True if metrics, statistics and readiness show the incident.
     fn is_seen(&self, scene: &Scene) -> bool {
         let metrics = scene.page("/metrics");
         let mut samples = metrics
@@ -40,7 +41,7 @@ impl Incident<'_> {
             && scene.page("/readyz").contains(self.ready)
     }
 
-    /// The rule has a query with the metric, and a case of its tests in which it fires.
+    /// Checks that the rule's query contains the metric, and that the rule fires in a case of its tests.
     fn has_rule(&self) {
         let name = format!("- alert: {}\n", self.alert);
         let rule = RULES.split_once(&name).map(|(_, rest)| rest);
@@ -54,7 +55,7 @@ impl Incident<'_> {
 }
 
 impl Scene {
-    /// A scene with a store, one object in it, and this fault from then on.
+    /// A scene with a store and one object in it. After the object is stored, the disk has this fault.
     pub fn with_faulty_disk(rule: FaultRule) -> Self {
         let scene = Self::with().disk().begin();
         scene.origin.plays("/a", Reply::ok("hello").max_age(3600));
@@ -65,7 +66,7 @@ impl Scene {
         scene
     }
 
-    /// Asks for new objects while time passes. All are answered.
+    /// Requests new objects while time passes. All requests must be answered.
     pub fn goes_on(&self) {
         for n in 0..20 {
             let path = format!("/{n}");
@@ -75,15 +76,15 @@ impl Scene {
         }
     }
 
-    /// Asks the site `www` for its page so many times; each answer has this status.
+    /// Requests the page of the site `www` this many times. Each answer must have this status.
     pub fn ask_www(&self, times: usize, status: u16) {
         for _ in 0..times {
             let _ = self.get_at(self.site(), "www.test", "/a").is(status);
         }
     }
 
-    /// Waits until an incident is seen everywhere, and prints after how long. The bound is wide,
-    /// for busy machines: an operator must see it within 5 seconds, and this says how long it took.
+    /// Waits until the incident is visible everywhere, and prints the time that this took. An operator must
+    /// see an incident within 5 seconds. The limit here is longer, for busy machines.
     pub fn shows(&self, incident: Incident<'_>) {
         incident.has_rule();
         let clock = SystemClock::default();

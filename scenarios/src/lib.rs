@@ -1,5 +1,5 @@
-//! The stage for scenarios: an origin that plays what it is told, a Foxy in this process with a
-//! clock that a scenario moves, and a client, all over real sockets.
+//! The environment for scenarios: an origin that plays prepared replies, a Foxy in this process with a
+//! clock that a scenario moves, and a client. All of them use real sockets.
 //!
 //! A scenario is one short file under `tests/it` that reads like a story:
 //!
@@ -13,7 +13,7 @@
 //! scene.origin.was_asked(1);
 //! ```
 //!
-//! Everything here panics when the story goes another way: it is test code.
+//! All functions panic if the story takes another course, because this is test code.
 
 mod answer;
 mod client;

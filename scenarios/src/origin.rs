@@ -1,4 +1,4 @@
-//! The origin: plays replies by path, remembers what it was asked.
+//! The origin. It plays replies by path and records its requests.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -22,13 +22,13 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// The target.
+    /// The target of the request.
     #[must_use]
     pub fn path(&self) -> &str {
         self.head.split(' ').nth(1).unwrap_or_default()
     }
 
-    /// The first field of that name.
+    /// The first field with this name.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&str> {
         crate::answer::field(&self.head, name)
@@ -54,7 +54,7 @@ impl Origin {
         let address = listener.local_addr().expect("a bound address");
         let script = Arc::new(Mutex::new(Script::default()));
         let shared = Arc::clone(&script);
-        // Ends with the process: a scenario is short.
+        // The thread ends with the process, because a scenario is short.
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 let (script, clock) = (Arc::clone(&shared), Arc::clone(&clock));
@@ -68,12 +68,12 @@ impl Origin {
         self.script.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Plays a reply whenever `path` is asked for; replaces what it played before.
+    /// Plays this reply for every request of `path`. It replaces an earlier reply for this path.
     pub fn plays(&self, path: &str, reply: Reply) {
         self.script().replies.insert(path.to_owned(), vec![reply]);
     }
 
-    /// Plays replies in turn; the last one stays.
+    /// Plays these replies in turn. The last reply is repeated.
     pub fn plays_in_turn(&self, path: &str, mut replies: Vec<Reply>) {
         replies.reverse();
         self.script().replies.insert(path.to_owned(), replies);
@@ -91,7 +91,7 @@ impl Origin {
         self.asked().pop().expect("the origin was asked")
     }
 
-    /// Checks how many requests were received.
+    /// Checks the number of requests received so far.
     #[track_caller]
     pub fn was_asked(&self, times: usize) {
         let asked = self.asked();
@@ -104,7 +104,7 @@ impl Origin {
         self.address
     }
 
-    /// `origin.test:port`.
+    /// The origin's authority, `origin.test:port`.
     #[must_use]
     pub fn authority(&self) -> String {
         format!("origin.test:{}", self.address.port())
@@ -135,7 +135,8 @@ fn next_reply(script: &mut Script, path: &str) -> Reply {
     .unwrap_or_else(|| Reply::new("404 Not Found", "no such scene"))
 }
 
-/// Plays the steps; false when the connection is over. A client that is gone ends the play.
+/// Plays the steps of a reply. Returns false when the connection must end. If the client has disconnected,
+/// the remaining steps are skipped.
 fn play(reply: &Reply, asked: &Asked, client: &mut Client, clock: &ManualClock) -> bool {
     for step in &reply.steps {
         let sent = match step {

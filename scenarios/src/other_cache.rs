@@ -1,4 +1,4 @@
-//! A cache in place of the store that does as it is told.
+//! A cache in place of the store. The scenario determines its decisions.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -8,24 +8,24 @@ use foxy_base::KeyHash;
 use foxy_proxy::{Asked, StandIn};
 use tokio::sync::oneshot;
 
-/// Next decision of the other cache.
+/// The next decision of the cache.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Next {
-    /// It has the object in memory.
+    /// The cache has the object in memory.
     #[default]
     Memory,
-    /// It does not have it.
+    /// The cache does not have the object.
     Miss,
-    /// It reads for a while, well or not.
+    /// The cache reads for some time. True: the read succeeds. False: the read fails.
     Read(bool),
-    /// Its disk ends without an answer.
+    /// The cache's disk ends without an answer.
     Gone,
 }
 
 /// Duration of a read.
 pub const READING: Duration = Duration::from_millis(100);
 
-/// The cache; what it was given is remembered.
+/// A cache that records the objects that it gets.
 #[derive(Debug, Default)]
 pub struct OtherCache {
     next: Mutex<Next>,
@@ -37,18 +37,18 @@ fn lock<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl OtherCache {
-    /// One to keep and to tell what to do.
+    /// Creates a cache. The scenario keeps it and sets its decisions.
     #[must_use]
     pub fn new() -> Arc<Self> {
         Arc::default()
     }
 
-    /// Sets the decision from now on.
+    /// Sets the decision for all later requests.
     pub fn will(&self, next: Next) {
         *lock(&self.next) = next;
     }
 
-    /// Keys and lengths that it was given.
+    /// Keys and lengths of the objects that the cache got.
     #[must_use]
     pub fn kept(&self) -> Vec<(KeyHash, u64)> {
         lock(&self.kept).clone()

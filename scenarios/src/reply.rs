@@ -1,4 +1,4 @@
-//! Replies of the origin: pieces of bytes, pauses, and the end.
+//! Replies of the origin: bytes, pauses, and the end of the connection.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -6,22 +6,22 @@ use std::time::Duration;
 /// One step of an answer.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
-    /// The head of an ordinary answer; the origin adds Date and, if the request's validator fits,
-    /// turns it into a 304.
+    /// The head of an ordinary answer. The origin adds Date. If the request's validator matches, it sends a
+    /// 304 instead.
     Head,
-    /// Bytes as they are.
+    /// Bytes that are sent unchanged.
     Raw(Vec<u8>),
-    /// Silence.
+    /// The origin sends nothing for this time.
     Pause(Duration),
-    /// Silence until nobody holds the lock.
+    /// The origin sends nothing until the lock is free.
     Gate(Arc<Mutex<()>>),
-    /// The connection ends.
+    /// The origin closes the connection.
     Close,
-    /// Reads this many bytes from the client and sends them back.
+    /// The origin reads this number of bytes from the client and sends them back.
     Echo(usize),
 }
 
-/// An answer that the origin plays.
+/// An answer of the origin.
 #[derive(Clone, Debug)]
 pub struct Reply {
     pub(crate) status: String,
@@ -31,13 +31,13 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// `200 OK` with this body.
+    /// A reply with `200 OK` and this body.
     #[must_use]
     pub fn ok(body: impl AsRef<[u8]>) -> Self {
         Self::new("200 OK", body)
     }
 
-    /// A status line's end and a body.
+    /// A reply with a body. `status` is the status code and the reason.
     #[must_use]
     pub fn new(status: &str, body: impl AsRef<[u8]>) -> Self {
         Self {
@@ -48,7 +48,7 @@ impl Reply {
         }
     }
 
-    /// Bytes sent as they are; nothing is added.
+    /// A reply of bytes that are sent unchanged. Nothing is added.
     #[must_use]
     pub fn raw(bytes: impl AsRef<[u8]>) -> Self {
         Self {
@@ -57,55 +57,55 @@ impl Reply {
         }
     }
 
-    /// Adds a field.
+    /// Adds a field to the head.
     #[must_use]
     pub fn field(mut self, name: &str, value: &str) -> Self {
         self.fields.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// Fresh for this many seconds.
+    /// Makes the answer fresh for this many seconds.
     #[must_use]
     pub fn max_age(self, seconds: u32) -> Self {
         self.field("Cache-Control", &format!("max-age={seconds}"))
     }
 
-    /// Further bytes.
+    /// Adds further bytes after the reply so far.
     #[must_use]
     pub fn then(mut self, bytes: impl AsRef<[u8]>) -> Self {
         self.steps.push(Step::Raw(bytes.as_ref().to_vec()));
         self
     }
 
-    /// A pause before what follows.
+    /// Adds a pause before the following steps.
     #[must_use]
     pub fn pause(mut self, millis: u64) -> Self {
         self.steps.push(Step::Pause(Duration::from_millis(millis)));
         self
     }
 
-    /// The whole reply comes only when nobody holds the lock.
+    /// Delays the complete reply until the lock is free.
     #[must_use]
     pub fn behind(mut self, gate: &Arc<Mutex<()>>) -> Self {
         self.steps.insert(0, Step::Gate(Arc::clone(gate)));
         self
     }
 
-    /// The origin closes the connection.
+    /// Makes the origin close the connection.
     #[must_use]
     pub fn close(mut self) -> Self {
         self.steps.push(Step::Close);
         self
     }
 
-    /// The origin sends back the next bytes it receives.
+    /// Makes the origin send back the next bytes that it receives.
     #[must_use]
     pub fn echo(mut self, bytes: usize) -> Self {
         self.steps.push(Step::Echo(bytes));
         self
     }
 
-    /// The value of a field.
+    /// The value of a field of the reply.
     pub(crate) fn value(&self, name: &str) -> Option<&str> {
         let found = self
             .fields

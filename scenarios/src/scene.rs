@@ -1,4 +1,4 @@
-//! A scene: origin, Foxy, clock and disk, and how they change in the course of a story.
+//! A scene: origin, Foxy, clock and disk, and the changes to them in a story.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -22,13 +22,13 @@ const DISK_BYTES: u64 = 32 << 20;
 /// The field with the admin token of [`SceneBuilder::token`].
 pub const TOKEN: &str = "X-Foxy-Token: 0123456789abcdef0123456789abcdef\r\n";
 
-/// That many seconds.
+/// A duration of this many seconds.
 #[must_use]
 pub const fn secs(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// A scene that can be varied before it begins.
+/// Options of a scene before it begins.
 #[derive(Debug)]
 pub struct SceneBuilder {
     config: String,
@@ -48,14 +48,14 @@ impl SceneBuilder {
         self
     }
 
-    /// Serves the admin listener at this address instead of on loopback.
+    /// Uses this address for the admin listener, in place of a loopback address.
     #[must_use]
     pub fn admin(mut self, address: &str) -> Self {
         address.clone_into(&mut self.admin);
         self
     }
 
-    /// Gives Foxy the admin token that [`TOKEN`] carries. Begins the section `[access]`.
+    /// Gives Foxy the admin token that [`TOKEN`] contains. Begins the section `[access]`.
     #[must_use]
     pub fn token(mut self) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
@@ -68,28 +68,28 @@ impl SceneBuilder {
         ))
     }
 
-    /// Gives Foxy a disk; without, it has memory alone.
+    /// Gives Foxy a disk. Without a disk, Foxy has only memory.
     #[must_use]
     pub fn disk(mut self) -> Self {
         self.disk = true;
         self
     }
 
-    /// Adds a reverse proxy named `www` for the origin.
+    /// Adds a reverse proxy named `www` in front of the origin.
     #[must_use]
     pub fn site(mut self) -> Self {
         self.site = true;
         self
     }
 
-    /// Puts another cache in place of the store.
+    /// Uses another cache in place of the store.
     #[must_use]
     pub fn stand_in(mut self, stand_in: Arc<dyn StandIn>) -> Self {
         self.stand_in = Some(stand_in);
         self
     }
 
-    /// Begins.
+    /// Starts the scene.
     #[must_use]
     pub fn begin(self) -> Scene {
         let clock = Arc::new(ManualClock::new(WallTime::from_secs(NOON)));
@@ -126,15 +126,15 @@ impl SceneBuilder {
 /// The parts of a scene.
 #[derive(Debug)]
 pub struct Scene {
-    /// The origin, known as `origin.test`.
+    /// The origin. Its name is `origin.test`.
     pub origin: Origin,
-    /// The clock of origin and Foxy.
+    /// The clock that the origin and Foxy use.
     pub clock: Arc<ManualClock>,
     config: Config,
     disk: Option<Arc<MemDisk>>,
     stand_in: Option<Arc<dyn StandIn>>,
     foxy: Option<Running>,
-    /// Keeps the file with the token.
+    /// Keeps the file with the token until the scene ends.
     _token: Option<Arc<TempDir>>,
 }
 
@@ -169,13 +169,13 @@ fn run(
 }
 
 impl Scene {
-    /// Origin and Foxy as a forward proxy, memory alone.
+    /// A scene with an origin and Foxy as a forward proxy, with memory only.
     #[must_use]
     pub fn new() -> Self {
         Self::with().begin()
     }
 
-    /// A scene to vary.
+    /// Options of a new scene.
     #[must_use]
     pub fn with() -> SceneBuilder {
         SceneBuilder {
@@ -194,7 +194,7 @@ impl Scene {
         self.foxy.as_ref().expect("Foxy runs")
     }
 
-    /// The disk.
+    /// The disk of Foxy.
     #[must_use]
     pub fn disk(&self) -> &MemDisk {
         self.disk.as_ref().expect("a scene with a disk")
@@ -218,31 +218,31 @@ impl Scene {
         self.foxy().admin().expect("an admin listener")
     }
 
-    /// A connection to the forward proxy.
+    /// Opens a connection to the forward proxy.
     #[must_use]
     pub fn client(&self) -> Client {
         Client::to(self.forward())
     }
 
-    /// `http://origin.test:port/path`.
+    /// The URL `http://origin.test:port/path`.
     #[must_use]
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.origin.authority())
     }
 
-    /// GET through the forward proxy.
+    /// Sends a GET through the forward proxy.
     #[must_use]
     pub fn get(&self, path: &str) -> Answer {
         self.ask("GET", path, "")
     }
 
-    /// GET with further fields, each line ended by CRLF.
+    /// Sends a GET with further fields. Each field line ends with CRLF.
     #[must_use]
     pub fn get_with(&self, path: &str, fields: &str) -> Answer {
         self.ask("GET", path, fields)
     }
 
-    /// Any method without a body.
+    /// Sends a request with any method and without a body.
     #[must_use]
     pub fn ask(&self, method: &str, path: &str, fields: &str) -> Answer {
         let (url, host) = (self.url(path), self.origin.authority());
@@ -253,7 +253,7 @@ impl Scene {
         client.answer_to(method)
     }
 
-    /// GET from another listener, as a browser would.
+    /// Sends a GET to another listener, as a browser does.
     #[must_use]
     pub fn get_at(&self, address: SocketAddr, host: &str, path: &str) -> Answer {
         let mut client = Client::to(address);
@@ -264,14 +264,14 @@ impl Scene {
             .answer()
     }
 
-    /// A page of the admin address, which must be there.
+    /// Reads a page of the admin address. The page must exist.
     #[must_use]
     pub fn page(&self, path: &str) -> String {
         let answer = self.get_at(self.admin(), "localhost", path);
         String::from_utf8_lossy(&answer.is(200).body).into_owned()
     }
 
-    /// Waits until the metrics have a sample that begins so, with another value than zero.
+    /// Waits until the metrics contain a sample with this beginning and a value other than zero.
     pub fn exports(&self, sample: &str) {
         self.until(sample, || {
             let found = |line: &str| line.starts_with(sample) && !line.ends_with(" 0");
@@ -279,19 +279,19 @@ impl Scene {
         });
     }
 
-    /// Bytes of a request as they are; the answer to them.
+    /// Sends these bytes as a request and returns the answer.
     #[must_use]
     pub fn send_raw(&self, bytes: &str) -> Answer {
         self.client().send(bytes).answer()
     }
 
-    /// Time passes.
+    /// Moves the clock forward by this time.
     pub fn wait(&self, time: Duration) {
         self.clock.advance(time);
         self.foxy().wake_stores();
     }
 
-    /// Time passes until everything is on disk, and long enough for it to be durable.
+    /// Moves the clock forward until everything is on disk and durable.
     pub fn settle(&self) {
         for _ in 0..8 {
             self.wait(secs(1));
@@ -304,7 +304,7 @@ impl Scene {
         );
     }
 
-    /// Waits until something that happens by itself has happened.
+    /// Waits until a background event has happened.
     pub fn until(&self, what: &str, done: impl Fn() -> bool) {
         for _ in 0..1000 {
             if done() {
@@ -315,7 +315,7 @@ impl Scene {
         panic!("still waiting: {what}");
     }
 
-    /// SIGTERM and a new start.
+    /// Stops Foxy with SIGTERM and starts it again.
     pub fn restart(&mut self) {
         if let Some(foxy) = self.foxy.take() {
             foxy.shutdown();
@@ -323,7 +323,7 @@ impl Scene {
         self.start_again();
     }
 
-    /// SIGKILL and a new start: what was not written is lost.
+    /// Kills Foxy with SIGKILL and starts it again. Data that were not written are lost.
     pub fn kill_and_start(&mut self) {
         let disk = self.disk.as_ref().map(|disk| Arc::new(disk.kill()));
         if let Some(foxy) = self.foxy.take() {
@@ -336,7 +336,7 @@ impl Scene {
     fn start_again(&mut self) {
         let (disk, stand_in) = (self.disk.as_ref(), self.stand_in.clone());
         self.foxy = Some(run(&self.config, &self.clock, disk, stand_in));
-        // Older segments are loaded while Foxy serves already; a story wants all of them.
+        // Foxy answers requests while older segments are still being loaded. A story needs all of them.
         let loading = || {
             self.foxy()
                 .engine()

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection};
 
-/// Starts a TLS server with a certificate for another name, which nobody trusts. Returns its URL.
+/// Starts a TLS server whose certificate is for another name and is not trusted. Returns its URL.
 #[must_use]
 pub fn untrusted_origin() -> String {
     let made = rcgen::generate_simple_self_signed(["other.test".to_owned()]).expect("made");

@@ -1,7 +1,7 @@
-//! The crate graph: which crate may depend on which, held against `cargo metadata`.
+//! The crate graph: the crates that each crate may depend on. It is compared with `cargo metadata`.
 //!
-//! The table is the architecture. A new arrow is a decision: change the table, say why in the
-//! commit, and update docs/architecture.md.
+//! The tables define the architecture. A new arrow is a decision: change the table, give the reason in the
+//! commit message, and update docs/architecture.md.
 
 use std::collections::BTreeSet;
 
@@ -11,10 +11,10 @@ use crate::report::Outcome;
 use crate::rooms;
 use crate::workspace::metadata;
 
-/// `crate -> what its code may use`, in the order of the layers, top first.
+/// Pairs of a crate and the crates that its code may use, in the order of the layers, top first.
 type Arrows = &'static [(&'static str, &'static [&'static str])];
 
-/// The product.
+/// Arrows of the product.
 const PRODUCT: Arrows = &[
     ("foxy", &["proxy", "store", "http1", "disk", "tls", "base"]),
     (
@@ -50,7 +50,8 @@ pub(crate) fn is_product(name: &str) -> bool {
     PRODUCT.iter().any(|(known, _)| *known == name)
 }
 
-/// The laboratory, and what else checks and measures the product: may use it, never the other way.
+/// Arrows of the laboratory and of everything else that checks and measures the product. These crates may
+/// use the product, but the product may not use them.
 const LABORATORY: Arrows = &[
     (
         "scenarios",
@@ -68,18 +69,18 @@ const LABORATORY: Arrows = &[
     ("trace", &["base"]),
 ];
 
-/// Additional arrows of tests, benches and examples (`[dev-dependencies]`). Those of the product
-/// may use the laboratory.
+/// Additional arrows of tests, benches and examples (`[dev-dependencies]`). These parts of the product may
+/// use the laboratory.
 const TEST_ARROWS: Arrows = &[
-    // Harnesses and a name server against the built product.
+    // Harnesses and a name server that run with the built product.
     ("foxy", &["lab", "bench"]),
-    // Replayed traces measure the store's hit ratio and hold the policies against their twins.
+    // Replayed traces measure the store's hit ratio and compare the policies with their reference versions.
     ("store", &["trace"]),
     ("policy", &["trace"]),
 ];
 
-/// Fails on any arrow between our crates that the tables do not have, and on any that only they have.
-/// Arrows between the rooms of a crate are checked as well.
+/// Fails for any arrow between the workspace's crates that is not in the tables, and for any arrow that is
+/// only in the tables. It also checks the arrows between the rooms of a crate.
 pub(crate) fn run() -> Outcome {
     match graph() {
         Ok(graph) => {
@@ -92,13 +93,13 @@ pub(crate) fn run() -> Outcome {
     }
 }
 
-/// An arrow of a manifest.
+/// An arrow that a manifest declares.
 struct Arrow {
     from: String,
     to: String,
-    /// It is a dev-dependency.
+    /// True if the arrow is a dev-dependency.
     dev: bool,
-    /// Features that it turns on.
+    /// Features that the arrow enables.
     features: Vec<String>,
 }
 
@@ -170,7 +171,7 @@ fn judge_arrow(arrow: &Arrow) -> Result<(), String> {
     Ok(())
 }
 
-/// Arrows of the tables that no manifest has.
+/// Arrows that are in the tables, but in no manifest.
 fn unused(graph: &Graph) -> Vec<String> {
     let used = |from: &str, to: &str, dev: bool| {
         graph
@@ -261,8 +262,8 @@ mod tests {
 
     #[test]
     fn the_tables_have_no_cycle() {
-        // Listed top first: every arrow points to a later line of its table, or from the laboratory
-        // to the product.
+        // The crates are listed top first. Every arrow leads to a later line of its table, or from the
+        // laboratory to the product.
         for table in [PRODUCT, LABORATORY] {
             let place = |crate_name: &str| table.iter().position(|(name, _)| *name == crate_name);
             for (at, (from, targets)) in table.iter().enumerate() {

@@ -1,5 +1,6 @@
-//! Steps that run beside the tests of programs and the conformance suite. Those wait for sockets and timers, and leave the
-//! cores to what computes: unit tests and compilers. These have the lowest priority, so that they take nothing from them.
+//! Steps that run at the same time as the tests of programs and the conformance suite. These tests mostly
+//! wait for sockets and timers, so the steps (unit tests and compilers) can use the cores. The steps have
+//! the lowest priority, so that they do not slow down the tests.
 
 use std::io::{self, Read, Seek};
 use std::process::{Command, Stdio};
@@ -11,7 +12,7 @@ use foxy_base::{Clock, SystemClock};
 use crate::report::{Outcome, Report};
 use crate::workspace::line;
 
-/// Name in the report and command of `cargo xtask`, in the order in which they run.
+/// The steps in the order in which they run: name in the report, and arguments of `cargo xtask`.
 const STEPS: [(&str, &[&str]); 4] = [
     ("unit tests", &["test", "--part", "units"]),
     ("lints", &["clippy"]),
@@ -19,7 +20,7 @@ const STEPS: [(&str, &[&str]); 4] = [
     ("model checks", &["models"]),
 ];
 
-/// The steps, once they were started.
+/// The thread that runs the steps; `None` before the start.
 #[derive(Debug, Default)]
 pub(crate) struct Beside(Option<JoinHandle<Vec<Ended>>>);
 
@@ -32,12 +33,12 @@ struct Ended {
 }
 
 impl Beside {
-    /// Starts them, one after the other; `long`: with many more seeds. What they print is kept.
+    /// Starts the steps, which run one after the other. Their output is kept. `long`: with many more seeds.
     pub(crate) fn start(&mut self, long: bool) {
         self.0 = Some(spawn(move || STEPS.map(|step| run(step, long)).into()));
     }
 
-    /// Waits for their ends, and shows what they printed. Those that were never started run now.
+    /// Waits for the ends of the steps and shows their output. Steps that were not started before run now.
     pub(crate) fn report(mut self, report: &mut Report, long: bool) {
         if self.0.is_none() {
             self.start(long);
@@ -82,7 +83,8 @@ fn run((name, step): (&'static str, &[&str]), long: bool) -> Ended {
     }
 }
 
-/// Both outputs in the order in which they came, and whether the command succeeded.
+/// Runs the command. Returns both outputs in the order in which they came, and true if the command
+/// succeeded.
 fn printed(command: &mut Command) -> io::Result<(String, bool)> {
     let mut file = tempfile::tempfile()?;
     command.stdout(file.try_clone()?).stderr(file.try_clone()?);
@@ -96,7 +98,7 @@ fn printed(command: &mut Command) -> io::Result<(String, bool)> {
     ))
 }
 
-/// What a step has printed, without the sum of its last line, and its outcome.
+/// Splits the output of a step. Returns the output without the summary in its last line, and the outcome.
 fn outcome(output: &str, success: bool, step: &str) -> (String, Outcome) {
     let (shown, sum) = match output.trim_end().rsplit_once('\n') {
         Some((shown, sum)) => (format!("{shown}\n"), sum),

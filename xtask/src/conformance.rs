@@ -1,8 +1,8 @@
-//! The public test suite of HTTP caches against Foxy, as reverse and as forward proxy: every
-//! verdict must be the one that a pinned table has, in both directions. A test that begins to
-//! pass changes the table as much as one that begins to fail.
-//! The table describes a cache that does all that the standard allows. Foxy's defaults do less: a
-//! second table lists the losses test by test, with reasons.
+//! The public test suite of HTTP caches runs against Foxy as reverse and as forward proxy. Every verdict
+//! must be equal to the verdict in a pinned table. A test that begins to pass changes the table in the same
+//! way as a test that begins to fail. The table describes a cache that uses everything that the standard
+//! allows. Foxy's defaults use less. A second table lists the tests that have another verdict with the
+//! defaults, with reasons.
 
 mod install;
 mod losses;
@@ -25,20 +25,20 @@ use table::{Table, Verdicts};
 /// Options of the command line.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wanted {
-    /// Another version of the suite than the release.
+    /// A checkout of the suite, in place of the pinned release.
     pub(crate) suite: Option<PathBuf>,
-    /// Write what was measured into the table.
+    /// True if the measured verdicts are written into the table.
     pub(crate) update: bool,
-    /// Foxy without configuration.
+    /// True if Foxy runs without configuration.
     pub(crate) defaults: bool,
-    /// TLS between client, Foxy and origin.
+    /// True if TLS is used between client, Foxy and origin.
     pub(crate) tls: bool,
 }
 
-/// No whole run takes longer: a minute is usual.
+/// Time limit of one run of the suite. A run usually takes one minute.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Runs the suite in both modes and compares.
+/// Runs the suite in both modes and compares the verdicts.
 pub(crate) fn run(wanted: &Wanted) -> Outcome {
     match measure(wanted) {
         Ok(outcome) => outcome,
@@ -83,7 +83,7 @@ fn measure(wanted: &Wanted) -> Result<Outcome, String> {
     }
 }
 
-/// Compares what was measured with the table at `path`, or writes it there.
+/// Compares the measured verdicts with the table at `path`, or writes them into it.
 fn compare(path: &Path, measured: &[(Mode, Verdicts)], update: bool) -> Result<Outcome, String> {
     let mut table = Table::read(path)?;
     if update {
@@ -98,7 +98,7 @@ fn compare(path: &Path, measured: &[(Mode, Verdicts)], update: bool) -> Result<O
     Ok(outcome)
 }
 
-/// One run of the whole suite.
+/// Runs the complete suite once.
 fn one(
     (mode, settings, papers): (Mode, Settings, Option<&Papers>),
     suite: &Suite,
@@ -126,7 +126,7 @@ fn one(
     if let Some(papers) = papers {
         command.env("NODE_EXTRA_CA_CERTS", &papers.certificate);
     }
-    // The suite talks much; what counts is in the file.
+    // The suite prints much text. The results are in its file.
     command.stdin(Stdio::null()).stdout(Stdio::null());
     servers::finish(command, PATIENCE)?;
     Verdicts::read(&out)

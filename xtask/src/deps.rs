@@ -1,12 +1,12 @@
-//! Licences, duplicates and reasons of dependencies, read from `cargo tree`. There are no security
-//! advisories; see docs/decisions/0002-own-dependency-check.md.
+//! Checks the licences, duplicates and reasons of dependencies. They are read from `cargo tree`. Security
+//! advisories are not checked; see docs/decisions/0002-own-dependency-check.md.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::report::Outcome;
 use crate::workspace::{cargo, root};
 
-/// Licences that allow shipping Foxy under MIT or Apache-2.0.
+/// Licences that permit the distribution of Foxy under MIT or Apache-2.0.
 const LICENCES: &[&str] = &[
     "MIT",
     "Apache-2.0",
@@ -26,7 +26,7 @@ const LICENCES: &[&str] = &[
     "bzip2-1.0.6",
 ];
 
-/// Crates that may appear in several versions, each with the reason.
+/// Crates that may have several versions in the workspace, each with the reason.
 const DUPLICATES: &[(&str, &str)] = &[
     (
         "base64",
@@ -63,8 +63,8 @@ struct Foreign {
     licence: String,
 }
 
-/// Judges everything that ends up in a binary or a test on this platform. Build scripts and
-/// procedural macros run at build time and ship nothing, so they are left out.
+/// Judges all crates that become part of a binary or a test on this platform. Build scripts and procedural
+/// macros only run at build time and are not distributed, so they are left out.
 pub(crate) fn run() -> Outcome {
     match foreign() {
         Ok(crates) => {
@@ -77,7 +77,8 @@ pub(crate) fn run() -> Outcome {
     }
 }
 
-/// Dependencies of the features in use (`cargo metadata` also lists those that no feature enables).
+/// Dependencies of the enabled features (`cargo metadata` would also list dependencies that no feature
+/// enables).
 fn foreign() -> Result<BTreeSet<Foreign>, String> {
     let edges = "normal,dev,no-proc-macro";
     let output = cargo(&[
@@ -104,7 +105,7 @@ fn foreign() -> Result<BTreeSet<Foreign>, String> {
         .collect())
 }
 
-/// `name v1.2.3|MIT OR Apache-2.0`; our own crates have their folder behind the version.
+/// Parses `name v1.2.3|MIT OR Apache-2.0`. A crate of this workspace also has its folder after the version.
 fn read_line(line: &str) -> Option<Foreign> {
     let (package, licence) = line.split_once('|')?;
     let (name, rest) = package.split_once(" v")?;
@@ -138,7 +139,7 @@ fn licences(crates: &BTreeSet<Foreign>) -> Outcome {
     outcome
 }
 
-/// True if an SPDX expression can be satisfied from the list: `A OR B`, `A AND B`, `(A OR B) AND
+/// True if the permitted licences satisfy an SPDX expression such as `A OR B`, `A AND B` or `(A OR B) AND
 /// C`.
 fn acceptable(expression: &str) -> bool {
     let expression = expression.replace('/', " OR ");
@@ -179,7 +180,7 @@ fn duplicates(crates: &BTreeSet<Foreign>) -> Outcome {
     outcome
 }
 
-/// Every dependency in the workspace manifest says why it is there.
+/// Checks that every dependency in the workspace manifest has a comment with its reason.
 fn reasons() -> Outcome {
     let mut outcome = Outcome::default();
     let manifest = std::fs::read_to_string(root().join("Cargo.toml")).unwrap_or_default();

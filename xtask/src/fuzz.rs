@@ -8,10 +8,10 @@ use crate::workspace::{cargo, root, succeed};
 /// Options.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Wanted {
-    /// Only this target
+    /// Run only this target
     #[arg(value_name = "TARGET")]
     target: Option<String>,
-    /// Duration of each target
+    /// Duration of each target, in seconds
     #[arg(long, default_value_t = 60)]
     seconds: u64,
 }
@@ -46,7 +46,7 @@ fn installed() -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// The files in `fuzz/fuzz_targets`, by name.
+/// Names of the files in `fuzz/fuzz_targets`.
 fn targets() -> Result<Vec<String>, String> {
     let folder = root().join("fuzz/fuzz_targets");
     let files = std::fs::read_dir(&folder);

@@ -1,4 +1,4 @@
-//! Documents that are written from code: compared in `check`, rewritten by `generate`.
+//! Documents that are generated from code. `check` compares them and `generate` writes them again.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,13 +6,13 @@ use std::process::Command;
 use crate::report::Outcome;
 use crate::workspace::{programs, root};
 
-/// `(document, example program that prints it)`; [`programs`] builds these.
+/// Pairs `(document, example program that prints it)`; [`programs`] builds the programs.
 const DOCUMENTS: &[(&str, &str)] = &[
     ("docs/config.md", "config-reference"),
     ("docs/metrics.md", "metrics-reference"),
 ];
 
-/// Each document is what its program prints.
+/// Checks that each document is equal to the output of its program.
 pub(crate) fn check() -> Outcome {
     for_each(|path, wanted| {
         let found = std::fs::read_to_string(path).unwrap_or_default();
@@ -32,7 +32,7 @@ pub(crate) fn check() -> Outcome {
     })
 }
 
-/// Writes each document.
+/// Writes all documents again.
 pub(crate) fn write() -> Outcome {
     for_each(|path, wanted| {
         std::fs::write(path, wanted)

@@ -1,7 +1,7 @@
-//! `cargo xtask`: every check of the workspace, each alone or all together.
+//! `cargo xtask`: every check of the workspace, each check separately or all together.
 //!
-//! `cargo xtask check` is what continuous integration runs and what a contributor runs before
-//! handing in a change; there is no second list of checks anywhere else.
+//! Continuous integration runs `cargo xtask check`, and a contributor runs it before submitting a change.
+//! There is no other list of checks.
 
 mod accept;
 mod arrows;
@@ -29,7 +29,7 @@ use clap::{Parser, Subcommand};
 use beside::Beside;
 use report::Report;
 
-// For their features alone, see Cargo.toml.
+// Only their features are needed, see Cargo.toml.
 use {regex_syntax as _, tokio as _, zerocopy as _};
 
 /// Checks, generated documents and their upkeep.
@@ -42,72 +42,72 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Everything: format, house rules, crates, lints, tests, documents
+    /// Run all checks: format, house rules, crates, lints, tests, documents
     Check {
-        /// Skip what takes more than a minute (integration tests and the documentation build)
+        /// Skip steps that take more than a minute (integration tests and the documentation build)
         #[arg(long, conflicts_with = "long")]
         fast: bool,
         /// Run randomised tests with many more seeds (sets FOXY_LONG=1); takes hours
         #[arg(long)]
         long: bool,
     },
-    /// rustfmt, without changing anything
+    /// Check the format with rustfmt, without changes
     Fmt,
-    /// House rules: file lengths, leftovers, links, headers
+    /// Check the house rules: file lengths, leftovers, links, headers
     Tidy,
-    /// Permitted dependencies between crates, and between the rooms of a crate
+    /// Check the dependencies between crates, and between the rooms of a crate
     Arrows,
-    /// Licences and duplicate versions of dependencies
+    /// Check licences and duplicate versions of dependencies
     Deps,
-    /// clippy, warnings are errors
+    /// Run clippy; warnings are errors
     Clippy,
-    /// Unit, property, golden, scenario and documentation tests
+    /// Run unit, property, golden, scenario and documentation tests
     Test {
-        /// Many more seeds (sets FOXY_LONG=1)
+        /// Run randomised tests with many more seeds (sets FOXY_LONG=1)
         #[arg(long)]
         long: bool,
-        /// Only this part of them
+        /// Run only this part of the tests
         #[arg(long, value_enum)]
         part: Option<tests_step::Part>,
     },
-    /// The programs that tests drive: installs those that are missing
+    /// Install missing client programs that tests need
     Clients,
-    /// Model checks: every interleaving of small scenarios in concurrent code
+    /// Run model checks: every interleaving of small scenarios in concurrent code
     Models,
-    /// Unsafe code under Miri, as far as Miri can run it (wants a nightly compiler)
+    /// Run unsafe code under Miri, as far as Miri supports it (needs a nightly compiler)
     Miri,
-    /// The public test suite of HTTP caches, against a pinned table of results
+    /// Run the public test suite of HTTP caches and compare the results with a pinned table
     Conformance {
-        /// A checkout of the suite's repository, in place of the pinned release
+        /// Checkout of the suite's repository, in place of the pinned release
         #[arg(long, value_name = "DIR")]
         suite: Option<std::path::PathBuf>,
-        /// Write what was measured into the table
+        /// Write the measured results into the table
         #[arg(long)]
         update: bool,
-        /// Foxy as it is without configuration, against the table of what that costs
+        /// Run Foxy without configuration and compare with the table of losses of the defaults
         #[arg(long)]
         defaults: bool,
-        /// TLS between client, Foxy and origin (wants openssl)
+        /// Use TLS between client, Foxy and origin (needs openssl)
         #[arg(long)]
         tls: bool,
     },
-    /// Coverage-guided fuzzing of parsers, rules and keys (wants cargo-fuzz)
+    /// Run coverage-guided fuzzing of parsers, rules and keys (needs cargo-fuzz)
     Fuzz(fuzz::Wanted),
-    /// Measurements that a release must show on this machine: replays, restarts, cost of a hit
+    /// Run the measurements that a release must pass on this machine: replays, restarts, cost of a hit
     Accept(accept::Wanted),
-    /// Figures that anyone can repeat: Foxy beside its peers
+    /// Measure figures that anyone can repeat: Foxy compared with its peers
     #[command(subcommand)]
     Bench(bench::Bench),
-    /// Packages: manual pages, .deb, container image, and their trial in a new system
+    /// Make packages: manual pages, .deb, container image; try them in a new system
     #[command(subcommand)]
     Dist(dist::Dist),
     /// Break every safety rule once: a test must notice (takes an hour)
     Mutants(mutants::Wanted),
-    /// The documentation builds without warnings
+    /// Check that the documentation builds without warnings
     Doc,
-    /// Generated documents are what the code says
+    /// Check that generated documents match the code
     Generated,
-    /// Write the generated documents anew
+    /// Write the generated documents again
     Generate,
 }
 
@@ -152,7 +152,7 @@ fn main() -> ExitCode {
     report.finish()
 }
 
-/// Cheap steps first, so that the usual mistakes show within seconds.
+/// Runs the fast steps first, so that common mistakes show within seconds.
 fn check(report: &mut Report, fast: bool, long: bool) {
     report.step("format", steps::fmt);
     report.step("house rules", tidy::run);

@@ -1,12 +1,12 @@
-//! Unsafe code under Miri, which sees every use of memory. It knows neither io_uring, nor `madvise`, nor
-//! the allocator's C code, so it runs the tests of memory that needs none of them.
+//! Unsafe code under Miri, which checks every memory access. Miri supports neither io_uring, nor `madvise`,
+//! nor the allocator's C code. So it runs only the tests of memory that needs none of these.
 
 use std::process::{Command, Stdio};
 
 use crate::report::Outcome;
 use crate::workspace::{root, succeed};
 
-/// Packages, and the tests of each that Miri can run.
+/// Packages, and the filter for those tests of the package that Miri can run.
 const TESTS: [(&str, &str); 2] = [("foxy-disk", "buf::"), ("foxy-hummingbird-c", "owned::")];
 
 pub(crate) fn run() -> Outcome {
@@ -43,7 +43,7 @@ fn ensure() -> Result<(), String> {
 fn nightly(args: &[&str]) -> Command {
     let mut command = Command::new("cargo");
     command.current_dir(root()).arg("+nightly").args(args);
-    // The variables of the cargo that started us name another compiler.
+    // These variables come from the calling cargo and name another compiler.
     for name in ["CARGO", "RUSTC", "RUSTUP_TOOLCHAIN"] {
         command.env_remove(name);
     }

@@ -1,28 +1,28 @@
-//! Runs steps one after the other, says how each went and how long it took, and counts.
+//! Runs steps one after the other, prints the result and the duration of each step, and counts.
 
 use std::process::ExitCode;
 use std::time::Duration;
 
 use foxy_base::{Clock, SystemClock};
 
-/// Result of one step: the number of right things, and the complaints about the others.
+/// Result of one step: the number of passed checks, and the complaints of the failed checks.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
-    /// Things checked and found right.
+    /// Number of passed checks.
     pub(crate) passed: usize,
-    /// One message per thing found wrong; says what and how to mend it.
+    /// One message for each failed check. The message describes the problem and how to mend it.
     pub(crate) complaints: Vec<String>,
 }
 
 impl Outcome {
-    /// One check that holds or fails with a message.
+    /// Outcome of one check, which passes or fails with a message.
     pub(crate) fn single(result: Result<(), String>) -> Self {
         let mut outcome = Self::default();
         outcome.note(result);
         outcome
     }
 
-    /// Counts one more check.
+    /// Counts the result of one more check.
     pub(crate) fn note(&mut self, result: Result<(), String>) {
         match result {
             Ok(()) => self.passed += 1,
@@ -30,7 +30,7 @@ impl Outcome {
         }
     }
 
-    /// Counts the checks of another outcome as well.
+    /// Adds the checks of another outcome.
     pub(crate) fn join(&mut self, other: Self) {
         self.passed += other.passed;
         self.complaints.extend(other.complaints);
@@ -67,7 +67,7 @@ impl Report {
         println!("{line}");
     }
 
-    /// Counts a step that has run elsewhere, and printed what a step prints.
+    /// Counts a step that has already run elsewhere, and prints the usual line of a step.
     pub(crate) fn note(&mut self, name: &'static str, outcome: Outcome, took: Duration) -> String {
         let line = Line {
             name,
@@ -81,7 +81,7 @@ impl Report {
         text
     }
 
-    /// The summary; the exit code says whether everything held.
+    /// Prints the summary. The exit code is 0 if all checks passed.
     pub(crate) fn finish(self) -> ExitCode {
         let passed: usize = self.lines.iter().map(|line| line.passed).sum();
         let failed: usize = self.lines.iter().map(|line| line.failed).sum();

@@ -3,14 +3,14 @@
 use crate::report::Outcome;
 use crate::workspace::{cargo, succeed};
 
-/// Every file is formatted as rustfmt has it.
+/// Checks that every file is formatted as rustfmt formats it.
 pub(crate) fn fmt() -> Outcome {
     let mut command = cargo(&["fmt", "--all", "--check"]);
     Outcome::single(succeed(&mut command, "`cargo fmt --all` mends it"))
 }
 
-/// No warning from the compiler or clippy, tests and examples included. The product is also checked
-/// alone: in the workspace it has the features that the laboratory turns on.
+/// Checks that compiler and clippy give no warning, also in tests and examples. The product is also checked
+/// separately, because in the workspace it has the features that the laboratory enables.
 pub(crate) fn clippy() -> Outcome {
     let mut outcome = Outcome::default();
     for what in [
@@ -26,7 +26,7 @@ pub(crate) fn clippy() -> Outcome {
     outcome
 }
 
-/// The API documentation of every crate builds, links included.
+/// Checks that the API documentation of every crate builds, including its links.
 pub(crate) fn doc() -> Outcome {
     let mut command = cargo(&["doc", "--workspace", "--no-deps"]);
     command.env("RUSTDOCFLAGS", "-D warnings");

@@ -1,4 +1,5 @@
-//! Runs the tests with plain `cargo test`, shows failures whole and passes as numbers.
+//! Runs the tests with plain `cargo test`. Shows the complete output of failures, and only the number of
+//! passed tests.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
@@ -8,26 +9,28 @@ use crate::report::Outcome;
 use crate::tools;
 use crate::workspace::{cargo, line, metadata, succeed};
 
-/// Name of the integration tests that start servers, clients and programs: they wait more than they compute.
+/// Name of the integration tests that start servers, clients and programs. They mostly wait and use little
+/// processor time.
 const PROGRAMS: &str = "it";
 
-/// The tests of a run.
+/// A part of the tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Part {
     /// Integration tests named `it`: whole servers, real clients
     Programs,
-    /// All others: unit tests, other integration tests, examples in the documentation
+    /// All other tests: unit tests, other integration tests, examples in the documentation
     Units,
 }
 
-/// Unit tests in the libraries and binaries alone.
+/// Runs only the unit tests in the libraries and binaries.
 pub(crate) fn fast() -> Outcome {
     tallied(tests(&["--lib", "--bins"], false))
 }
 
-/// All tests of a part, or of both. `long`: randomised tests with many more seeds. `compiled` is called
-/// when all test programs are there, of the other part too. The programs that tests drive are installed
-/// meanwhile: that waits for a network, and the compiler does not.
+/// Runs all tests of a part, or of both parts. `long`: randomised tests use many more seeds. `compiled` is
+/// called when all test programs are built, including those of the other part. During the build, missing
+/// programs that the tests need are installed: the installation waits for the network, and the compiler
+/// does not.
 pub(crate) fn run(part: Option<Part>, long: bool, compiled: impl FnOnce()) -> Outcome {
     let tools = (part != Some(Part::Units)).then(|| std::thread::spawn(tools::ensure));
     let built = succeed(
@@ -50,7 +53,7 @@ pub(crate) fn run(part: Option<Part>, long: bool, compiled: impl FnOnce()) -> Ou
     if part != Some(Part::Units) {
         let mut programs = tests(&["--test", PROGRAMS], long);
         if tools == Some(true) {
-            // From here on a client that cannot be started is a failure.
+            // With this setting, a client that cannot be started is a failure.
             programs.env("FOXY_CLIENTS", "required");
         }
         outcome.join(tallied(programs));
@@ -81,7 +84,7 @@ fn other_targets() -> Result<BTreeSet<String>, String> {
     Ok(others.map(|target| target.name.clone()).collect())
 }
 
-/// `cargo test` of these targets of the whole workspace.
+/// A `cargo test` command for these targets of the whole workspace.
 fn tests(targets: &[&str], long: bool) -> Command {
     let mut command = cargo(&[&["test", "--workspace", "--no-fail-fast"], targets].concat());
     if long {
@@ -95,8 +98,8 @@ fn tests(targets: &[&str], long: bool) -> Command {
     command
 }
 
-/// Every interleaving of small scenarios in the index's concurrent core. In a target folder of its
-/// own, since all of it is compiled otherwise.
+/// Runs every interleaving of small scenarios in the concurrent core of the index. It uses its own target
+/// folder, because all crates are compiled with other settings.
 pub(crate) fn models() -> Outcome {
     let mut command = cargo(&["test", "-p", "foxy-index", "--lib", "--release"]);
     command.args(["--target-dir", "target/loom"]);
@@ -120,7 +123,7 @@ fn tallied(mut command: Command) -> Outcome {
     }
 }
 
-/// Reads what `cargo test` prints.
+/// Parses the output of `cargo test`.
 #[derive(Debug, Default)]
 struct Tally {
     passed: usize,
@@ -129,7 +132,7 @@ struct Tally {
 }
 
 impl Tally {
-    /// One line: counted if it is a test's result, shown unless it is of no interest.
+    /// Handles one line. A test's result is counted. Other lines are shown, unless they are irrelevant.
     fn take(&mut self, text: &str) {
         if let Some((name, result)) = text
             .strip_prefix("test ")
@@ -139,7 +142,7 @@ impl Tally {
                 "ok" => self.passed += 1,
                 result if result.starts_with("ignored") => self.ignored += 1,
                 result if result.starts_with("FAILED") => self.failed.push(name.to_owned()),
-                // Something else was printed into the line; the summary line counts it.
+                // Other output is mixed into the line. The summary line counts the test.
                 _ => {}
             }
             if result == "ok" {
@@ -189,7 +192,7 @@ mod tests {
         tally.outcome(success, "cargo test")
     }
 
-    /// Integration tests that belong to neither part would never run.
+    /// An integration test that belongs to neither part would never run.
     #[test]
     fn every_integration_test_belongs_to_a_part() {
         let others = other_targets().unwrap();

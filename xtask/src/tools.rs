@@ -1,4 +1,5 @@
-//! The programs that tests drive: found, or installed where that is possible, or named.
+//! The programs that tests need. They are searched, and installed where possible. Missing programs are
+//! reported.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -6,7 +7,7 @@ use std::process::{Command, Stdio};
 use crate::report::Outcome;
 use crate::workspace::target_folder;
 
-/// Program and Debian package.
+/// Program, and the Debian package that contains it.
 const TOOLS: [(&str, &str); 17] = [
     ("curl", "curl"),
     ("git", "git"),
@@ -27,7 +28,7 @@ const TOOLS: [(&str, &str); 17] = [
     ("npm", "npm"),
 ];
 
-/// A program that Debian does not have, and the registry that has it.
+/// A program that is not in Debian, and the registry that has it.
 enum Fetched {
     Pypi {
         folder: &'static str,
@@ -39,7 +40,8 @@ enum Fetched {
     },
 }
 
-/// In folders of their own below `clients` in the target folder. Their tests name the same folders.
+/// Programs that are fetched. Each has its own folder below `clients` in the target folder. The tests use
+/// the same folder names.
 const FETCHED: [Fetched; 3] = [
     Fetched::Pypi {
         folder: "uv",
@@ -49,23 +51,23 @@ const FETCHED: [Fetched; 3] = [
         folder: "npm",
         packages: &["pnpm@12.21.0", "@yarnpkg/cli-dist@4.18.1"],
     },
-    // Both generations have a program of the same name.
+    // Both generations of yarn have a program with the same name.
     Fetched::Npm {
         folder: "yarn-1",
         packages: &["yarn@1.22.22"],
     },
 ];
 
-/// Makes sure that the clients of the client tests are there. Returns whether all are. Missing
-/// clients are named with the command that gets them; their tests name them again.
+/// Ensures that the client programs of the client tests exist. Returns true if all of them exist. Missing
+/// programs are printed with the command that installs them. Their tests report them too.
 pub(crate) fn ensure() -> bool {
-    // The second half needs programs of the first.
+    // The second step needs programs of the first step.
     let installed = install();
     let fetched = fetch_all();
     installed && fetched
 }
 
-/// `cargo xtask clients`.
+/// The command `cargo xtask clients`.
 pub(crate) fn clients() -> Outcome {
     let mut outcome = Outcome::default();
     outcome.note(match ensure() {
@@ -103,20 +105,20 @@ fn fetch_all() -> bool {
         return false;
     };
     let below = target.join("clients");
-    // Each is tried: one that is missing says so for itself.
+    // Every program is tried. Each missing program prints its own message.
     let fetched = FETCHED.map(|tool| tool.fetch(&below));
     fetched.iter().all(|fetched| *fetched)
 }
 
 impl Fetched {
-    /// Fetches it if this version is not there. Returns whether it is there now.
+    /// Fetches the program if this version does not exist yet. Returns true if it exists now.
     fn fetch(&self, below: &Path) -> bool {
         let (folder, packages) = match self {
             Self::Pypi { folder, package } => (folder, *package),
             Self::Npm { folder, packages } => (folder, &*packages.join(" ")),
         };
         let folder = below.join(folder);
-        // Written when everything else is.
+        // This file is written last. So its existence means that everything else is complete.
         let mark = folder.join("fetched");
         if std::fs::read_to_string(&mark).is_ok_and(|text| text == packages) {
             return true;
@@ -126,7 +128,7 @@ impl Fetched {
         let mut command = match self {
             Self::Pypi { .. } => {
                 let mut pip = Command::new("pip");
-                // It writes to a folder of its own: advice for root does not apply.
+                // pip writes only to its own folder, so its advice for root does not apply.
                 pip.env("PIP_ROOT_USER_ACTION", "ignore");
                 pip.args(["install", "-q", "--no-deps", "--target"]);
                 pip
@@ -152,7 +154,7 @@ impl Fetched {
 fn missing() -> Vec<(&'static str, &'static str)> {
     let present = |program: &str| {
         let mut command = Command::new(program);
-        // Programs that know no option for it.
+        // Some programs have no option for this.
         command
             .arg(match program {
                 "go" | "openssl" => "version",
@@ -168,11 +170,11 @@ fn missing() -> Vec<(&'static str, &'static str)> {
         .collect()
 }
 
-/// Needs root, and a Debian; anything else is a `false`.
+/// Runs apt. Returns false if this is not possible: it needs root and a Debian system.
 fn apt(args: &[&str]) -> bool {
     let mut command = Command::new("apt-get");
     command.args(args).env("DEBIAN_FRONTEND", "noninteractive");
-    // Services stay off: the tests want programs alone.
+    // With this variable, services of the packages are not started. The tests need only the programs.
     command.env("RUNLEVEL", "1");
     command.stdout(Stdio::null()).stdin(Stdio::null());
     command.status().is_ok_and(|status| status.success())

@@ -5,15 +5,15 @@ use std::process::{Command, Output};
 
 use cargo_metadata::{Metadata, MetadataCommand};
 
-/// The folder that holds the workspace manifest.
+/// The folder that contains the workspace manifest.
 pub(crate) fn root() -> &'static Path {
-    // xtask is a direct child of the root, wherever the clone is.
+    // xtask is a direct child of the root, independent of the clone's location.
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
         .unwrap_or(Path::new("."))
 }
 
-/// A cargo command in the workspace root, with the cargo that started us.
+/// A cargo command in the workspace root. It uses the cargo that started this program.
 pub(crate) fn cargo(args: &[&str]) -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(program);
@@ -21,13 +21,13 @@ pub(crate) fn cargo(args: &[&str]) -> Command {
     command
 }
 
-/// Builds the programs that checks run, `foxy` and the examples that print documents, in the way the
-/// tests are built: the same profile, and with the whole workspace, whose features are not those
-/// of one package. So in a whole check nothing is compiled a second time. Returns their folder;
-/// examples are in `examples` there.
+/// Builds the programs that checks run: `foxy`, and the examples that print documents. They are built like
+/// the tests: with the same profile and with the whole workspace, because a single package has other
+/// features. So a complete check compiles nothing twice. Returns the folder of the programs. The examples
+/// are in its subfolder `examples`.
 ///
 /// # Errors
-/// If they cannot be built.
+/// The programs cannot be built.
 pub(crate) fn programs() -> Result<PathBuf, String> {
     let mut build = cargo(&["build", "--quiet", "--workspace", "--profile", "test"]);
     build.args(["--bin", "foxy", "--example", "config-reference"]);
@@ -36,21 +36,21 @@ pub(crate) fn programs() -> Result<PathBuf, String> {
     Ok(target_folder()?.join("debug"))
 }
 
-/// The two programs of a measurement.
+/// The two programs that a measurement needs.
 #[derive(Clone, Debug)]
 pub(crate) struct Released {
-    /// The product.
+    /// Path of the product, `foxy`.
     pub(crate) foxy: PathBuf,
-    /// The laboratory: origin, loads, simulator.
+    /// Path of the laboratory, `foxy-lab`: origin, loads, simulator.
     pub(crate) lab: PathBuf,
 }
 
-/// Release builds of both. With a `foxy` that is built already, the `foxy-lab` beside it is used if
-/// there is one. They are built apart: together, the product would get the features that the
-/// laboratory turns on.
+/// Returns release builds of both programs. If `foxy` is given, that program is used, and also a `foxy-lab`
+/// in the same folder if there is one. The two programs are built separately. In one build, the product
+/// would get the features that the laboratory enables.
 ///
 /// # Errors
-/// If they cannot be built.
+/// A program cannot be built.
 pub(crate) fn released(foxy: Option<&Path>) -> Result<Released, String> {
     let build = |package: &str| {
         let mut build = cargo(&["build", "--release", "--package", package]);
@@ -64,7 +64,8 @@ pub(crate) fn released(foxy: Option<&Path>) -> Result<Released, String> {
         None => build("foxy")?,
     };
     let beside = foxy.with_file_name("foxy-lab");
-    // A `foxy-lab` of an earlier build of this workspace may be older than its sources.
+    // The folder may contain a `foxy-lab` of an earlier build of this workspace, which may be older than
+    // its sources.
     let lab = match beside.is_file() && !foxy.starts_with(target_folder()?) {
         true => beside,
         false => build("foxy-lab")?,
@@ -72,7 +73,7 @@ pub(crate) fn released(foxy: Option<&Path>) -> Result<Released, String> {
     Ok(Released { foxy, lab })
 }
 
-/// What cargo tells about the workspace, without its dependencies.
+/// Returns cargo's metadata of the workspace, without its dependencies.
 ///
 /// # Errors
 /// Cargo cannot read a manifest.
@@ -82,7 +83,7 @@ pub(crate) fn metadata() -> Result<Metadata, String> {
     told.map_err(|error| format!("cargo metadata: {error}"))
 }
 
-/// Cargo's target folder.
+/// Returns cargo's target folder.
 ///
 /// # Errors
 /// As [`metadata`].
@@ -90,7 +91,7 @@ pub(crate) fn target_folder() -> Result<PathBuf, String> {
     Ok(metadata()?.target_directory.into_std_path_buf())
 }
 
-/// Runs a command with its output shown.
+/// Runs a command and shows its output. A failure is an error with `advice`.
 pub(crate) fn succeed(command: &mut Command, advice: &str) -> Result<(), String> {
     match command.status() {
         Ok(status) if status.success() => Ok(()),
@@ -99,10 +100,11 @@ pub(crate) fn succeed(command: &mut Command, advice: &str) -> Result<(), String>
     }
 }
 
-/// Standard output of a command that must succeed. `help`: how to get a program that is missing.
+/// Returns the standard output of a command that must succeed. `help`: how to install the program if it is
+/// missing.
 ///
 /// # Errors
-/// It does not start, or fails: with its standard error.
+/// The command does not start, or it fails. In the second case the error contains its standard error.
 pub(crate) fn output(command: &mut Command, help: &str) -> Result<String, String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let Output {
@@ -119,7 +121,7 @@ pub(crate) fn output(command: &mut Command, help: &str) -> Result<String, String
     Err(format!("{program} failed ({status}): {}", text.trim()))
 }
 
-/// The command as one would type it.
+/// The command as a user would type it.
 pub(crate) fn line(command: &Command) -> String {
     let args = command.get_args().map(|arg| arg.to_string_lossy());
     std::iter::once("cargo".into())
@@ -133,21 +135,21 @@ pub(crate) fn line(command: &Command) -> String {
 pub(crate) struct Source {
     /// Path from the root, with forward slashes.
     pub(crate) path: String,
-    /// Its content.
+    /// Content of the file.
     pub(crate) text: String,
 }
 
 impl Source {
-    /// True if the name ends in `.ext`.
+    /// True if the file's name ends in `.ext`.
     pub(crate) fn is(&self, ext: &str) -> bool {
         Path::new(&self.path).extension().is_some_and(|e| e == ext)
     }
 }
 
-/// All Rust, Markdown, TOML, shell and HTML files, sorted by path.
+/// Returns all Rust, Markdown, TOML, shell and HTML files, sorted by path.
 ///
 /// # Errors
-/// If a folder or file cannot be read, or is not UTF-8.
+/// A folder or file cannot be read, or is not UTF-8.
 pub(crate) fn sources() -> Result<Vec<Source>, String> {
     let mut paths = Vec::new();
     walk(root(), &mut paths).map_err(|e| format!("cannot list the workspace: {e}"))?;

@@ -1,4 +1,5 @@
-//! The reasons of a judgement: each rule up to the one that decides, and the condition that does not fit.
+//! The reasons of a judgement: the rules up to the rule that decides, each with the condition that does not
+//! fit.
 
 use crate::rule::Fit;
 use crate::{Judgement, Request, Rule, RuleSet};
@@ -16,7 +17,7 @@ pub enum Condition {
     Address,
     /// The destination's port.
     Port,
-    /// The way to the destination.
+    /// The scheme of the request.
     Scheme,
     /// The method.
     Method,
@@ -29,7 +30,7 @@ pub enum Condition {
 }
 
 impl Condition {
-    /// Its name in rules.
+    /// Returns the name of the condition in rules.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -50,26 +51,26 @@ impl Condition {
 /// The relation of a rule to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// Every condition fits.
+    /// All conditions fit.
     Fits,
-    /// This condition does not.
+    /// This condition does not fit.
     Not(Condition),
-    /// The others fit; this one depends on what is not known: the user, or the address.
+    /// All other conditions fit. This condition depends on an unknown fact: the user, or the address.
     Depends(Condition),
 }
 
-/// A rule, and how it relates to a request.
+/// A rule, and its relation to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// Its place in the order.
+    /// The number of the rule in the order of the rules.
     pub rule: usize,
-    /// Its relation to the request.
+    /// The relation of the rule to the request.
     pub why: Why,
 }
 
 type Check = fn(&Rule, &Request<'_>) -> Fit;
 
-/// Conditions that can depend on unknown facts come last.
+/// The checks of all conditions. Conditions that can depend on unknown facts come last.
 const CHECKS: [(Condition, Check); 10] = [
     (Condition::Client, Rule::client),
     (Condition::Host, Rule::host),
@@ -84,7 +85,7 @@ const CHECKS: [(Condition, Check); 10] = [
 ];
 
 impl Rule {
-    /// Its relation to a request.
+    /// Returns the relation of this rule to a request.
     #[must_use]
     pub fn why(&self, request: &Request<'_>) -> Why {
         let mut depends = None;
@@ -100,7 +101,7 @@ impl Rule {
 }
 
 impl RuleSet {
-    /// Each rule up to the one that decides. Scans the rules one by one: this is the
+    /// Returns the rules up to the rule that decides. It scans the rules one by one. This scan is the
     /// definition with which [`judge`](Self::judge) must agree.
     #[must_use]
     pub fn explain(&self, request: &Request<'_>) -> Vec<Step> {
@@ -114,7 +115,7 @@ impl RuleSet {
         steps
     }
 
-    /// As [`judge`](Self::judge), by scanning.
+    /// Returns the result of [`judge`](Self::judge), computed by scanning.
     #[must_use]
     pub fn judge_slowly(&self, request: &Request<'_>) -> Judgement {
         let steps = self.explain(request);

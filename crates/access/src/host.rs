@@ -1,22 +1,22 @@
-//! Hosts that a rule is for.
+//! The hosts that a rule applies to.
 
 use foxy_base::Pattern;
 
-/// A host, all names under a name, or a pattern with `*`. In lower case.
+/// A host, all names under a name, or a pattern with `*`. The text is in lower case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HostPattern {
     /// This name or address.
     Is(Box<str>),
-    /// Every name under this one (`*.example.com`).
+    /// Every name under this name (`*.example.com`).
     Under(Box<str>),
-    /// This name and every name under it (`.example.com`, as Squid writes it).
+    /// This name and every name under it (`.example.com`, in the form of Squid).
     Tree(Box<str>),
-    /// Whatever fits.
+    /// Every host that matches this pattern.
     Like(Pattern),
 }
 
 impl HostPattern {
-    /// The pattern written so: `example.com`, `*.example.com`, `.example.com`, or with `*` anywhere.
+    /// Reads a pattern: `example.com`, `*.example.com`, `.example.com`, or a text with `*` in any place.
     #[must_use]
     pub fn new(text: &str) -> Self {
         let text = text.to_ascii_lowercase();
@@ -33,7 +33,7 @@ impl HostPattern {
         }
     }
 
-    /// True if the host fits: without regard to case, without a dot at its end.
+    /// True if the host matches. Case and a dot at the end of the host make no difference.
     #[must_use]
     pub fn fits(&self, host: &[u8]) -> bool {
         let is = |name: &str, host: &[u8]| name.as_bytes().eq_ignore_ascii_case(host);
@@ -49,7 +49,7 @@ impl HostPattern {
         }
     }
 
-    /// As it is written.
+    /// Returns the pattern in its written form.
     #[must_use]
     pub fn text(&self) -> String {
         match self {
@@ -60,8 +60,8 @@ impl HostPattern {
         }
     }
 
-    /// The name in the index, whether the pattern may fit that name itself, and whether it may fit
-    /// names under it. The empty name stands for all names.
+    /// Returns the name in the index, whether the pattern may match that name itself, and whether it may
+    /// match names under that name. The empty name stands for all names.
     pub(crate) fn place(&self) -> (&str, bool, bool) {
         match self {
             Self::Is(name) => (name, true, false),
@@ -70,7 +70,8 @@ impl HostPattern {
             Self::Like(pattern) => {
                 let text = std::str::from_utf8(pattern.as_bytes()).unwrap_or_default();
                 let last = text.rsplit('*').next().unwrap_or_default();
-                // After the last star all text is fixed: the labels behind its first dot are whole.
+                // After the last star all text is fixed, so the labels after the first dot in this text are
+                // complete.
                 let name = last.split_once('.').map_or("", |(_, name)| name);
                 (name, true, true)
             }

@@ -1,4 +1,4 @@
-//! A request as rules see it.
+//! A request in the form that rules are compared with.
 
 use std::net::IpAddr;
 
@@ -12,7 +12,7 @@ pub enum Scheme {
     Http,
     /// With TLS that Foxy speaks itself.
     Https,
-    /// Through a tunnel (`CONNECT`): only host and port are known.
+    /// Through a tunnel (`CONNECT`). Only host and port are known.
     Connect,
 }
 
@@ -20,7 +20,7 @@ impl Scheme {
     /// Every scheme, in the order of the index.
     pub const ALL: [Self; 3] = [Self::Http, Self::Https, Self::Connect];
 
-    /// The word of rules.
+    /// Returns the word for the scheme in rules.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -34,45 +34,45 @@ impl Scheme {
 /// The user of a request.
 #[derive(Clone, Copy, Debug)]
 pub enum User<'a> {
-    /// Nobody can log in here: conditions on users fit no request.
+    /// No user can log in here. Conditions on users fit no request.
     Nobody,
-    /// The request names no user; its client may still log in.
+    /// The request names no user, but its client may still log in.
     Unknown,
-    /// Logged in.
+    /// The user has logged in.
     Known(&'a Standing),
 }
 
-/// A user who is logged in, and the rules that are for that user. It belongs to the rule set that
+/// A user who is logged in, and the rules that apply to that user. A standing belongs to the rule set that
 /// made it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Standing {
     pub(crate) name: Box<str>,
     pub(crate) groups: Box<[Box<str>]>,
-    /// The rules whose conditions on users and groups fit.
+    /// The rules whose conditions on users and groups fit this user.
     pub(crate) rules: Box<[Block]>,
     pub(crate) token: u64,
 }
 
 impl Standing {
-    /// The same user, logged in with the token of this number.
+    /// Returns the same user, logged in with the token that has this number.
     #[must_use]
     pub fn with_token(self, token: u64) -> Self {
         Self { token, ..self }
     }
 
-    /// Distinguishes the token that the user logged in with; 0: another kind of login.
+    /// Returns the number of the token that the user logged in with; 0 for another kind of login.
     #[must_use]
     pub const fn token(&self) -> u64 {
         self.token
     }
 
-    /// The user's name.
+    /// Returns the user's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The user's groups.
+    /// Returns the user's groups.
     #[must_use]
     pub fn groups(&self) -> &[Box<str>] {
         &self.groups
@@ -82,10 +82,10 @@ impl Standing {
 /// The part of a request that stays the same for many requests.
 #[derive(Clone, Copy, Debug)]
 pub struct Visitor<'a> {
-    /// Address of the client. `None`: it is not known; rules that refuse some clients then
-    /// apply to this client too.
+    /// Address of the client. `None`: the address is unknown. Rules that refuse some clients then apply to
+    /// this client too.
     pub client: Option<IpAddr>,
-    /// Its user.
+    /// User of the request.
     pub user: User<'a>,
     /// `forward`, or the name of the site.
     pub site: &'a str,
@@ -93,14 +93,14 @@ pub struct Visitor<'a> {
     pub minute: u16,
 }
 
-/// The rules that are for a visitor, whatever the visitor asks for. A visit belongs to the rule set
-/// that made it, and holds for this visitor alone. It remembers the last way to a destination (method,
-/// scheme, port and address) and the judgements of hosts on that way. The next request most often goes
-/// the same way, to a host that the rules do not tell apart from an earlier one.
+/// The rules that apply to a visitor, for any destination. A visit belongs to the rule set that made it, and
+/// applies only to this visitor. It remembers the last way to a destination (method, scheme, port and
+/// address), and judgements of hosts for that way. The next request usually has the same way, and a host of
+/// the same class as an earlier host.
 #[derive(Clone, Debug)]
 pub struct Visit {
     pub(crate) rules: Box<[Block]>,
-    /// The rules of the visit that are for the last way.
+    /// The rules of the visit that fit the last way.
     pub(crate) left: Box<[Block]>,
     method: Vec<u8>,
     address: Option<IpAddr>,
@@ -109,17 +109,17 @@ pub struct Visit {
     found: [Found; FOUND],
 }
 
-/// The number of no class: there are always fewer classes.
+/// A number that is not the number of a class: there are always fewer classes.
 const NO_CLASS: Class = Class::MAX;
 
-/// Classes of hosts that a visit remembers.
+/// Number of host classes that a visit remembers.
 const FOUND: usize = 4;
 
-/// The first rule for a class of hosts, on the last way.
+/// The first rule for a class of hosts with the last way.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Found {
     class: Class,
-    /// `None`: rules have to be compared with the request.
+    /// The judgement. `None`: rules have to be compared with the request.
     pub(crate) judgement: Option<Judgement>,
 }
 
@@ -136,7 +136,7 @@ impl Visit {
             found: [Found::NOTHING; FOUND],
             left: rules.clone(),
             rules,
-            // No request has such a method.
+            // No request has this method.
             method: b"/".to_vec(),
             address: None,
             port: 0,
@@ -144,7 +144,7 @@ impl Visit {
         }
     }
 
-    /// True if the request differs from the last one in host and path alone.
+    /// True if the request differs from the last request only in host and path.
     #[inline]
     pub(crate) fn goes(&self, request: &Request<'_>) -> bool {
         (self.port, self.scheme) == (request.port, request.scheme)
@@ -152,7 +152,7 @@ impl Visit {
             && alike(&self.method, request.method)
     }
 
-    /// The judgement that is remembered for a class of hosts.
+    /// Returns the judgement that is remembered for a class of hosts.
     #[inline]
     pub(crate) fn found(&self, class: Class) -> Option<&Found> {
         let found = &self.found[class as usize % FOUND];
@@ -172,7 +172,8 @@ impl Visit {
     }
 }
 
-/// The host without the dot at its end, which few requests have. A dot alone stays as it is.
+/// Returns the host without the dot at its end. Few requests have such a dot. A host that is only a dot stays
+/// as it is.
 #[cold]
 fn undotted(bare: &[u8]) -> &[u8] {
     match bare {
@@ -181,19 +182,18 @@ fn undotted(bare: &[u8]) -> &[u8] {
     }
 }
 
-/// Compares byte by byte: methods are short, and a call to compare them would cost more.
+/// Compares byte by byte. Methods are short, and a call of a comparison function would cost more.
 #[inline]
 fn alike(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a == b)
 }
 
-/// A request as rules see it.
+/// A request in the form that rules are compared with.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// From whom, where and when.
+    /// Client, user, site and time of the request.
     pub who: Visitor<'a>,
-    /// Host of the destination: a name without regard to case, or an address as text. A dot at the
-    /// end makes no difference.
+    /// Host of the destination: a name, or an address as text. Case and a dot at the end make no difference.
     pub host: &'a [u8],
     /// Address of the destination, if it is known.
     pub address: Option<IpAddr>,
@@ -201,14 +201,14 @@ pub struct Request<'a> {
     pub port: u16,
     /// The way to the destination.
     pub scheme: Scheme,
-    /// The method, as written.
+    /// The method as the client wrote it.
     pub method: &'a [u8],
-    /// Path without query, in the form that rules are written in; `None` for tunnels.
+    /// Path without query, in the form of paths in rules; `None` for tunnels.
     pub path: Option<&'a [u8]>,
 }
 
 impl<'a> Request<'a> {
-    /// The host without a dot at its end.
+    /// Returns the host without a dot at its end.
     pub(crate) fn bare_host(&self) -> &'a [u8] {
         match self.host {
             [bare @ .., b'.'] => undotted(bare),

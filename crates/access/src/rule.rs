@@ -1,4 +1,4 @@
-//! One rule: its conditions, and what it decides.
+//! One rule: its conditions and its decision.
 
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
@@ -11,21 +11,21 @@ use crate::{HostPattern, Request, Scheme, Span, Standing, User};
 /// The decision of a rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Action {
-    /// The request goes its way.
+    /// The request is permitted.
     #[default]
     Allow,
-    /// It is refused.
+    /// The request is refused.
     Deny,
-    /// It is refused unless it is a tunnel.
+    /// The request is refused unless it is a tunnel.
     Tunnel,
-    /// It goes past the cache.
+    /// The request goes past the cache.
     Bypass,
-    /// It goes through this parent, or group of parents.
+    /// The request goes through this parent, or this group of parents.
     Parent(String),
 }
 
 impl Action {
-    /// The word of rules.
+    /// Returns the word for the action in rules.
     #[must_use]
     pub const fn word(&self) -> &'static str {
         match self {
@@ -48,14 +48,14 @@ impl Action {
     }
 }
 
-/// A rule. It fits a request if each condition that it has fits; an empty list is no condition.
+/// A rule. It fits a request if all its conditions fit. An empty list is no condition.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rule {
-    /// Its name in answers, logs and explanations.
+    /// The name of the rule in answers, logs and explanations.
     pub name: String,
     /// Networks of clients.
     pub clients: Vec<IpNet>,
-    /// Names of users; `*` is everybody who is logged in.
+    /// Names of users; `*` stands for all users who are logged in.
     pub users: Vec<String>,
     /// Groups of users.
     pub groups: Vec<String>,
@@ -75,20 +75,20 @@ pub struct Rule {
     pub sites: Vec<String>,
     /// Times of the week.
     pub times: Vec<Span>,
-    /// Its decision.
+    /// The decision of the rule.
     pub action: Action,
-    /// Text for people whose request it refuses.
+    /// Text for people whose request the rule refuses.
     pub text: String,
 }
 
-/// The answer to whether a condition fits.
+/// The result of checking a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fit {
     Yes,
     No,
-    /// That depends on the user, who is not known.
+    /// The result depends on the user, who is unknown.
     User,
-    /// That depends on the address, which is not known.
+    /// The result depends on the address, which is unknown.
     Address,
 }
 
@@ -102,12 +102,12 @@ impl From<bool> for Fit {
 }
 
 impl Rule {
-    /// True if it has a condition on users.
+    /// True if the rule has a condition on users.
     pub(crate) fn names_users(&self) -> bool {
         !self.users.is_empty() || !self.groups.is_empty()
     }
 
-    /// True if clients that are not known fit its condition on clients.
+    /// True if an unknown client fits the rule's condition on clients.
     pub(crate) fn means_unknown(&self) -> bool {
         self.clients.is_empty() || matches!(self.action, Action::Deny | Action::Tunnel)
     }
@@ -180,7 +180,7 @@ impl Rule {
     }
 }
 
-/// IPv4-mapped addresses count as IPv4.
+/// Checks if an address is in one of the networks. IPv4-mapped addresses count as IPv4 addresses.
 fn within(networks: &[IpNet], address: IpAddr) -> Fit {
     let address = address.to_canonical();
     let mut all = networks.iter();

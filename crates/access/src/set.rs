@@ -5,23 +5,23 @@ use std::net::IpAddr;
 use crate::index::Index;
 use crate::{Request, Rule, Standing, Visit, Visitor};
 
-/// The most rules that a set takes.
+/// Largest number of rules in a set.
 pub const RULES_MAX: usize = 4096;
 
-/// The judgement about a request. Numbers are places in the order of the rules.
+/// The judgement about a request. The numbers are positions in the order of the rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Judgement {
     /// No rule fits.
     None,
     /// This rule decides.
     Rule(usize),
-    /// This rule decides if it is for the user, who is not known.
+    /// This rule decides if it applies to the user, who is unknown.
     NeedsUser(usize),
-    /// This rule decides if it is for the address, which is not known.
+    /// This rule decides if it applies to the address, which is unknown.
     NeedsAddress(usize),
 }
 
-/// The rules, compiled.
+/// The compiled rules.
 #[derive(Debug)]
 pub struct RuleSet {
     rules: Vec<Rule>,
@@ -29,7 +29,7 @@ pub struct RuleSet {
 }
 
 impl RuleSet {
-    /// The set; rules beyond [`RULES_MAX`] are left out.
+    /// Returns the set of these rules. Rules beyond [`RULES_MAX`] are left out.
     #[must_use]
     pub fn new(mut rules: Vec<Rule>) -> Self {
         rules.truncate(RULES_MAX);
@@ -37,13 +37,13 @@ impl RuleSet {
         Self { rules, index }
     }
 
-    /// All of them.
+    /// Returns all rules of the set.
     #[must_use]
     pub fn all(&self) -> &[Rule] {
         &self.rules
     }
 
-    /// A user who is logged in.
+    /// Returns the standing of a user who is logged in.
     #[must_use]
     pub fn standing(&self, name: &str, groups: &[&str]) -> Standing {
         let mut standing = Standing {
@@ -62,7 +62,7 @@ impl RuleSet {
         standing
     }
 
-    /// The rules that are for a visitor: [`judge`](Self::judge) starts from them.
+    /// Returns the rules that apply to a visitor. [`judge`](Self::judge) starts from them.
     #[must_use]
     pub fn visit(&self, who: &Visitor<'_>) -> Visit {
         self.index.visit(who)
@@ -74,8 +74,8 @@ impl RuleSet {
         self.index.judge(&self.rules, visit, request)
     }
 
-    /// True if rules tell clients apart (by network, user or time) and a rule names this
-    /// address: answers from there may be for some clients only.
+    /// True if rules differ by client (by network, user or time) and a rule names this address. Answers from
+    /// this address may then be for some clients only.
     #[must_use]
     pub fn keeps_apart(&self, address: IpAddr) -> bool {
         self.index.keeps_apart(address)

@@ -1,4 +1,4 @@
-//! Rules against requests: chosen cases, and the index against the definition.
+//! Rules are compared with requests: selected cases, and a comparison of the index with the definition.
 
 mod property;
 
@@ -106,7 +106,7 @@ fn what_is_not_known_is_asked_for_when_it_decides() {
         judge(secret(User::Known(&guest))),
         Judgement::NeedsAddress(1)
     );
-    // Where the user does not matter, nobody has to log in.
+    // If the decision does not depend on the user, no login is needed.
     let other = Request {
         who: of(User::Unknown),
         ..ask()

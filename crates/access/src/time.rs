@@ -2,16 +2,16 @@
 
 use std::fmt;
 
-/// Minutes of a week.
+/// Number of minutes in a week.
 pub const MINUTES: u16 = 7 * DAY;
 const DAY: u16 = 24 * 60;
-/// Monday first.
+/// The days of the week, from Monday.
 const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 
-/// A time of day on some days of the week. One that ends before it begins ends on the next day.
+/// A time of day on some days of the week. A time whose end is before its beginning ends on the next day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// Days on which it begins: bit 0 is Monday.
+    /// Days on which the time begins. Bit 0 is Monday.
     days: u8,
     /// Minutes of the day. The end is not included.
     from: u16,
@@ -40,14 +40,14 @@ impl Span {
         Ok(Self { days, from, to })
     }
 
-    /// True if the minute of the week is in it.
+    /// True if this minute of the week is in the time.
     #[must_use]
     pub fn contains(&self, minute: u16) -> bool {
         self.ranges()
             .any(|(from, to)| (from..=to).contains(&minute))
     }
 
-    /// First and last minutes of the week that are in it.
+    /// Returns the first and the last minute of each part of the week that is in the time.
     pub(crate) fn ranges(&self) -> impl Iterator<Item = (u16, u16)> {
         let Self { days, from, to } = *self;
         let length = match to > from {
@@ -58,7 +58,7 @@ impl Span {
         begins.flat_map(move |day| {
             let first = day * DAY + from;
             let last = first + length - 1;
-            // The night to Monday is at both ends of the week.
+            // The night from Sunday to Monday is at both ends of the week.
             let over = (last >= MINUTES).then(|| (0, last - MINUTES));
             [Some((first, last.min(MINUTES - 1))), over]
                 .into_iter()

@@ -1,26 +1,26 @@
-//! Division of the setting `memory`.
+//! Division of the memory budget (the setting `memory`).
 
-/// Shares of a memory budget, in bytes. The proxy divides by this rule, and the simulator predicts
-/// with it.
+/// Shares of a memory budget, in bytes. The proxy divides its budget by this rule, and the simulator uses the
+/// same rule for predictions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// RAM tier, index and what waits to be written.
+    /// Memory for the RAM tier, the index, and data that waits to be written.
     pub engine: u64,
-    /// Connections, buffers, queues and fills.
+    /// Memory for connections, buffers, queues and fills.
     pub requests: u64,
 }
 
 impl Budget {
-    /// Memory of the program itself: code, threads, buffers of the writer. Measured: 15 MiB are resident
-    /// after the start with one store, and the first writes need buffers.
+    /// Memory of the program itself in bytes: code, threads, buffers of the writer. Measured: 15 MiB are
+    /// resident after the start with one store. The first writes then need buffers.
     const PROGRAM: u64 = 18 << 20;
 
-    /// Requests have three eighths of the rest up to this, in bytes: with a third of a small budget,
-    /// small answers find no room beside large ones.
+    /// Requests get three eighths of the rest up to this many bytes. With only a third of a small budget,
+    /// small answers would find no room beside large answers.
     const FEW_REQUESTS: u64 = 20 << 20;
 
-    /// Divides `memory`. The program and the allocator come first. Of the rest, three eighths are
-    /// for requests up to 20 MiB, and a third up to 96 MiB; where there is much memory, an eighth.
+    /// Divides `memory`. The program and the allocator get their shares first. Of the rest, requests get
+    /// three eighths up to 20 MiB, a third up to 96 MiB, and an eighth if there is much memory.
     #[must_use]
     pub fn of(memory: u64) -> Self {
         let rest = memory.saturating_sub(Self::PROGRAM + Self::allocator(memory));
@@ -32,9 +32,9 @@ impl Budget {
         }
     }
 
-    /// Memory that the allocator keeps between objects in use, and that requests use beyond their share
-    /// when all of them use all their rights: a sixteenth of `memory`, or a seventh where that is at most
-    /// 32 MiB. Measured: it grows less than the budget does.
+    /// Memory in bytes that the allocator keeps between objects in use, and that requests need beyond their
+    /// share when all of them use their full rights. It is a seventh of `memory` up to 32 MiB, and a
+    /// sixteenth of `memory` where that is more than 32 MiB. Measured: it grows more slowly than the budget.
     fn allocator(memory: u64) -> u64 {
         (memory / 7).min(32 << 20).max(memory / 16)
     }

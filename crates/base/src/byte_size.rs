@@ -3,14 +3,15 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// A number of bytes that reads and prints like `64MB` (powers of ten) or `8GiB` (powers of two).
+/// A number of bytes that is read and printed in forms like `64MB` (powers of ten) or `8GiB`
+/// (powers of two).
 ///
-/// Printing uses the largest power-of-two unit that divides the value, so it always parses back
-/// to the same number.
+/// Printing uses the largest power-of-two unit that divides the value, so the text always parses to
+/// the same number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ByteSize(pub u64);
 
-/// Why a size could not be read; the text names the input and the accepted forms.
+/// The reason why a size could not be read. The text contains the input and the accepted forms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ByteSizeError {
     input: String,
@@ -38,22 +39,22 @@ const UNITS: [(&str, u64); 17] = [
 ];
 
 impl ByteSize {
-    /// The number of bytes.
+    /// Number of bytes.
     #[must_use]
     pub const fn bytes(self) -> u64 {
         self.0
     }
-    /// `n` KiB.
+    /// A size of `n` KiB.
     #[must_use]
     pub const fn kib(n: u64) -> Self {
         Self(n << 10)
     }
-    /// `n` MiB.
+    /// A size of `n` MiB.
     #[must_use]
     pub const fn mib(n: u64) -> Self {
         Self(n << 20)
     }
-    /// `n` GiB.
+    /// A size of `n` GiB.
     #[must_use]
     pub const fn gib(n: u64) -> Self {
         Self(n << 30)
@@ -85,7 +86,8 @@ impl FromStr for ByteSize {
     }
 }
 
-/// `number` (digits with at most one point) times `factor`, exactly, rounded down.
+/// Computes `number` (digits with at most one point) times `factor` exactly, and rounds the product
+/// down.
 fn parse_scaled(number: &str, factor: u64) -> Option<u64> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let whole: u64 = whole.parse().ok()?;

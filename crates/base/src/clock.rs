@@ -1,19 +1,20 @@
-//! Time comes in through [`Clock`]: tests set it, production reads the system's.
+//! Time as code reads it through [`Clock`]. Tests set the time; the proxy reads the system's
+//! clocks.
 
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
-/// A wall-clock time in milliseconds since the Unix epoch; may jump when the clock is set.
+/// A wall-clock time in milliseconds since the Unix epoch. It may jump when the clock is set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WallTime(pub i64);
 
-/// A time in nanoseconds since an arbitrary start; never goes backwards.
+/// A time in nanoseconds since an arbitrary start. It never goes backwards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MonoTime(pub u64);
 
 impl WallTime {
-    /// From whole seconds since the Unix epoch.
+    /// Makes a time from whole seconds since the Unix epoch.
     #[must_use]
     pub const fn from_secs(secs: i64) -> Self {
         Self(secs.saturating_mul(1000))
@@ -53,11 +54,11 @@ impl std::ops::Add<Duration> for MonoTime {
     }
 }
 
-/// Source of time. Cheap enough for one call per request.
+/// A source of time. It is cheap enough for one call per request.
 pub trait Clock: Send + Sync + Debug {
     /// Calendar time, for comparison with HTTP dates and for records.
     fn wall(&self) -> WallTime;
-    /// Monotonic time, for ages of queues and for pauses.
+    /// Monotonic time, for the time that requests wait in queues, and for pauses.
     fn mono(&self) -> MonoTime;
 }
 
@@ -88,7 +89,7 @@ impl Clock for SystemClock {
         let since = std::time::SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
-        // Computed in 64 bits, which are enough for 292 million years: `as_millis` would divide a
+        // Computed in 64 bits, which are enough for 292 million years. `as_millis` would divide a
         // 128-bit number.
         WallTime((since.as_secs() * 1000 + u64::from(since.subsec_millis())) as i64)
     }
@@ -99,7 +100,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that stands still until a test moves it. Shared by reference or `Arc`.
+/// A clock that stands still until a test moves it. It is shared by reference or `Arc`.
 #[derive(Debug)]
 pub struct ManualClock {
     wall_ms: AtomicI64,
@@ -107,7 +108,7 @@ pub struct ManualClock {
 }
 
 impl ManualClock {
-    /// A clock that shows `wall` and monotonic zero.
+    /// A clock at `wall` and at monotonic time zero.
     #[must_use]
     pub fn new(wall: WallTime) -> Self {
         Self {
@@ -124,7 +125,7 @@ impl ManualClock {
         self.mono_ns.fetch_add(ns, Ordering::SeqCst);
     }
 
-    /// Sets the calendar, backwards too; the monotonic clock is not affected.
+    /// Sets the wall clock, even to an earlier time. The monotonic clock is not affected.
     pub fn set_wall(&self, wall: WallTime) {
         self.wall_ms.store(wall.0, Ordering::SeqCst);
     }

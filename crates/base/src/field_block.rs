@@ -1,8 +1,8 @@
-//! The canonical field block: how the header fields of a stored response are kept.
+//! The canonical field block: the form in which the header fields of a stored response are kept.
 //!
-//! An offset table followed by contiguous HTTP/1 text (`Name: value\r\n` per field, no status
-//! line, no blank line, no hop-by-hop fields). HTTP/1 sends the text as it is; HTTP/2 and the
-//! caching rules walk the table. The same bytes are in RAM and in the record on disk.
+//! A field block is an offset table and, after it, contiguous HTTP/1 text (`Name: value\r\n` per field, no
+//! status line, no blank line, no hop-by-hop fields). HTTP/1 sends the text unchanged. HTTP/2 and the caching
+//! rules use the table. The same bytes are in RAM and in the record on disk.
 //!
 //! ```text
 //! 0      2      4                 4 + 8 * count
@@ -12,8 +12,8 @@
 //! entry: name start in text u32 | name length u16 | value length u16      (little-endian)
 //! ```
 //!
-//! A *wide* block has 32-bit lengths, and the value one after the count. It is only for answers on
-//! their way to clients: it is never stored, and `parse` refuses it.
+//! A *wide* block has 32-bit lengths, and the value 1 in the field after the count. It is only for answers
+//! that are being sent to clients: it is never stored, and `parse` refuses it.
 
 use bytes::Bytes;
 
@@ -31,10 +31,10 @@ pub struct FieldBlock {
     wide: bool,
 }
 
-/// Why bytes are not a field block, or fields do not fit into one.
+/// The reason why bytes are not a field block, or why fields do not fit into a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldBlockError {
-    /// The bytes end before the table or the text does, or the table points outside.
+    /// The bytes end before the end of the table or the text, or the table points outside of the text.
     Truncated,
     /// The table and the text disagree.
     Inconsistent,
@@ -65,10 +65,10 @@ impl FieldBlock {
         }
     }
 
-    /// Checks untrusted bytes (a record from disk) completely; afterwards every access is safe.
+    /// Checks untrusted bytes (a record from disk) completely. Afterwards every access is safe.
     ///
     /// # Errors
-    /// Says what is wrong; the caller treats the record as damaged.
+    /// The reason why the bytes are refused. The caller treats the record as damaged.
     pub fn parse(bytes: Bytes) -> Result<Self, FieldBlockError> {
         if bytes.len() < HEADER {
             return Err(FieldBlockError::Truncated);
@@ -86,7 +86,7 @@ impl FieldBlock {
         Ok(block)
     }
 
-    /// Fields must tile the text exactly, in order, with the separators where they belong.
+    /// Checks that the fields cover the text exactly, in order, with correct separators.
     fn check_entries(&self) -> Result<(), FieldBlockError> {
         let text = self.text();
         let mut at = 0usize;
@@ -110,7 +110,7 @@ impl FieldBlock {
         }
     }
 
-    /// Name start, name length, value length of field `i`.
+    /// Start of the name, length of the name, and length of the value of field `i`.
     fn entry(&self, i: usize) -> (usize, usize, usize) {
         if self.wide {
             return self.wide_entry(i);
@@ -139,13 +139,13 @@ impl FieldBlock {
         &self.bytes[HEADER + entry * self.count..]
     }
 
-    /// The whole block, as stored. [`parse`](Self::parse) refuses the bytes of a wide block.
+    /// The complete block, as stored. [`parse`](Self::parse) refuses the bytes of a wide block.
     #[must_use]
     pub fn as_bytes(&self) -> &Bytes {
         &self.bytes
     }
 
-    /// The block of the fields for which `keep` says true.
+    /// A block with those fields for which `keep` returns true.
     #[must_use]
     pub fn filtered(&self, mut keep: impl FnMut(&[u8], &[u8]) -> bool) -> Self {
         let mut builder = FieldBlockBuilder {
@@ -202,9 +202,9 @@ impl FieldBlockBuilder {
         Ok(())
     }
 
-    /// Adds a field of any length, in a block that is not to be stored: the block becomes wide if the
-    /// field needs it. A field beyond 4 GiB of text or 65,535 fields, which no parsed head reaches,
-    /// is left out.
+    /// Adds a field of any length to a block that will not be stored. The block becomes wide if the field
+    /// needs it. The field is left out if the text would be over 4 GiB or if there are 65,535 fields; no
+    /// parsed head has so much.
     pub fn push_any(&mut self, name: &[u8], value: &[u8]) {
         let room = u32::try_from(self.text.len() + name.len() + value.len() + 4).is_ok();
         if !room || self.count == u16::MAX {
@@ -237,10 +237,11 @@ impl FieldBlockBuilder {
         self.push_unchecked(name, value);
     }
 
-    /// Adds a field known to fit.
+    /// Adds a field that is known to fit.
     fn push_unchecked(&mut self, name: &[u8], value: &[u8]) {
         if self.count == 0 {
-            // Room for a usual head at once: growing step by step costs more than the copying.
+            // Reserves room for a usual head at once, because growing step by step costs more than the
+            // copying.
             self.table.reserve(16 * ENTRY);
             self.text.reserve(768);
         }

@@ -1,4 +1,4 @@
-//! Read access to header fields, wherever they are kept.
+//! Read access to header fields in any form of storage.
 
 /// A list of header fields in order of appearance. Names keep the sender's spelling and are
 /// compared without regard to case; values are trimmed of surrounding white space.
@@ -18,7 +18,7 @@ impl<T: Fields + ?Sized> Fields for &T {
     }
 }
 
-/// Fields in a slice of pairs: convenient in tests and for fields that Foxy makes itself.
+/// Fields in a slice of pairs. This is for tests and for fields that Foxy makes itself.
 impl Fields for [(&[u8], &[u8])] {
     fn count(&self) -> usize {
         self.len()
@@ -28,7 +28,7 @@ impl Fields for [(&[u8], &[u8])] {
     }
 }
 
-/// As above, for string literals.
+/// As above, with string literals.
 impl Fields for [(&str, &str)] {
     fn count(&self) -> usize {
         self.len()
@@ -82,13 +82,13 @@ pub fn values<'a, F: Fields + ?Sized>(
         .map(|(_, value)| value)
 }
 
-/// The first value called `name`.
+/// The value of the first field line called `name`.
 pub fn first<'a, F: Fields + ?Sized>(fields: &'a F, name: &'a str) -> Option<&'a [u8]> {
     values(fields, name).next()
 }
 
-/// The comma-separated members of all lines called `name`, trimmed, empty ones left out.
-/// Quoted strings are not understood: use it for lists of tokens only.
+/// The comma-separated members of all field lines called `name`, trimmed, without empty members.
+/// Quoted strings are not parsed, so use this for lists of tokens only.
 pub fn tokens<'a, F: Fields + ?Sized>(
     fields: &'a F,
     name: &'a str,

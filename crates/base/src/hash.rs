@@ -1,22 +1,22 @@
-//! Hashes: 128 bits for keys, 64 for routing and tables, CRC32C for bytes on disk.
+//! Hashes: 128 bits for keys, 64 bits for routing and tables, CRC32C for bytes on disk.
 
 use std::fmt;
 
 use crc_fast::{CrcAlgorithm, Digest};
 use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128_with_seed};
 
-/// The 128-bit hash of a full cache key. The full key itself is in the record and is compared
-/// on every disk hit, so two keys that share a hash cost a miss and nothing else.
+/// The 128-bit hash of a full cache key. The full key itself is in the record and is compared on
+/// every disk hit. So if two keys have the same hash, the only cost is a miss.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyHash(pub u128);
 
 impl KeyHash {
-    /// The upper half; chooses shards and buckets.
+    /// The upper half; shards and buckets are chosen by it.
     #[must_use]
     pub const fn high(self) -> u64 {
         (self.0 >> 64) as u64
     }
-    /// The lower half; gives tags.
+    /// The lower half; tags are made from it.
     #[must_use]
     pub const fn low(self) -> u64 {
         self.0 as u64
@@ -26,7 +26,7 @@ impl KeyHash {
     pub const fn to_bytes(self) -> [u8; 16] {
         self.0.to_le_bytes()
     }
-    /// From little-endian bytes.
+    /// Makes a hash from little-endian bytes.
     #[must_use]
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(u128::from_le_bytes(bytes))
@@ -45,9 +45,9 @@ impl fmt::Display for KeyHash {
     }
 }
 
-/// Seed of the hashes of keys, one for all stores that are open together. Nobody who does not know
-/// the seed can choose keys whose hashes agree. 0: no seed, as in stores that were formatted before
-/// seeds existed.
+/// Seed of the hashes of keys. All stores that are open together have the same seed. Nobody who
+/// does not know the seed can choose keys whose hashes are equal. 0 means no seed, as in stores
+/// that were formatted before seeds existed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeySeed(pub u64);
 
@@ -65,7 +65,7 @@ pub fn key_hash(key: &[u8]) -> KeyHash {
     KeySeed::default().hash(key)
 }
 
-/// A 64-bit hash for tables and routing; stable for a seed.
+/// A 64-bit hash for tables and routing. For one seed it never changes.
 #[must_use]
 pub fn hash64(seed: u64, bytes: &[u8]) -> u64 {
     xxh3_64_with_seed(bytes, seed)
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn hashes_never_change() {
-        // Known values: a change here would orphan every store on disk.
+        // These are known values: a change here would make every store on disk unusable.
         assert_eq!(crc32c(b"123456789"), 0xe306_9283);
         assert_eq!(
             key_hash(b"").to_string(),
@@ -115,7 +115,7 @@ mod tests {
         );
     }
 
-    /// Bit by bit, as the polynomial is written.
+    /// Computes the CRC bit by bit, directly from the polynomial.
     fn crc32c_by_bits(bytes: &[u8]) -> u32 {
         let crc = bytes.iter().fold(u32::MAX, |crc, byte| {
             (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
@@ -125,7 +125,7 @@ mod tests {
         !crc
     }
 
-    /// Long and short runs go different ways, which differ between processors.
+    /// Short and long inputs are handled by different code, which also differs between processors.
     #[test]
     fn checksums_are_those_of_the_polynomial_at_many_lengths() {
         let bytes: Vec<u8> = (0..4200u32).map(|i| ((i * i) >> 5) as u8).collect();

@@ -1,7 +1,7 @@
 //! Basic types of all crates of Foxy: sizes, time, hashes, seeds and header fields.
 //!
-//! Nothing here does I/O apart from [`SystemClock`], which reads the time. The other crates
-//! take time, randomness and fields through these types, so that a test can hold all of them.
+//! This crate does no I/O except in [`SystemClock`], which reads the time. The other crates get
+//! time, randomness and fields through these types, so that a test can control all of them.
 
 mod budget;
 mod byte_size;

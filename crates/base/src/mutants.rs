@@ -1,11 +1,11 @@
-//! Safety rules with a name, and builds in which one of them can be broken.
+//! Named safety rules, and builds in which one of them can be broken.
 //!
-//! [`rule!`](crate::rule) marks the place that enforces a rule. In every usual build it is just the
-//! right expression. With the feature `mutants`, which only `cargo xtask mutants` turns on, the
-//! environment variable `FOXY_MUTANT` names the one rule that is broken in this run.
+//! [`rule!`](crate::rule) marks the place that enforces a rule. In a usual build it is only the right
+//! expression. With the feature `mutants`, which only `cargo xtask mutants` turns on, the environment
+//! variable `FOXY_MUTANT` names the one rule that is broken in this run.
 
-/// `rule!("name of the rule", right, wrong)` is `right`. In a build with the feature `mutants` it is
-/// `wrong` if that rule is the chosen one.
+/// `rule!("name of the rule", right, wrong)` is `right`. In a build with the feature `mutants` it is `wrong`
+/// if `FOXY_MUTANT` names that rule.
 #[cfg(not(feature = "mutants"))]
 #[macro_export]
 macro_rules! rule {
@@ -14,7 +14,7 @@ macro_rules! rule {
     };
 }
 
-/// `rule!("name of the rule", right, wrong)` is `wrong` if that rule is the chosen one, else `right`.
+/// `rule!("name of the rule", right, wrong)` is `wrong` if `FOXY_MUTANT` names that rule, else `right`.
 #[cfg(feature = "mutants")]
 #[macro_export]
 macro_rules! rule {
@@ -43,7 +43,7 @@ impl Mutant {
         }
     }
 
-    /// Returns whether `FOXY_MUTANT` names this rule. The environment is read once.
+    /// True if `FOXY_MUTANT` names this rule. The environment is read once.
     #[must_use]
     pub fn is_chosen(&self) -> bool {
         let chosen = || std::env::var("FOXY_MUTANT").is_ok_and(|name| name == self.name);

@@ -1,4 +1,5 @@
-//! Patterns in which `*` stands for any characters, or none. Everything else stands for itself.
+//! Patterns in which `*` stands for any number of characters, including none. All other characters
+//! stand for themselves.
 
 /// A pattern over bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,20 +12,20 @@ impl Pattern {
         Self(text.as_bytes().into())
     }
 
-    /// As [`new`](Self::new), for texts that are compared in lower case.
+    /// Reads a pattern as [`new`](Self::new) does, for texts that are compared in lower case.
     #[must_use]
     pub fn lower(text: &str) -> Self {
         Self(text.to_ascii_lowercase().into_bytes().into())
     }
 
-    /// As it was written.
+    /// The pattern as it was written.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// True if all of `text` fits. Takes at most the product of both lengths in steps, and keeps
-    /// nothing but two positions.
+    /// True if the complete `text` matches. The number of steps is at most the product of both
+    /// lengths, and only two positions are kept.
     #[must_use]
     pub fn fits(&self, text: &[u8]) -> bool {
         let pattern = &*self.0;
@@ -80,7 +81,7 @@ mod tests {
         assert!(Pattern::lower("EX.com").fits(b"ex.com"));
     }
 
-    /// The definition, without regard to cost.
+    /// The definition of a match, without regard to cost.
     fn fits_slowly(pattern: &[u8], text: &[u8]) -> bool {
         match (pattern.split_first(), text.split_first()) {
             (None, rest) => rest.is_none(),

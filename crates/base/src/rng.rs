@@ -1,11 +1,12 @@
-//! Seeded randomness. One printed seed replays a run.
+//! Random numbers from a seed. The printed seed repeats a run.
 
-/// A small fast generator (SplitMix64): not for secrets, the same on every machine.
+/// A small fast generator (SplitMix64). It is not for secrets, and returns the same numbers on
+/// every machine.
 #[derive(Clone, Debug)]
 pub struct Rng(u64);
 
 impl Rng {
-    /// A generator whose whole output follows from `seed`.
+    /// A generator whose output depends only on `seed`.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self(seed)
@@ -20,12 +21,12 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// Uniform in `0..bound`; 0 if `bound` is 0. The bias is below `bound / 2^64`.
+    /// A random number, uniform in `0..bound`; 0 if `bound` is 0. The bias is below `bound / 2^64`.
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// Uniform in `[0, 1)`.
+    /// A random number, uniform in `[0, 1)`.
     pub fn unit(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }

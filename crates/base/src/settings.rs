@@ -1,37 +1,38 @@
-//! Settings that are one number, duration or flag, written once: beside the field that holds the
-//! value. From one list, [`settings!`](macro@crate::settings) makes a struct, its defaults, its
-//! reading, and the rows that configuration readers and reference pages are made from.
+//! Settings whose value is one number, duration or flag. Each is declared once, beside the field
+//! that contains the value. From one list, [`settings!`](macro@crate::settings) makes a struct, its
+//! defaults, the code that reads it, and the rows from which configuration readers and reference
+//! pages are made.
 
 use std::time::Duration;
 
-/// The values that a setting may have; both ends are allowed.
+/// The values that a setting may have. Both ends of the range are permitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Range {
-    /// Bytes.
+    /// A number of bytes.
     Bytes(u64, u64),
     /// A whole number.
     Count(u64, u64),
     /// A duration, in seconds.
     Time(u64, u64),
-    /// A duration, in seconds, or none at all.
+    /// A duration in seconds, or off.
     TimeOrOff(u64, u64),
-    /// Yes or no.
+    /// Yes or no, as a flag.
     Flag,
 }
 
-/// The value of a setting.
+/// The value of one setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plain {
-    /// Bytes, or a whole number.
+    /// A number of bytes, or a whole number.
     Number(u64),
-    /// A duration; `None` is off.
+    /// A duration; `None` means off.
     Time(Option<Duration>),
     /// Yes or no.
     Flag(bool),
 }
 
 impl Plain {
-    /// No duration.
+    /// The value that means off.
     pub const OFF: Self = Self::Time(None);
 
     /// A duration of whole seconds.
@@ -40,7 +41,8 @@ impl Plain {
         Self::Time(Some(Duration::from_secs(seconds)))
     }
 
-    /// The value as a whole number: bytes, a count, seconds, or 1 for yes. `None` if it is off.
+    /// The value as a whole number: bytes, a count, seconds, or 1 for yes and 0 for no. `None` if
+    /// it is off.
     fn number(self) -> Option<u64> {
         match self {
             Self::Number(number) => Some(number),
@@ -53,29 +55,30 @@ impl Plain {
 /// One setting.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
-    /// Its name inside its section of the configuration.
+    /// The name of the setting in its section of the configuration.
     pub name: &'static str,
-    /// Values that it may have.
+    /// The values that the setting may have.
     pub range: Range,
-    /// Its value if none is given.
+    /// The value if the configuration contains none.
     pub default: Plain,
-    /// One or two sentences on what it does: the documentation of its field.
+    /// One or two sentences about the effect of the setting: the documentation of its field.
     pub about: &'static str,
 }
 
-/// A struct that [`settings!`](macro@crate::settings) has made.
+/// A struct that [`settings!`](macro@crate::settings) has declared.
 pub trait Settings: Sized {
-    /// Its settings, in the order of the fields.
+    /// The settings of the struct, in the order of the fields.
     const ROWS: &'static [Row];
 
-    /// Asks for the value of each setting. Fields that are not settings have their defaults.
+    /// Makes the struct by calling `value` for each setting. Fields that are not settings get their
+    /// defaults.
     fn read(value: impl FnMut(&Row) -> Plain) -> Self;
 }
 
-/// A type that holds the value of a setting. A value too large for the type becomes its largest
-/// value.
+/// A type that contains the value of a setting. A value that is too large for the type becomes the
+/// type's largest value.
 pub trait OfPlain {
-    /// The value in this type.
+    /// Converts the value to this type.
     fn of_plain(value: Plain) -> Self;
 }
 
@@ -172,7 +175,7 @@ macro_rules! settings {
                     name: $setting,
                     range: $range,
                     default: $default,
-                    // The marks of a comment leave a space before each line.
+                    // A comment marker leaves a space before each line.
                     about: concat!($($about),+).trim_ascii_start(),
                 },
             )+];

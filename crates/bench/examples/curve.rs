@@ -1,5 +1,5 @@
-//! Draws what the store's example `ratio` printed: hits beside the exact LRU over write
-//! amplification.
+//! Draws the results that the store's example `ratio` printed: the hit ratio less that of an exact LRU,
+//! over write amplification.
 //!
 //! `cargo run --release -p foxy-store --example ratio > ratio.txt`, then
 //! `cargo run --release -p foxy-bench --example curve -- ratio.txt docs/figures/store-ratio`
@@ -8,13 +8,13 @@ use std::path::Path;
 
 use foxy_sim::figure::{Figure, Series};
 
-/// The number behind a word.
+/// The number that follows a word.
 fn number(line: &str, word: &str) -> Option<f64> {
     let rest = line.split_once(word)?.1;
     rest.split_whitespace().next()?.parse().ok()
 }
 
-/// One line for each stream.
+/// Returns one curve for each stream.
 fn curves(text: &str) -> Vec<Series> {
     let (mut all, mut lru): (Vec<Series>, f64) = (Vec::new(), 0.0);
     for line in text.lines() {

@@ -1,8 +1,8 @@
-//! Bodies that prove themselves: every byte follows from whose body it is and where it stands.
+//! Bodies that can be verified: every byte follows from the body's identity and the byte's offset.
 //!
-//! A body is a run of 64-bit words, each mixed from a key (host, id, version, size) and the
-//! word's number. Any range can be made or checked without the rest; bytes of another object,
-//! another version, another length or another place do not pass.
+//! A body is a sequence of 64-bit words. Each word is mixed from a key (host, id, version, size) and the
+//! word's number. Any range can be generated or checked without the rest. The check detects bytes of
+//! another object, another version, another length or another offset.
 
 use foxy_base::hash64;
 
@@ -11,15 +11,15 @@ use foxy_base::hash64;
 pub struct Identity<'h> {
     /// Host name without port, lower case.
     pub host: &'h [u8],
-    /// Object number at that host.
+    /// Number of the object at that host.
     pub id: u64,
     /// Version of the object.
     pub version: u32,
-    /// Length of the whole body, bytes.
+    /// Length of the complete body in bytes.
     pub size: u64,
 }
 
-/// The generator's key, cheap to keep with a request.
+/// The key of the generator. It is small enough to be kept with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BodyKey(u64);
 
@@ -49,7 +49,7 @@ impl BodyKey {
         x ^ (x >> 29)
     }
 
-    /// Writes the bytes that stand at `offset` and after.
+    /// Writes the bytes of the body that begin at `offset`.
     pub fn fill(self, offset: u64, out: &mut [u8]) {
         let (mut number, skip) = (offset / 8, (offset % 8) as usize);
         let mut rest = out;
@@ -71,11 +71,10 @@ impl BodyKey {
         tail.copy_from_slice(&self.word(number).to_le_bytes()[..n]);
     }
 
-    /// Compares bytes with what should stand at `offset`; the place of the first wrong byte
-    /// (from the body's start) otherwise.
+    /// Compares bytes with the bytes that the body has at `offset`.
     ///
     /// # Errors
-    /// Offset of the first wrong byte.
+    /// Offset of the first wrong byte, counted from the begin of the body.
     pub fn check(self, offset: u64, bytes: &[u8]) -> Result<(), u64> {
         let lead = ((8 - offset % 8) % 8).min(bytes.len() as u64) as usize;
         let (first, rest) = bytes.split_at(lead);

@@ -1,11 +1,11 @@
-//! A strict decoder of the chunked coding (RFC 9112 section 7.1). It is the load tool's own and
-//! shares nothing with the proxy's, so that a mistake there cannot hide here.
+//! A strict decoder of the chunked coding (RFC 9112 section 7.1). Only the load tool uses it. It shares no
+//! code with the proxy's decoder, so it can detect mistakes of the proxy.
 
 /// State of the decoder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dechunk {
     state: State,
-    /// Bytes left in the chunk, or the size read so far.
+    /// Bytes that are left in the chunk, or the part of the chunk size that was read so far.
     left: u64,
     digits: u8,
 }
@@ -19,7 +19,7 @@ enum State {
     Data,
     DataCr,
     DataLf,
-    /// At the start of a trailer line.
+    /// The decoder is at the start of a trailer line.
     Trailer,
     TrailerLine,
     TrailerLf,
@@ -30,19 +30,19 @@ enum State {
 /// Next part of the decoder's input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// Bytes of framing; continue after them.
+    /// This number of bytes is framing. Continue after them.
     Framing(usize),
-    /// Bytes of body.
+    /// This number of bytes belongs to the body.
     Data(usize),
     /// The body ended after this many bytes.
     End(usize),
 }
 
 impl Dechunk {
-    /// Looks at `input` (not empty).
+    /// Decodes the begin of `input`, which must not be empty.
     ///
     /// # Errors
-    /// The coding is broken.
+    /// The coding is invalid.
     pub fn next(&mut self, input: &[u8]) -> Result<Piece, &'static str> {
         if self.state == State::Data {
             let n = self.left.min(input.len() as u64);

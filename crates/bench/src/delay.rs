@@ -1,4 +1,4 @@
-//! Distributions of latency, as written on the command line.
+//! Distributions of latency, in the syntax of the command line.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,30 +7,30 @@ use std::time::Duration;
 use foxy_base::Rng;
 use foxy_trace::generate::{exponential, lognormal, pareto};
 
-/// A random duration: `0`, `100ms`, `exp:20ms`, `uniform:10ms,50ms`, `lognormal:20ms,1.2` (median,
-/// sigma), `pareto:10ms,1.5` (least, exponent).
+/// A random duration: `0`, `100ms`, `exp:20ms`, `uniform:10ms,50ms`, `lognormal:20ms,1.2` (median, sigma),
+/// `pareto:10ms,1.5` (minimum, exponent).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Delay {
-    /// No time at all.
+    /// No delay.
     #[default]
     None,
-    /// Always the same.
+    /// Always this delay.
     Fixed(Duration),
     /// Exponential with this mean.
     Exponential(Duration),
-    /// Uniform between the two.
+    /// Uniform between these two delays.
     Uniform(Duration, Duration),
     /// Lognormal: median and sigma.
     Lognormal(Duration, f64),
-    /// Pareto: least and exponent.
+    /// Pareto: minimum and exponent.
     Pareto(Duration, f64),
 }
 
-/// Longest delay that is drawn: heavy tails are cut here.
+/// Longest delay that is drawn, in seconds. Longer values of heavy tails are reduced to it.
 const LONGEST: f64 = 3600.0;
 
 impl Delay {
-    /// One draw.
+    /// Draws one delay.
     pub fn draw(self, rng: &mut Rng) -> Duration {
         let seconds = match self {
             Self::None => return Duration::ZERO,
@@ -81,7 +81,7 @@ impl FromStr for Delay {
     }
 }
 
-/// A time such as `0`, `250us`, `10ms`, `1.5s`, `2m`.
+/// Parses a time such as `0`, `250us`, `10ms`, `1.5s`, `2m`.
 #[must_use]
 pub fn parse_time(text: &str) -> Option<Duration> {
     let end = text

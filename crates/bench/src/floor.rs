@@ -1,8 +1,8 @@
-//! The plainest server there can be: one `recv` into a buffer, one `send` of the same bytes.
+//! The simplest possible server: one `recv` into a buffer, one `send` of always the same bytes.
 //!
-//! No request is parsed and nothing is looked up, so its CPU time per answer is what the kernel,
-//! the loopback device and the readiness call cost on this machine. No HTTP server with the same
-//! system calls can be cheaper.
+//! The server parses no request and looks nothing up. So its CPU time per answer is the cost of the kernel,
+//! the loopback device and the readiness call on this machine. No HTTP server with the same system calls
+//! can need less.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ use crate::body::Identity;
 
 const LISTENER: Token = Token(usize::MAX);
 
-/// A bound floor server; [`run`](Self::run) serves.
+/// A floor server that is bound to its address; [`run`](Self::run) answers requests.
 #[derive(Debug)]
 pub struct Floor {
     poll: Poll,
@@ -36,9 +36,9 @@ struct Connection {
 }
 
 impl Floor {
-    /// Binds to `listen`. The server computes for `work` before each answer, to stand for a server
-    /// that has more to do. Every answer is object 0 of `host` with `size` bytes of body, so that a
-    /// load with one object on one server can check it in full.
+    /// Binds to `listen`. Before each answer, the server computes for the time `work`, to represent a
+    /// server that has more work. Every answer is object 0 of `host` with a body of `size` bytes. So a load
+    /// with one object on one server can check the complete answer.
     ///
     /// # Errors
     /// The address cannot be bound.
@@ -66,12 +66,12 @@ impl Floor {
     /// Address of the listener.
     ///
     /// # Errors
-    /// The system does not say.
+    /// The system does not return the address.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// Serves until the process ends.
+    /// Answers requests until the process ends.
     ///
     /// # Errors
     /// The readiness call fails.
@@ -97,7 +97,7 @@ impl Floor {
             let free = self.connections.iter().position(Option::is_none);
             let at = free.unwrap_or(self.connections.len());
             let interest = Interest::READABLE | Interest::WRITABLE;
-            // A connection that cannot be served is closed by being dropped.
+            // A connection that cannot be registered is closed when it is dropped.
             let ready = stream.set_nodelay(true).is_ok()
                 && self
                     .poll
@@ -112,7 +112,7 @@ impl Floor {
         }
     }
 
-    /// Sends one answer for whatever has come, or the rest of an answer that did not fit into the
+    /// Sends one answer for all bytes that have arrived, or the rest of an answer that did not fit into the
     /// socket.
     fn serve(&mut self, at: usize, readable: bool, buffer: &mut [u8]) {
         let Some(Some(connection)) = self.connections.get_mut(at) else {
@@ -149,7 +149,7 @@ impl Floor {
     }
 }
 
-/// Keeps the core busy.
+/// Keeps the core busy for this time.
 fn compute(clock: &dyn Clock, time: Duration) {
     let begun = clock.mono();
     while !time.is_zero() && clock.mono().since(begun) < time {
@@ -157,7 +157,7 @@ fn compute(clock: &dyn Clock, time: Duration) {
     }
 }
 
-/// The one answer: as long a head as a cache sends.
+/// The answer that is always sent. Its head is as long as the head that a cache sends.
 fn answer(host: &str, size: u64, clock: &dyn Clock) -> Vec<u8> {
     let seconds = u64::try_from(clock.wall().secs()).unwrap_or(0);
     let date = httpdate::fmt_http_date(std::time::UNIX_EPOCH + Duration::from_secs(seconds));

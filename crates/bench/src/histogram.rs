@@ -1,14 +1,15 @@
-//! A histogram of times with logarithmic buckets: at most 0.8 % wide, constant memory, mergeable.
+//! A histogram of times with logarithmic buckets. A bucket is at most 0.8 % wide, the memory is constant,
+//! and histograms can be merged.
 
 use std::time::Duration;
 
-/// Buckets per power of two.
+/// Number of buckets per power of two.
 const STEPS: u64 = 128;
-/// Values below this have a bucket each.
+/// Each value below this has its own bucket.
 const EXACT: u64 = STEPS * 2;
 const BUCKETS: usize = (EXACT + (64 - 8) * STEPS) as usize;
 
-/// Counts of nanoseconds.
+/// Counts of times in nanoseconds.
 #[derive(Clone)]
 pub struct Histogram {
     counts: Vec<u64>,
@@ -45,7 +46,7 @@ impl Histogram {
         self.most = self.most.max(nanos);
     }
 
-    /// Adds the counts of another.
+    /// Adds the counts of another histogram.
     pub fn merge(&mut self, other: &Self) {
         for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
             *mine += theirs;
@@ -68,14 +69,14 @@ impl Histogram {
         Duration::from_nanos(mean as u64)
     }
 
-    /// The largest.
+    /// The largest value.
     #[must_use]
     pub const fn max(&self) -> Duration {
         Duration::from_nanos(self.most)
     }
 
-    /// The time that a share `q` (0 to 1) of all do not exceed, as the upper end of its bucket;
-    /// zero if nothing was counted.
+    /// The time that a fraction `q` (0 to 1) of all values do not exceed, as the upper end of its bucket.
+    /// It is zero if nothing was counted.
     #[must_use]
     pub fn quantile(&self, q: f64) -> Duration {
         let wanted = ((self.total as f64 * q).ceil() as u64).clamp(1, self.total.max(1));

@@ -1,5 +1,5 @@
-//! The origin's URLs: `/o/<id>?s=<size>&...`. What an object is and how the origin misbehaves
-//! while sending it is all in the URL, so the origin keeps no state.
+//! The origin's URLs: `/o/<id>?s=<size>&...`. The URL contains the properties of the object and also the
+//! origin's misbehaviour while it sends the object. So the origin keeps no state.
 
 use std::io::Write;
 
@@ -8,12 +8,12 @@ use std::io::Write;
 pub struct Knobs {
     /// Object number.
     pub id: u64,
-    /// `s`: body length, bytes.
+    /// `s`: length of the body in bytes.
     pub size: u64,
-    /// `v`: version; a request field `Bench-Want: <version> <size>` overrides version and size.
+    /// `v`: version. A request field `Bench-Want: <version> <size>` overrides version and size.
     pub version: u32,
-    /// `h`: server number, when the host does not tell (reverse mode): the body is then that of
-    /// host `h<number>`.
+    /// `h`: server number, if the host does not identify the server (reverse mode). Then the body is that
+    /// of host `h<number>`.
     pub server: Option<u32>,
     /// `m`: `max-age` in seconds.
     pub max_age: u32,
@@ -29,13 +29,13 @@ pub struct Knobs {
     pub cookie: bool,
     /// `c=1`: chunked instead of `Content-Length`.
     pub chunked: bool,
-    /// `l`: wait this long before the head, ms; else the origin's own distribution.
+    /// `l`: time before the head, in ms. Without it, the origin's own distribution applies.
     pub latency_ms: Option<u32>,
-    /// `b`: at most this many bytes per second; else the origin's own.
+    /// `b`: most bytes per second. Without it, the origin's own limit applies.
     pub bandwidth: Option<u64>,
-    /// `d`: close the connection after this many body bytes.
+    /// `d`: the origin closes the connection after this many body bytes.
     pub die_after: Option<u64>,
-    /// `f`: announce this many bytes more than are sent (a lie about the length), then close.
+    /// `f`: the origin announces this many bytes more than it sends, and then closes the connection.
     pub overstate: u64,
     /// `st`: status; 200 by default.
     pub status: u16,
@@ -43,11 +43,11 @@ pub struct Knobs {
     pub tag: Option<u32>,
 }
 
-/// `max-age` if the URL says nothing: a day.
+/// `max-age` in seconds if the URL does not contain it: one day.
 pub const MAX_AGE: u32 = 86_400;
 
 impl Knobs {
-    /// A cacheable object with nothing special.
+    /// A cacheable object with default settings.
     #[must_use]
     pub const fn new(id: u64, size: u64) -> Self {
         Self {
@@ -71,7 +71,7 @@ impl Knobs {
         }
     }
 
-    /// Reads path and query; `None` if they are not of this form.
+    /// Parses path and query; `None` if they do not have this form.
     #[must_use]
     pub fn parse(target: &[u8]) -> Option<Self> {
         let rest = target.strip_prefix(b"/o/")?;
@@ -116,7 +116,7 @@ impl Knobs {
         Some(())
     }
 
-    /// Appends path and query; only what differs from the defaults.
+    /// Appends path and query. The query contains only values that differ from the defaults.
     pub fn write(&self, out: &mut Vec<u8>) {
         let plain = Self::new(self.id, self.size);
         out.extend_from_slice(b"/o/");
@@ -153,7 +153,7 @@ impl Knobs {
         }
     }
 
-    /// The host whose body this is: `h<number>` if the URL names a server, else `host` without
+    /// The host to which the body belongs: `h<number>` if the URL names a server, otherwise `host` without
     /// its port.
     #[must_use]
     pub fn body_host(&self, host: &[u8]) -> Vec<u8> {
@@ -164,7 +164,7 @@ impl Knobs {
     }
 }
 
-/// A host without `:port`; brackets of an IPv6 address stay.
+/// Returns a host without `:port`. Brackets of an IPv6 address stay.
 #[must_use]
 pub fn without_port(host: &[u8]) -> &[u8] {
     match host.iter().rposition(|b| *b == b':') {
@@ -173,7 +173,7 @@ pub fn without_port(host: &[u8]) -> &[u8] {
     }
 }
 
-/// A decimal number.
+/// Parses a decimal number.
 pub(crate) fn number(text: &[u8]) -> Option<u64> {
     if text.is_empty() {
         return None;

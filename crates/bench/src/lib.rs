@@ -1,9 +1,8 @@
-//! Load tools: an origin server whose every byte can be checked, and a load generator that
-//! checks them.
+//! Load tools: an origin server whose bytes can all be checked, and a load generator that checks them.
 //!
-//! [`Origin`] answers `/o/<id>?s=<size>&...` with a body that follows from host, id, version and
-//! size ([`Identity`]); everything else it does (latency, broken answers, caching fields) is in
-//! the URL, see [`Knobs`]. The load side asks for such URLs directly or through a proxy.
+//! [`Origin`] answers `/o/<id>?s=<size>&...` with a body that follows from host, id, version and size
+//! ([`Identity`]). The URL also contains all other behaviour of the origin (latency, broken answers,
+//! caching fields), see [`Knobs`]. The load generator requests such URLs directly or through a proxy.
 
 mod body;
 mod chunked;

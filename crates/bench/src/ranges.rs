@@ -1,5 +1,5 @@
-//! A reader that jumps about in one large object. It checks every byte, and counts what the origin
-//! had to send.
+//! A reader that reads at random positions of one large object. It checks every byte, and reports how many
+//! bytes the origin had to send.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -14,21 +14,21 @@ use crate::{BodyKey, Identity, Knobs};
 /// Order of reads.
 #[derive(Clone, Copy, Debug)]
 pub enum Plan {
-    /// The whole object in `pieces` of different lengths, in a random order. The reader takes part
-    /// `part` of `parts` of that order.
+    /// The complete object, in `pieces` pieces of different lengths, in a random order. This order is
+    /// divided into `parts` parts, and the reader reads part `part`.
     Everything {
-        /// Pieces of the whole.
+        /// Number of pieces of the object.
         pieces: u64,
         /// Number of the part, from 0.
         part: u64,
-        /// Parts in all.
+        /// Number of parts.
         parts: u64,
     },
     /// Reads of a fixed length at random positions.
     Anywhere {
-        /// Readings.
+        /// Number of reads.
         reads: u64,
-        /// Bytes of each.
+        /// Bytes of each read.
         bytes: u64,
     },
 }
@@ -36,26 +36,26 @@ pub enum Plan {
 /// One reader.
 #[derive(Clone, Debug)]
 pub struct Jumper {
-    /// The proxy.
+    /// Address of the proxy.
     pub target: SocketAddr,
-    /// The origin of the object.
+    /// Address of the object's origin.
     pub origin: SocketAddr,
-    /// The object.
+    /// Path and properties of the object.
     pub knobs: Knobs,
     /// Positions of reads.
     pub plan: Plan,
-    /// Seed of the order.
+    /// Seed of the order and of the positions.
     pub seed: u64,
 }
 
 /// Result of the run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Jumped {
-    /// Readings with all bytes right.
+    /// Number of reads with only correct bytes.
     pub right: u64,
-    /// Readings.
+    /// Number of reads.
     pub reads: u64,
-    /// Body bytes that came.
+    /// Number of body bytes that arrived.
     pub bytes: u64,
     /// First problem.
     pub problem: Option<String>,
@@ -64,7 +64,7 @@ pub struct Jumped {
 }
 
 impl Jumper {
-    /// Reads until all is read, or something is wrong.
+    /// Reads until all reads are finished, or until something is wrong.
     ///
     /// # Errors
     /// Target or origin cannot be reached.
@@ -99,7 +99,7 @@ impl Jumper {
         Ok(jumped)
     }
 
-    /// First byte and the byte after the last, of each reading.
+    /// Range of each read: first byte, and the byte after the last.
     fn places(&self) -> Vec<(u64, u64)> {
         let mut rng = Rng::new(self.seed);
         let size = self.knobs.size;
@@ -134,7 +134,7 @@ impl Jumper {
         }
     }
 
-    /// One range request; the bytes that came.
+    /// Sends one range request. Returns the bytes that arrived.
     fn read(
         &self,
         stream: &mut BufReader<TcpStream>,
@@ -175,7 +175,7 @@ impl Jumper {
     }
 }
 
-/// The head of an answer, in lower case.
+/// Reads the head of an answer. Returns it in lower case.
 fn head(stream: &mut impl BufRead) -> io::Result<String> {
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
@@ -187,7 +187,7 @@ fn head(stream: &mut impl BufRead) -> io::Result<String> {
 }
 
 impl Jumped {
-    /// Every reading brought what it should.
+    /// True if every read returned the correct bytes.
     #[must_use]
     pub fn is_right(&self) -> bool {
         self.problem.is_none() && self.right == self.reads

@@ -1,4 +1,4 @@
-//! Distributions of bandwidth, as written on the command line.
+//! Distributions of bandwidth, in the syntax of the command line.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,19 +10,19 @@ use foxy_trace::generate::lognormal;
 /// sigma).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Speed {
-    /// Always the same; 0 for no limit.
+    /// Always this bandwidth; 0 means no limit.
     Fixed(u64),
-    /// Uniform between the two.
+    /// Uniform between these two bandwidths.
     Uniform(u64, u64),
     /// Lognormal: median and sigma.
     Lognormal(f64, f64),
 }
 
-/// The slowest line that is drawn: an answer has to end some day.
+/// The lowest bandwidth that is drawn, so that every answer ends in a reasonable time.
 const SLOWEST: f64 = 100.0;
 
 impl Speed {
-    /// One draw.
+    /// Draws one bandwidth.
     pub fn draw(self, rng: &mut Rng) -> u64 {
         match self {
             Self::Fixed(speed) => speed,

@@ -1,5 +1,5 @@
-//! Polling without sleeping: the core stays awake, so that nobody has to wake it. CPU time of polls
-//! that found nothing is counted apart from work.
+//! Polling without sleeping. The core stays awake, so no other process pays for waking it. CPU time of
+//! polls that found nothing is counted separately from work.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use crate::load::cpu;
 /// CPU time of polls that found nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Spin {
-    /// Thread CPU time when the present run of unsuccessful polls began.
+    /// Thread CPU time at the begin of the current series of unsuccessful polls.
     since: Option<Duration>,
     total: Duration,
 }
 
 impl Spin {
-    /// Called after each poll. If the poll found nothing (`in_vain`), yields the core to others,
-    /// such as the origin.
+    /// Must be called after each poll. If the poll found nothing (`in_vain`), yields the core to other
+    /// threads, such as the origin.
     pub(crate) fn looked(&mut self, in_vain: bool) {
         if in_vain {
             if self.since.is_none() {
@@ -27,7 +27,7 @@ impl Spin {
         }
     }
 
-    /// CPU time of unsuccessful polls so far. The first poll of each run counts as work.
+    /// CPU time of unsuccessful polls so far. In each series, the first poll counts as work.
     pub(crate) fn in_vain(&self) -> Duration {
         let open = self
             .since
@@ -50,7 +50,7 @@ mod tests {
         spin.looked(false);
         let vain = spin.in_vain();
         assert!(vain <= cpu::of_this_thread() - start);
-        // Work between looks that find something is not counted.
+        // Work between successful polls is not counted.
         let mut x = 1u64;
         let work = cpu::of_this_thread();
         while cpu::of_this_thread() - work < Duration::from_millis(2) {

@@ -1,9 +1,10 @@
-//! Many clients asking for one object at the same moment: who gets the first byte when, and
-//! whether all of them get all of it.
+//! Many clients request one object at the same moment. The result shows when each client gets its first
+//! byte, and whether all clients get the complete object.
 //!
-//! All connect first. The leader asks first, and the others ask after the lead. Every byte is
-//! compared with what the origin makes. All clients share one thread: the first read of each is
-//! small, so that the turns of other clients add little to the times of first bytes.
+//! All clients connect before the first request. The leader sends its request first, and the other clients
+//! send theirs after the lead time. Every byte is compared with the byte that the origin generates. All
+//! clients share one thread. The first read of each client is small, so that the turns of other clients add
+//! little to the times of first bytes.
 
 mod client;
 
@@ -27,65 +28,66 @@ use crate::origin::OriginCounters;
 use crate::{Identity, Knobs};
 use client::{Client, Kind, Seen};
 
-/// One crowd.
+/// Options of one crowd.
 #[derive(Clone, Debug)]
 pub struct Together {
-    /// The proxy.
+    /// Address of the proxy.
     pub target: SocketAddr,
-    /// The origin whose object is asked for.
+    /// Address of the object's origin.
     pub origin: SocketAddr,
-    /// The object.
+    /// Path and properties of the object.
     pub knobs: Knobs,
-    /// Clients that want all of it, the leader included.
+    /// Number of clients that request the complete object, including the leader.
     pub clients: usize,
-    /// Time by which the leader is ahead.
+    /// Time between the leader's request and the requests of the other clients.
     pub lead: Duration,
-    /// The leader leaves by a reset after this many bytes.
+    /// After this many bytes, the leader resets its connection. `None`: the leader reads the complete
+    /// object.
     pub leave_after: Option<u64>,
-    /// Further clients that read slowly, and leave when the others have everything.
+    /// Number of further clients that read slowly. They disconnect when the other clients have everything.
     pub slow: usize,
     /// Bytes per second of each slow client.
     pub slow_rate: u64,
-    /// Each client has its own cookie.
+    /// True if each client sends its own cookie.
     pub cookies: bool,
-    /// Longest time for all.
+    /// Time limit for the complete run.
     pub timeout: Duration,
 }
 
-/// Result of the run. Times in milliseconds.
+/// Result of a run. Times are in milliseconds.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Gathered {
-    /// Clients that got every byte right.
+    /// Number of clients that got all bytes correctly.
     pub right: usize,
-    /// Clients that were to get every byte.
+    /// Number of clients that should get all bytes.
     pub wanted: usize,
     /// The first few problems.
     pub problems: Vec<String>,
-    /// Time from the leader's first byte to a follower's: the median.
+    /// Median time from the leader's first byte to a follower's first byte.
     pub first_byte_median_ms: f64,
-    /// The 99th percentile of these times.
+    /// 99th percentile of these times.
     pub first_byte_p99_ms: f64,
-    /// The longest of these times.
+    /// Longest of these times.
     pub first_byte_most_ms: f64,
-    /// From the leader's request to the last byte of the last client, slow ones left out.
+    /// Time from the leader's request to the last byte of the last client. Slow clients are not counted.
     pub total_ms: f64,
-    /// Body bytes that came, slow clients' included.
+    /// Number of body bytes that arrived, including the bytes of slow clients.
     pub bytes: u64,
-    /// Answers from what was stored.
+    /// Number of answers from the cache's store.
     pub hits: usize,
-    /// Answers that shared another's fetch.
+    /// Number of answers that shared another client's fetch.
     pub collapsed: usize,
-    /// Bytes that the slow clients had in the end.
+    /// Number of bytes that the slow clients had at the end.
     pub slow_bytes: u64,
     /// Counts of the origin during the run.
     pub origin: OriginCounters,
 }
 
-/// Problems that are named.
+/// Greatest number of problems that are described.
 const NAMED: usize = 5;
 
 impl Together {
-    /// Runs it to its end.
+    /// Runs the crowd to its end.
     ///
     /// # Errors
     /// Target or origin cannot be reached.
@@ -145,7 +147,7 @@ impl Together {
             )));
         };
         let total = clock.mono().since(start);
-        // An error means that no client listens any more: there is nothing to stop.
+        // An error means that no client is left, so there is nothing to stop.
         let _ = stop.send(true);
         let mut gathered = self.judge(&seen);
         for task in slow {
@@ -163,7 +165,7 @@ impl Together {
     async fn connect(&self, number: usize) -> io::Result<TcpStream> {
         let socket = tokio::net::TcpSocket::new_v4()?;
         if number >= self.clients {
-            // A small receive buffer: otherwise the kernel would read ahead for the slow client.
+            // The receive buffer is small. Otherwise the kernel would read ahead for the slow client.
             socket.set_recv_buffer_size(16 << 10)?;
         }
         let stream = socket.connect(self.target).await?;
@@ -255,7 +257,7 @@ impl Gathered {
         }
     }
 
-    /// Every client got every byte, and nobody anything wrong.
+    /// True if every client got all bytes, and no client got a wrong byte.
     #[must_use]
     pub fn is_right(&self) -> bool {
         self.right == self.wanted && self.problems.is_empty()

@@ -1,8 +1,10 @@
-//! Random reads of 8 KiB at several depths, through ring and pool: rate, and CPU time per read.
+//! Random reads of 8 KiB at several queue depths, through ring and pool. Prints the rate and the
+//! CPU time per read.
 //!
-//! `cargo run --release --example disk_qd -- FILE [SECONDS [SIZE_MIB]]` makes FILE (written once,
-//! so that reads meet real blocks) and prints a line per run. CPU time is the whole process's.
-//! Compare with fio: `--ioengine=io_uring --rw=randread --bs=8k --direct=1 --iodepth=N`.
+//! `cargo run --release --example disk_qd -- FILE [SECONDS [SIZE_MIB]]` makes FILE and prints a
+//! line per run. FILE is written once, so that reads find allocated blocks. The CPU time is that of
+//! the whole process. To compare with fio:
+//! `--ioengine=io_uring --rw=randread --bs=8k --direct=1 --iodepth=N`.
 
 use foxy_base::{Clock, Rng, SystemClock};
 use foxy_disk::{AlignedBuf, Backend, Disk, FileDisk, Op, OpenOptions, Queue};
@@ -157,7 +159,8 @@ impl Sleeper {
             rustix::buffer::spare_capacity(&mut self.events),
             None,
         ) {
-            // The ring's work in the background may interrupt; then there is nothing yet.
+            // The ring's work in the background may interrupt the call; then nothing has completed
+            // yet.
             Err(rustix::io::Errno::INTR) => {}
             other => drop(other?),
         }

@@ -1,4 +1,5 @@
-//! The process's allocator, and its settings. They are here because this is the proxy's only crate with `unsafe`.
+//! The process's allocator, and its settings. This crate contains them because it is the proxy's only crate
+//! with `unsafe`.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::ffi::c_long;
@@ -14,47 +15,48 @@ const PURGE_DELAY: i32 = 15;
 /// `mi_option_allow_thp` of mimalloc 3: 1 asks the kernel for huge pages wherever mimalloc maps memory.
 const ALLOW_THP: i32 = 43;
 
-/// Runs [`forbid_huge_pages`] before `main`: the standard library allocates before it, and a huge page
-/// that exists stays. The section is that of the C library's constructors.
+/// Runs [`forbid_huge_pages`] before `main`: the standard library allocates before it, and an existing huge
+/// page stays. The C library calls the functions in this section as constructors.
 #[cfg(target_os = "linux")]
 // SAFETY: entries of this section are functions of the C calling convention that return nothing. The C
-// library calls each of them once, in one thread, when it is itself ready.
+// library calls each of them once, in one thread, when it is ready.
 #[unsafe(link_section = ".init_array")]
 #[used]
 static BEFORE_MAIN: extern "C" fn() = forbid_huge_pages;
 
-/// Makes the memory of mimalloc ordinary pages of 4 KiB. With huge pages 5 MiB more are resident at the
-/// start, and a thread that touches new memory waits until the kernel has made room for 2 MiB and cleared
-/// them: up to 30 ms. Other memory may have huge pages ([`prefer_huge_pages`](crate::prefer_huge_pages)).
+/// Makes mimalloc use ordinary pages of 4 KiB. With huge pages, 5 MiB more are resident at the start. A
+/// thread that touches new memory then waits up to 30 ms, until the kernel has found room for 2 MiB and
+/// cleared it. Other memory may still be in huge pages ([`prefer_huge_pages`](crate::prefer_huge_pages)).
 #[cfg(target_os = "linux")]
 extern "C" fn forbid_huge_pages() {
-    // SAFETY: both functions are for any thread and may be called again. mimalloc must be initialised first:
-    // it would forbid huge pages to the whole process otherwise. The option's number is within the table.
+    // SAFETY: both functions are for any thread and may be called again. mimalloc must be initialised first.
+    // Otherwise it would forbid huge pages to the whole process. The option's number is within the table.
     unsafe {
         mi::mi_process_init();
         mi::mi_option_set(ALLOW_THP, 0);
     }
 }
 
-/// mimalloc 3, for `#[global_allocator]`: fewer cycles per miss than the system's allocator.
+/// mimalloc 3, for `#[global_allocator]`. A cache miss costs fewer CPU cycles with it than with the system's
+/// allocator.
 ///
-/// It keeps blocks of one size together in an area: of 4 MiB for sizes of 84 to 512 KiB. An area goes back to the
-/// system when its last block is freed, so a burst leaves many areas with few blocks each. See
-/// [`separate_long_blocks`].
+/// mimalloc keeps blocks of similar size together in an area. For sizes of 84 to 512 KiB an area has 4 MiB.
+/// An area goes back to the system when its last block is freed. So after a burst many areas may remain with
+/// few blocks each. See [`separate_long_blocks`].
 #[derive(Debug, Clone, Copy)]
 pub struct Allocator;
 
 /// Sizes of blocks, in bytes, that share areas of 4 MiB: from `MI_MEDIUM_MAX_OBJ_SIZE` (rounded down) to
 /// `MI_LARGE_MAX_OBJ_SIZE` of mimalloc.
 const SHARED: RangeInclusive<usize> = 80 << 10..=512 << 10;
-/// A longer block is alone in its area.
+/// Size in bytes from which on a block has an area of its own.
 const ALONE: usize = (512 << 10) + 1;
 
 static SEPARATE: AtomicBool = AtomicBool::new(false);
 
-/// Sets whether [`Allocator`] gives each block of 80 to 512 KiB an area of its own from now on. Pages
-/// of it that are not touched need no memory; the block goes back to the system as soon as it is
-/// freed, which costs a system call and the page faults of the next one.
+/// Sets whether [`Allocator`] gives each new block of 80 to 512 KiB an area of its own. Pages of the area
+/// that are not touched need no memory. The block goes back to the system as soon as it is freed. This costs
+/// a system call, and page faults in the next block.
 pub fn separate_long_blocks(separate: bool) {
     SEPARATE.store(separate, Ordering::Relaxed);
 }
@@ -67,8 +69,8 @@ fn separated(size: usize) -> usize {
     }
 }
 
-// SAFETY: mimalloc's functions are for any thread, return null or a block of the size and alignment that was asked
-// for, and free any block of theirs. A block of at least the layout's size is one of that layout.
+// SAFETY: any thread may call mimalloc's functions. They return null or a block of the requested size and
+// alignment, and they free any block of mimalloc. A block of at least the layout's size fits the layout.
 unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: an alignment of a layout is a power of two.
@@ -81,7 +83,7 @@ unsafe impl GlobalAlloc for Allocator {
             // SAFETY: as above.
             return unsafe { mi::mi_zalloc_aligned(size, align).cast() };
         }
-        // mimalloc would write zeros to all of the area.
+        // For a block with its own area, mimalloc would write zeros to the whole area.
         // SAFETY: the layout is the caller's, and the block has at least `size` bytes.
         unsafe {
             let block = self.alloc(layout);
@@ -93,12 +95,12 @@ unsafe impl GlobalAlloc for Allocator {
     }
 
     unsafe fn dealloc(&self, block: *mut u8, _: Layout) {
-        // SAFETY: the caller's block is one of mimalloc's.
+        // SAFETY: mimalloc allocated the caller's block.
         unsafe { mi::mi_free(block.cast()) }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: as above; a block that is large enough stays where it is.
+        // SAFETY: as above; a block that is large enough is not moved.
         unsafe {
             let alone = SHARED.contains(&layout.size()) && SHARED.contains(&size);
             if alone && mi::mi_usable_size(block.cast()) >= ALONE {
@@ -109,32 +111,36 @@ unsafe impl GlobalAlloc for Allocator {
     }
 }
 
-/// From now on mimalloc gives freed pages back to the system after `delay` (its default: 1 s;
-/// resolution: 1 ms; zero: at once). Memory that is not given back counts as used by the process. Has
+/// From now on mimalloc returns freed pages to the system after `delay`. The default is 1 s, the resolution
+/// is 1 ms, and zero means at once. Memory that is not returned counts as used by the process. The call has
 /// no effect on other allocators.
 pub fn give_back_after(delay: Duration) {
     let millis = c_long::try_from(delay.as_millis()).unwrap_or(c_long::MAX);
-    // SAFETY: the function stores a number in a table of the allocator, and is for any thread. The
+    // SAFETY: the function stores a number in a table of the allocator, and any thread may call it. The
     // option's number is within the table: `tests` below reads its default.
     unsafe { mi::mi_option_set(PURGE_DELAY, millis) };
 }
 
 /// Forbids huge pages to this process (`small`), or permits them where
-/// [`prefer_huge_pages`](crate::prefer_huge_pages) or a buffer asks for them. The choice holds for pages that the
-/// process touches later. A huge page (2 MiB) is resident as a whole as soon as one byte of it is used. A process
-/// with many short objects needs more memory with huge pages. Programs that this process starts inherit the choice.
+/// [`prefer_huge_pages`](crate::prefer_huge_pages) or a buffer asks for them. The choice holds for pages that
+/// the process touches later. A huge page (2 MiB) is resident as a whole as soon as one byte of it is used,
+/// so a process with many short objects needs more memory with huge pages. Programs that this process starts
+/// inherit the choice.
 ///
-/// Linux before 6.18 cannot tell memory that asks from other memory. There, huge pages that the system gives
-/// unasked (`transparent_hugepage/enabled` is `always`) stay permitted.
+/// Linux before 6.18 cannot distinguish memory for which huge pages were requested from other memory. There,
+/// huge pages stay permitted if the system gives them without a request (`transparent_hugepage/enabled` is
+/// `always`).
 ///
 /// # Errors
-/// The kernel refuses. Systems other than Linux have no such choice, and the call does nothing.
+/// The error of the kernel if it refuses. Systems other than Linux have no such choice; there the call does
+/// nothing.
 pub fn use_small_pages(small: bool) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {
         /// `PR_THP_DISABLE_EXCEPT_ADVISED` of Linux 6.18.
         const EXCEPT_ADVISED: libc::c_ulong = 2;
-        // SAFETY: this operation has numbers only, and changes which pages the kernel chooses later.
+        // SAFETY: the arguments of this operation are only numbers, and it only changes which pages the
+        // kernel chooses later.
         let set = |forbidden: libc::c_ulong, flags: libc::c_ulong| unsafe {
             libc::prctl(libc::PR_SET_THP_DISABLE, forbidden, flags, 0_u64, 0_u64) == 0
         };
@@ -164,10 +170,11 @@ mod tests {
         assert_eq!(get(), 7);
     }
 
-    /// Zero: huge pages are permitted. 1: forbidden. 3: permitted where they are requested.
+    /// Returns 0 if huge pages are permitted, 1 if they are forbidden, and 3 if they are permitted only where
+    /// they are requested.
     #[cfg(target_os = "linux")]
     fn huge_pages_forbidden() -> i32 {
-        // SAFETY: the operation reads a number of the process.
+        // SAFETY: the operation only reads a number of the process.
         unsafe { libc::prctl(libc::PR_GET_THP_DISABLE, 0_u64, 0_u64, 0_u64, 0_u64) }
     }
 
@@ -176,7 +183,7 @@ mod tests {
     fn the_allocator_asks_for_no_huge_pages_from_the_start() {
         // SAFETY: as above.
         assert_eq!(unsafe { mi::mi_option_get(ALLOW_THP) }, 0, "1 by default");
-        // A parent that forbids huge pages forbids them to its children.
+        // If the parent process forbids huge pages, they are also forbidden to its children.
         let parent = format!("/proc/{}/status", std::os::unix::process::parent_id());
         let inherited = std::fs::read_to_string(parent)
             .is_ok_and(|status| status.lines().any(|line| line == "THP_enabled:\t0"));
@@ -197,10 +204,10 @@ mod tests {
         assert!(matches!(huge_pages_forbidden(), 0 | 3));
     }
 
-    /// Held by the tests that turn a switch of the process.
+    /// Held by the tests that change a setting of the process.
     static SWITCH: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
 
-    /// Uses the allocator under test directly; the tests' own may be another.
+    /// Allocates with the allocator under test directly. The test program itself may use another allocator.
     fn at(size: usize, align: usize) -> (Layout, *mut u8) {
         let layout = Layout::from_size_align(size, align).unwrap();
         // SAFETY: the size is not zero.
@@ -211,7 +218,7 @@ mod tests {
     }
 
     fn usable(block: *mut u8) -> usize {
-        // SAFETY: the callers' blocks are the allocator's, and not freed yet.
+        // SAFETY: the caller's block comes from this allocator and is not freed yet.
         unsafe { mi::mi_usable_size(block.cast()) }
     }
 
@@ -231,7 +238,7 @@ mod tests {
             for align in [1, 64, 4096] {
                 let (layout, block) = at(size, align);
                 assert_eq!(usable(block) >= ALONE, size >= *SHARED.start(), "{size}");
-                // SAFETY: the block is of this layout, and freed once.
+                // SAFETY: the block has this layout, and is freed once.
                 unsafe { Allocator.dealloc(block, layout) };
             }
         }
@@ -248,10 +255,11 @@ mod tests {
         let sizes = [
             500_000, 90_000, 600_000, 200_000, 30_000, 100_000, 100, 90_000,
         ];
-        // The first block shares its area, and the later ones do not.
+        // The first block shares its area; the later blocks do not.
         let (mut layout, mut block) = at(90_000, 16);
         separate_long_blocks(true);
-        // SAFETY: bytes within the block, which `realloc` replaces and `dealloc` frees once.
+        // SAFETY: the bytes written are within the block. `realloc` replaces the block, and `dealloc` frees
+        // it once.
         unsafe {
             block.write_bytes(7, layout.size());
             for size in sizes {

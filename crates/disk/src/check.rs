@@ -1,9 +1,9 @@
-//! The refusals that all queues share.
+//! Checks and error results that all queues share.
 
 use crate::{AlignedBuf, Completion, Op, OpKind, QueueStats};
 use std::io::{Error, ErrorKind, Result};
 
-/// Checks the bounds of a transfer; `write` selects the error for a transfer past the end.
+/// Checks the bounds of a transfer; `write` selects the error that a transfer past the end gets.
 pub(crate) fn range(write: bool, at: u64, len: u64, disk: u64) -> Result<()> {
     match at.checked_add(len) {
         Some(end) if end <= disk => Ok(()),
@@ -34,7 +34,7 @@ pub(crate) fn op(op: &Op, disk: u64, block: u32) -> Result<()> {
     range(write, at, len as u64, disk)
 }
 
-/// Checks that place and length are whole blocks.
+/// Checks that position and length are whole blocks.
 pub(crate) fn aligned(at: u64, len: u64, block: u32) -> Result<()> {
     if at.is_multiple_of(block.into()) && len.is_multiple_of(block.into()) {
         return Ok(());
@@ -60,7 +60,8 @@ pub(crate) fn count(stats: &mut QueueStats, op: &Op) {
     }
 }
 
-/// The end of `op`; a read's buffer gets the length of what was read, 0 if that failed.
+/// The completion of `op`. The buffer of a read gets the length of the bytes read, or 0 if the read
+/// failed.
 pub(crate) fn completion(op: Op, result: Result<()>) -> Completion {
     let buf: Option<AlignedBuf> = match op.kind {
         OpKind::Flush => None,

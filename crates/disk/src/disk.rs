@@ -1,4 +1,4 @@
-//! The traits every store is written against: a [`Disk`], and its [`Queue`]s.
+//! The traits [`Disk`] and [`Queue`], which every store uses.
 
 use crate::AlignedBuf;
 use std::fmt::Debug;
@@ -6,107 +6,109 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-/// Storage of a fixed length, addressed in bytes, transferred in blocks.
+/// Storage that is addressed in bytes and transferred in blocks. Only [`grow`](Self::grow) changes its
+/// length.
 ///
-/// The blocking calls here are for start-up and tools; serving goes through queues.
+/// The blocking calls of this trait are for start-up and tools. Requests are served through queues.
 pub trait Disk: Send + Sync + Debug {
-    /// Length in bytes; a multiple of [`block_bytes`](Self::block_bytes). Only `grow` changes it.
+    /// Length in bytes: a multiple of [`block_bytes`](Self::block_bytes).
     fn len(&self) -> u64;
 
-    /// True if there is no room at all.
+    /// True if the length is 0.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The logical block: 512 or 4096 bytes. Queue operations are multiples of it.
+    /// The logical block: 512 or 4096 bytes. Positions and lengths of queue operations are multiples of it.
     fn block_bytes(&self) -> u32;
 
-    /// Description of the disk for logs: path, direct or buffered, ring or pool and why.
+    /// Description of the disk for logs: its path, direct or buffered transfers, ring or pool, and the
+    /// reasons.
     fn describe(&self) -> String;
 
-    /// A queue for one thread, meant for about `depth` operations at once (1..=4096; more are
-    /// accepted and wait inside). It may be opened on one thread and then moved to its owner.
+    /// A queue for one thread, meant for about `depth` operations at once (1..=4096). Further operations are
+    /// accepted and wait inside the queue. It may be opened on one thread and then moved to its owner.
     ///
     /// # Errors
-    /// When the system offers neither a ring nor threads.
+    /// If the system offers neither a ring nor threads.
     fn open_queue(&self, depth: u32) -> io::Result<Box<dyn Queue>>;
 
-    /// Fills `into` from byte `at`; any alignment, any length.
+    /// Fills `into` with the bytes from position `at`. Any alignment and any length are permitted.
     ///
     /// # Errors
-    /// `UnexpectedEof` past the end, otherwise what the device says.
+    /// `UnexpectedEof` past the end, otherwise the error of the device.
     fn read_at(&self, at: u64, into: &mut [u8]) -> io::Result<()>;
 
-    /// Writes all of `data` at byte `at`; both block-aligned, the memory need not be.
+    /// Writes all of `data` at byte `at`. Position and length must be block-aligned; the memory need not be.
     ///
     /// # Errors
-    /// `InvalidInput` when misaligned or past the end, otherwise what the device says.
+    /// `InvalidInput` if misaligned or past the end, otherwise the error of the device.
     fn write_at(&self, at: u64, data: &[u8]) -> io::Result<()>;
 
-    /// Writes `data` at byte `at` through the operating system's cache; any alignment, any length.
-    /// Written bytes survive the death of the process at once. They survive a power cut after a flush
-    /// that began later; without such a flush a power cut may keep any part of them. Takes about a
-    /// microsecond: the device is not waited for.
+    /// Writes `data` at byte `at` through the operating system's cache. Any alignment and any length are
+    /// permitted. From the return of this call on, the bytes survive the death of the process. They survive a
+    /// power cut after a flush that began later; without such a flush a power cut may keep any part of them.
+    /// The call takes about a microsecond, because it does not wait for the device.
     ///
-    /// Blocks written in this way must never be written or read in any other way: direct transfers
-    /// and the cache do not see each other.
+    /// Blocks written in this way must never be written or read in any other way: direct transfers bypass the
+    /// cache, and neither sees the other's changes.
     ///
     /// # Errors
-    /// `InvalidInput` past the end, otherwise what the system says.
+    /// `InvalidInput` past the end, otherwise the error of the system.
     fn write_cached(&self, at: u64, data: &[u8]) -> io::Result<()>;
 
-    /// Fills `into` from byte `at` with what [`write_cached`](Self::write_cached) wrote. Bytes that
+    /// Fills `into` from byte `at`, where [`write_cached`](Self::write_cached) wrote the bytes. Bytes that
     /// have reached the device are read from the device again by each call.
     ///
     /// # Errors
     /// As `read_at`.
     fn read_cached(&self, at: u64, into: &mut [u8]) -> io::Result<()>;
 
-    /// Makes everything durable that was written before this call.
+    /// Makes all data durable that was written before this call.
     ///
     /// # Errors
-    /// The error of the device; then nothing is known about the writes since the last flush.
+    /// The error of the device. After an error, writes since the last successful flush may be durable or not.
     fn flush(&self) -> io::Result<()>;
 
-    /// Makes the disk `new_len` bytes long (rounded down to blocks); contents are kept, new room
-    /// reads as zeros or, on a device, as what was there. A smaller length is refused.
+    /// Makes the disk `new_len` bytes long (rounded down to blocks). The contents are kept. The new part of a
+    /// file reads as zeros; the new part of a device reads as its old contents. A smaller length is refused.
     ///
     /// # Errors
-    /// `Unsupported`, `StorageFull`, `InvalidInput` (shrinking, or a device that is smaller).
+    /// `Unsupported`, `StorageFull`, or `InvalidInput` (for a smaller length, or a device that is too small).
     fn grow(&self, new_len: u64) -> io::Result<()>;
 }
 
-/// Operation and position on the disk.
+/// An operation and its position on the disk.
 #[derive(Debug)]
 pub enum OpKind {
     /// Reads `len` bytes at `at` into the beginning of `buf`.
     Read {
         /// Byte offset, block-aligned.
         at: u64,
-        /// Room for at least `len` bytes; comes back with its length set to `len` (0 on error).
+        /// Room for at least `len` bytes. It comes back with its length set to `len`, or to 0 on error.
         buf: AlignedBuf,
-        /// Bytes, a multiple of the block.
+        /// Number of bytes to read: a multiple of the block.
         len: usize,
     },
     /// Writes the first `len` bytes of `buf` at `at`.
     Write {
         /// Byte offset, block-aligned.
         at: u64,
-        /// At least `len` bytes; comes back unchanged.
+        /// At least `len` bytes. It comes back unchanged.
         buf: AlignedBuf,
-        /// Bytes, a multiple of the block.
+        /// Number of bytes to write: a multiple of the block.
         len: usize,
     },
-    /// Makes durable every write *completed* before this operation was submitted.
+    /// A flush: makes every write durable that *completed* before this operation was submitted.
     Flush,
 }
 
-/// One operation, with the number its completion will carry.
+/// One operation, and the number that its completion will carry.
 #[derive(Debug)]
 pub struct Op {
-    /// The caller's own; need not be unique.
+    /// A number of the caller's choice; it need not be unique.
     pub token: u64,
-    /// The operation.
+    /// The operation, with its position and buffer.
     pub kind: OpKind,
 }
 
@@ -127,7 +129,7 @@ impl Op {
             kind: OpKind::Write { at, buf, len },
         }
     }
-    /// A flush of what has completed so far.
+    /// A flush of all writes that have completed so far.
     #[must_use]
     pub fn flush(token: u64) -> Self {
         Self {
@@ -137,89 +139,92 @@ impl Op {
     }
 }
 
-/// The end of an operation.
+/// The result of an operation.
 #[derive(Debug)]
 pub struct Completion {
     /// The number given at submission.
     pub token: u64,
-    /// Done in full, or why not. Refused operations (misaligned: `InvalidInput`; read past the
-    /// end: `UnexpectedEof`; write past the end: `InvalidInput`) end here too.
+    /// Success if the operation was done in full, else the error. Refused operations are reported here too:
+    /// misaligned (`InvalidInput`), a read past the end (`UnexpectedEof`), a write past the end
+    /// (`InvalidInput`).
     pub result: io::Result<()>,
-    /// The buffer of a read or write.
+    /// The buffer of the read or write.
     pub buf: Option<AlignedBuf>,
 }
 
 /// Counts of one queue since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueStats {
-    /// Reads submitted by the caller.
+    /// Number of reads that the caller submitted.
     pub reads: u64,
-    /// Writes submitted by the caller.
+    /// Number of writes that the caller submitted.
     pub writes: u64,
-    /// Flushes submitted by the caller.
+    /// Number of flushes that the caller submitted.
     pub flushes: u64,
-    /// Bytes asked for by the reads.
+    /// Bytes that the submitted reads request.
     pub read_bytes: u64,
-    /// Bytes given by the writes.
+    /// Bytes that the submitted writes contain.
     pub written_bytes: u64,
-    /// Calls that handed operations to the kernel or the pool (ring: `io_uring_enter`).
+    /// Calls that passed operations to the kernel or the pool (for a ring: `io_uring_enter`).
     pub submit_calls: u64,
-    /// Further calls, made only to collect or to wait for completions.
+    /// Further calls that were made only to collect completions or to wait for them.
     pub wait_calls: u64,
-    /// Operations issued again because of a short transfer or an interruption.
+    /// Number of operations that were submitted again because of a short transfer or an interruption.
     pub reissued: u64,
 }
 
-/// Wakes the owner of a queue who waits for its descriptor.
+/// A function that wakes the owner of a queue while the owner waits for the queue's descriptor.
 pub type Nudge = Box<dyn Fn() + Send + Sync>;
 
-/// Operations under way, owned by one thread.
+/// A queue of operations, owned by one thread.
 ///
-/// A turn of a network thread is: `submit` any number, `flush_submissions` once, sleep in epoll,
-/// `reap` once. A thread that has nothing but its queue calls `wait` instead of flushing and
-/// sleeping: one system call does both.
-/// Use it from one thread only once the first operation has been flushed: a ring belongs to the
-/// thread that first used it, and refuses others with an error.
+/// In each turn, a network thread calls `submit` any number of times, calls `flush_submissions` once, sleeps
+/// in epoll, and calls `reap` once. A thread that waits for nothing but its queue calls `wait` instead of
+/// flushing and sleeping, because this needs only one system call. After the first operation was flushed, use
+/// the queue from one thread only: a ring belongs to the thread that first used it, and calls of other
+/// threads fail.
 ///
-/// Dropping it waits (bounded) for what is in flight and discards the results; if the device does
-/// not answer, the memory is leaked rather than freed under the kernel's hands.
+/// Dropping a queue waits for a limited time for operations in flight and discards their results. If the
+/// device does not answer, the buffers are leaked, because the kernel may still write to them.
 pub trait Queue: Send {
-    /// Stages an operation: no system call, never blocks, any number.
+    /// Stages an operation. It makes no system call, never blocks, and accepts any number of operations.
     fn submit(&mut self, op: Op);
 
-    /// Hands everything staged to the kernel by one call; operations that exceed the ring follow by
-    /// themselves in later turns. Does nothing when nothing is staged.
+    /// Passes everything staged to the kernel by one call. Operations for which the ring has no room follow
+    /// automatically in later turns. The call does nothing if nothing is staged.
     ///
     /// # Errors
-    /// When the kernel refuses the call as a whole; operations stay staged, and may be tried again.
+    /// If the kernel refuses the call as a whole. The operations then stay staged, and the call may be
+    /// repeated.
     fn flush_submissions(&mut self) -> io::Result<()>;
 
-    /// Moves finished operations to the end of `out`, and returns how many. Never blocks. Once it
-    /// has returned, [`event_fd`](Self::event_fd) becomes readable again for later completions.
+    /// Moves finished operations to the end of `out`, and returns their number. It never blocks. After it has
+    /// returned, [`event_fd`](Self::event_fd) becomes readable again for later completions.
     fn reap(&mut self, out: &mut Vec<Completion>) -> usize;
 
-    /// Flushes submissions, then blocks until `reap` would find something (true) or the timeout
-    /// (false). True at once if something is there; false at once if nothing is in flight.
+    /// Flushes submissions, then blocks until `reap` would return something (true) or the timeout ends
+    /// (false). It returns true at once if something has completed, and false at once if nothing is in
+    /// flight.
     ///
     /// # Errors
     /// As `flush_submissions`.
     fn wait(&mut self, timeout: Duration) -> io::Result<bool>;
 
-    /// Readable when `reap` may find something; for epoll, level or edge triggered (with tokio:
-    /// `Readiness`, of feature `tokio`). Spurious wake-ups occur. Call this for the first time on the
-    /// thread that owns the queue, or before the first flush. A queue that only `wait`s is cheaper
-    /// without the descriptor.
+    /// A descriptor that is readable when `reap` may return something. It is for epoll, level or edge
+    /// triggered (with tokio: `Readiness`, of feature `tokio`). Spurious wake-ups occur. Call this for the
+    /// first time on the thread that owns the queue, or before the first flush. A queue whose owner only
+    /// calls `wait` is cheaper without the descriptor.
     fn event_fd(&self) -> Option<BorrowedFd<'_>>;
 
-    /// Handle that makes [`event_fd`](Self::event_fd) readable from any thread although nothing has
-    /// completed; `None` where there is no descriptor.
+    /// A function that makes [`event_fd`](Self::event_fd) readable from any thread although nothing has
+    /// completed; `None` if there is no descriptor.
     fn nudge(&self) -> Option<Nudge> {
         None
     }
 
-    /// Operations submitted and not yet reaped, staged ones included.
+    /// Number of operations that were submitted and not yet reaped, including staged operations.
     fn in_flight(&self) -> usize;
 
-    /// Counters.
+    /// Counters of this queue.
     fn stats(&self) -> QueueStats;
 }

@@ -1,21 +1,21 @@
-//! Block storage: one narrow [`Disk`] trait, and the ways to have one.
+//! Block storage: one small [`Disk`] trait, and its implementations.
 //!
-//! [`FileDisk`] is a regular file or block device, driven by an `io_uring` per [`Queue`] or, where
-//! the kernel refuses that, by a small thread pool. [`MemDisk`] is memory with planned faults and
-//! power cuts, for tests and the simulator. All of them keep the same rules, and one test body
-//! (`tests/conformance.rs`) runs on each.
+//! [`FileDisk`] is a regular file or block device. Each [`Queue`] of it uses an `io_uring`, or a small thread
+//! pool if the kernel refuses the ring. [`MemDisk`] is a disk in memory with planned faults and power cuts,
+//! for tests and the simulator. All disks keep the same rules, and the same tests (`tests/conformance.rs`)
+//! run on each of them.
 //!
 //! The rules:
 //! - Offsets and lengths of queue operations are multiples of [`Disk::block_bytes`].
-//! - A buffer moves into its operation and comes back with the completion. Nobody can free or read
-//!   memory that the kernel may still write.
-//! - An operation is done in full or fails. Short transfers are continued inside.
-//! - A completed write is *written* (reads see it) but *durable* only when a flush that was
-//!   submitted after that completion has completed. Until then a power cut keeps any part of it.
+//! - A buffer moves into its operation and comes back with the completion. So nobody can free or read memory
+//!   that the kernel may still write.
+//! - An operation is done in full or fails. The queue continues short transfers itself.
+//! - A completed write is *written* (reads see it) but *durable* only when a flush that was submitted after
+//!   that completion has completed. Until then a power cut may keep any part of the write.
 //! - A cached write outlives the process as soon as it returns, and is durable like any other write.
-//! - Operations in flight together are not ordered, also when they overlap.
+//! - Operations in flight at the same time have no order, even if they overlap.
 //!
-//! This is the only crate of the proxy with `unsafe`; every block says why it is sound.
+//! This is the proxy's only crate with `unsafe`; each block has a comment that explains why it is sound.
 
 mod allocator;
 mod buf;

@@ -1,16 +1,16 @@
-//! Memory that costs nothing before it is used, and advice about memory that others own.
+//! Mapped memory that costs nothing before it is used, and advice to the system about memory of other crates.
 
 use std::sync::{Mutex, PoisonError};
 
 use crate::buf::map_aligned;
 
-/// Memory of [`map_zeroed`] that was given back and can be reused; all zeros.
+/// Memory that [`map_zeroed`] returned, that was unmapped and can be reused. It is all zeros.
 static SPARE: Mutex<Vec<&'static mut [u8]>> = Mutex::new(Vec::new());
 /// Addresses and lengths of the mappings in use.
 static IN_USE: Mutex<Vec<(usize, usize)>> = Mutex::new(Vec::new());
 
-/// Zeroed memory of `len` bytes (a multiple of 4096) on a boundary of 2 MiB. It takes no physical
-/// memory before it is used. Give it back with [`unmap_zeroed`]. `None` if there is no room.
+/// Zeroed memory of `len` bytes (a multiple of 4096) on a boundary of 2 MiB. It takes no physical memory
+/// before it is used. Return it with [`unmap_zeroed`]. The result is `None` if there is no room.
 #[must_use]
 pub fn map_zeroed(len: usize) -> Option<&'static mut [u8]> {
     if len == 0 || !len.is_multiple_of(4096) {
@@ -20,7 +20,7 @@ pub fn map_zeroed(len: usize) -> Option<&'static mut [u8]> {
         Some(spare) => spare,
         None => {
             let start = map_aligned(len)?;
-            // SAFETY: a fresh mapping of `len` readable and writable zeros that nobody else knows.
+            // SAFETY: the mapping is fresh and nobody else uses it; it has `len` readable and writable zeros.
             // It stays for as long as the process lives.
             unsafe { std::slice::from_raw_parts_mut(start.as_ptr(), len) }
         }
@@ -36,9 +36,9 @@ fn take_spare(len: usize) -> Option<&'static mut [u8]> {
     Some(spare.swap_remove(at))
 }
 
-/// Gives back memory of [`map_zeroed`], which must be whole. The pages go back to the system. The
-/// addresses are kept for the next request of this length, since a reference must not outlive its
-/// memory. Other memory is left alone.
+/// Takes back the complete memory that one call of [`map_zeroed`] returned. The pages go back to the system.
+/// The addresses are kept for the next request of this length, since a reference must not outlive its memory.
+/// Other memory is not changed.
 pub fn unmap_zeroed(bytes: &'static mut [u8]) {
     let mut in_use = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
     let this = (bytes.as_ptr() as usize, bytes.len());
@@ -52,13 +52,14 @@ pub fn unmap_zeroed(bytes: &'static mut [u8]) {
     spare.push(bytes);
 }
 
-/// Makes `bytes` zeros that take no physical memory. They must be whole pages of a private mapping.
+/// Replaces `bytes` with zeros that take no physical memory. `bytes` must be whole pages of a private
+/// mapping.
 fn drop_pages(bytes: &mut [u8]) {
     #[cfg(target_os = "linux")]
     {
         let start = bytes.as_mut_ptr().cast();
-        // SAFETY: the pages are mapped, private, anonymous and ours alone while `bytes` is borrowed;
-        // reading them afterwards gives zeros, which are valid bytes.
+        // SAFETY: the pages are mapped, private, anonymous and ours alone while `bytes` is borrowed; later
+        // reads return zeros, which are valid bytes.
         if unsafe { libc::madvise(start, bytes.len(), libc::MADV_DONTNEED) } == 0 {
             return;
         }
@@ -66,14 +67,14 @@ fn drop_pages(bytes: &mut [u8]) {
     bytes.fill(0);
 }
 
-/// Asks the system to put the whole pages among `len` bytes from `start` into huge pages (2 MiB), at
-/// once where it can (Linux 6.1; some 0.3 ms each), else at a time of its own choice. Contents stay
-/// as they are, also for concurrent readers and writers; without huge pages nothing happens.
+/// Asks the system to put the whole pages among `len` bytes from `start` into huge pages (2 MiB), at once
+/// where it can (Linux 6.1; some 0.3 ms for each huge page), else at a time of its own choice. The contents
+/// do not change, and concurrent reads and writes are safe. Without huge pages nothing happens.
 pub fn prefer_huge_pages(start: *const u8, len: usize) {
     #[cfg(target_os = "linux")]
     for advice in [libc::MADV_COLLAPSE, libc::MADV_HUGEPAGE] {
-        // SAFETY: neither advice changes the contents or the rights of any page, mapped or not,
-        // so that the address may be any number at all; the system checks it.
+        // SAFETY: neither advice changes the contents or the rights of any page, mapped or not, so the
+        // address may be any number; the system checks it.
         if unsafe { libc::madvise(start.cast_mut().cast(), len, advice) } == 0 {
             return;
         }
@@ -82,13 +83,14 @@ pub fn prefer_huge_pages(start: *const u8, len: usize) {
     let _ = (start, len);
 }
 
-/// Asks the processor to bring the line of 64 bytes that holds `place` into its caches. Unlike with a
-/// read, nothing waits for the line: as many requests can be under way as the processor has places
-/// for, and the caller continues. Any address is valid.
+/// Asks the processor to load the line of 64 bytes that contains `place` into its caches. Unlike with a read,
+/// nothing waits for the line: the caller continues, and as many requests can be under way as the processor
+/// supports. Any address is valid.
 #[inline]
 pub fn prefetch(place: *const u8) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: part of every x86-64 processor, and a hint that reads nothing and never faults.
+    // SAFETY: the instruction is part of every x86-64 processor. It is a hint that only affects the caches
+    // and never faults.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(place.cast());

@@ -1,4 +1,4 @@
-//! Queues without a ring: a few threads that call `pread`, `pwrite` and `fdatasync`.
+//! Queues without a ring, with a few threads that call `pread`, `pwrite` and `fdatasync`.
 
 use crate::file::Target;
 use crate::signal::Inbox;
@@ -10,7 +10,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Longest wait of a dropped queue for operations that its threads have begun.
+/// Longest wait of a dropped queue for operations that threads have begun.
 const DRAIN: Duration = Duration::from_secs(10);
 
 /// The threads of one disk, shared by its queues. They start when there is work, and end when this
@@ -60,7 +60,7 @@ impl Workers {
         }
     }
 
-    /// Takes jobs over; fails (leaving them) only if there is no thread at all to do them.
+    /// Takes the staged jobs. If there is no thread for them, it fails and leaves the jobs staged.
     fn accept(&self, staged: &mut VecDeque<Job>) -> io::Result<()> {
         let mut jobs = self.shared.jobs.lock();
         let wanted = jobs.queue.len() + staged.len();
@@ -101,7 +101,8 @@ impl Drop for Workers {
     }
 }
 
-/// A thread's life. It counts as idle from its start, so that a burst does not start too many.
+/// The main function of a thread. The thread counts as idle from its start, so that a burst does
+/// not start too many threads.
 fn work(shared: &Shared) {
     loop {
         let mut jobs = shared.jobs.lock();
@@ -118,8 +119,8 @@ fn work(shared: &Shared) {
         drop(jobs);
         let Job { mut op, to } = job;
         let result = execute(&shared.target, &mut op);
-        // Counted as idle before the owner sees the completion, so that its next operation does not
-        // start a thread too many.
+        // The thread counts as idle before the owner sees the completion, so that the owner's next
+        // operation does not start an unnecessary thread.
         shared.jobs.lock().idle += 1;
         to.push(check::completion(op, result));
     }
@@ -137,7 +138,7 @@ fn execute(target: &Target, op: &mut Op) -> io::Result<()> {
     }
 }
 
-/// A queue over the shared threads.
+/// A queue that uses the shared threads.
 pub(crate) struct PoolQueue {
     workers: Arc<Workers>,
     inbox: Arc<Inbox<Completion>>,
@@ -215,9 +216,10 @@ impl Queue for PoolQueue {
 
 impl Drop for PoolQueue {
     fn drop(&mut self) {
-        // The threads own the buffers they work on, so this wait is for order, not for safety.
+        // The threads own the buffers that they work on. So this wait is not necessary for safety;
+        // it only makes the queue's end orderly.
         self.inbox.wait(self.flying, DRAIN);
-        // A thread may hold the inbox a moment longer; the buffers go back now.
+        // A thread may keep the inbox a moment longer. The buffers are returned now.
         self.inbox.drain(drop);
     }
 }

@@ -1,11 +1,11 @@
-//! Queues on `io_uring`: one ring each, one submitting system call per turn.
+//! Queues on `io_uring`. Each queue has one ring, and submits with one system call per turn.
 //!
-//! Completions are deferred to the owner's next call where the kernel can do that (6.1 and later),
-//! else they run cooperatively (5.19), else by interruption. The ring starts disabled and belongs to
-//! the thread that uses it first.
+//! Where the kernel supports it (6.1 and later), completions are deferred to the owner's next call. Otherwise
+//! they run cooperatively (5.19), or else by interruption. The ring starts disabled and belongs to the thread
+//! that uses it first.
 //!
-//! A thread that sleeps in epoll is woken through an eventfd: with deferred completions the ring's
-//! own descriptor becomes readable, but wakes nobody who sleeps on it already (Linux 6.18).
+//! An eventfd wakes a thread that sleeps in epoll. The ring's own descriptor would not do: with deferred
+//! completions it becomes readable, but does not wake a thread that already sleeps on it (Linux 6.18).
 
 mod flights;
 
@@ -22,28 +22,28 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Most entries of a ring; operations beyond wait inside the queue.
+/// Most entries of a ring; further operations wait inside the queue.
 const DEPTH_MAX: u32 = 4096;
-/// Most times that one `reap` looks for completions, including those that arrived while it looked. It
-/// leaves the rest for later.
+/// Most times that one `reap` checks for completions, including those that arrive during the call. The
+/// remaining completions are left for a later call.
 const LOOKS: u32 = 4;
 /// A dropped queue waits at most this many turns for operations in flight.
 const DRAIN_TURNS: u32 = 100;
-/// Length of such a turn.
+/// Length of one of these turns.
 const DRAIN_TURN: Duration = Duration::from_millis(100);
 
-/// Delivery of completions to the owner, best first.
+/// Ways to deliver completions to the owner, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
-    /// Only inside the owner's own calls: no interruption at all.
+    /// Only inside the owner's own calls, without any interruption.
     Deferred,
-    /// At any return from the kernel.
+    /// At any return from the kernel to the program.
     Cooperative,
-    /// By interrupting the owner.
+    /// By interrupting the owner at any time.
     Plain,
 }
 
-/// Checks that this kernel offers suitable rings; the error is the reason.
+/// Checks that this kernel offers suitable rings. The error is the reason if it does not.
 pub(crate) fn probe() -> Result<(), String> {
     let (ring, _) = build(2).map_err(|error| match error.raw_os_error() {
         Some(libc::ENOSYS) => "the kernel has no io_uring".to_owned(),
@@ -75,7 +75,7 @@ fn build(entries: u32) -> io::Result<(IoUring, Mode)> {
     for mode in [Mode::Deferred, Mode::Cooperative, Mode::Plain] {
         match build_in(mode, entries) {
             Ok(ring) => return Ok((ring, mode)),
-            // Unknown flags: an older kernel. Anything else will not get better.
+            // An older kernel does not know the flags. Other errors would also occur with other flags.
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => refusal = Some(error),
             Err(error) => return Err(error),
         }
@@ -88,7 +88,8 @@ fn build_in(mode: Mode, entries: u32) -> io::Result<IoUring> {
     builder.dontfork().setup_clamp();
     match mode {
         Mode::Deferred => {
-            // Disabled at first, since a single-issuer ring belongs to the thread that enables it.
+            // The ring is disabled at first, since a single-issuer ring belongs to the thread that enables
+            // it.
             builder
                 .setup_single_issuer()
                 .setup_defer_taskrun()
@@ -106,23 +107,24 @@ fn build_in(mode: Mode, entries: u32) -> io::Result<IoUring> {
     builder.build(entries)
 }
 
-/// A queue with a ring of its own.
+/// A queue that has its own ring.
 pub(crate) struct RingQueue {
     ring: IoUring,
-    /// Signalled by the kernel; made when first asked for, since a queue that only waits needs none.
+    /// An eventfd that the kernel signals. It is made at the first request, since a queue whose owner only
+    /// waits does not need it.
     events: OnceCell<OwnedFd>,
-    /// Memory that the kernel may be reading or writing; freed only when the kernel is done.
+    /// Memory that the kernel may be reading or writing. It is freed only when the kernel no longer uses it.
     flights: ManuallyDrop<Flights>,
     target: Arc<Target>,
     fixed: bool,
     disabled: bool,
     /// Entries of the ring: at most this many operations are inside it.
     depth: usize,
-    /// Submitted by the caller, not flushed.
+    /// Operations that the caller submitted and has not flushed.
     staged: VecDeque<u32>,
-    /// Flushed, or to be continued, but not in the ring.
+    /// Operations that were flushed or must be continued, and are not in the ring.
     backlog: VecDeque<u32>,
-    /// In the ring or the kernel, completion not yet seen.
+    /// Number of operations that are in the ring or the kernel and whose completion was not seen yet.
     inside: usize,
     stats: QueueStats,
 }
@@ -130,7 +132,7 @@ pub(crate) struct RingQueue {
 impl RingQueue {
     pub(crate) fn new(target: Arc<Target>, depth: u32) -> io::Result<Self> {
         let (ring, mode) = build(depth.clamp(1, DEPTH_MAX))?;
-        // A registered file saves its reference count per operation; without it works as well.
+        // A registered file needs no reference counting per operation. Unregistered files work too.
         let fixed = ring
             .submitter()
             .register_files(&[target.file.as_raw_fd()])
@@ -162,9 +164,9 @@ impl RingQueue {
             let entry = self
                 .flights
                 .entry(slot, self.fixed.then_some(types::Fixed(0)), fd);
-            // SAFETY: the entry points into a buffer owned by `flights`, which stays there,
-            // unreferenced by anybody, until this slot's completion has been seen; if it never
-            // is, `drop` leaks it. The file is kept open by `target`. There is room (checked).
+            // SAFETY: the entry points into a buffer that `flights` owns. The buffer stays there, and nobody
+            // has a reference to it, until this slot's completion has been seen. If the completion is never
+            // seen, `drop` leaks the buffer. `target` keeps the file open. That there is room was checked.
             if unsafe { room.push(&entry) }.is_err() {
                 self.backlog.push_front(slot);
                 return;
@@ -173,8 +175,8 @@ impl RingQueue {
         }
     }
 
-    /// One system call: submits what is in the ring, runs deferred completions, and waits for one
-    /// if a timeout is given. `Ok(false)` when that timed out.
+    /// Makes one system call. It submits the entries in the ring, runs deferred completions, and waits for
+    /// one completion if a timeout is given. Returns `Ok(false)` if the wait timed out.
     fn enter(&mut self, wait: Option<Duration>) -> io::Result<bool> {
         if self.disabled {
             self.ring.submitter().register_enable_rings()?;
@@ -199,17 +201,17 @@ impl RingQueue {
         }
     }
 
-    /// True if the kernel holds completions back until it is entered.
+    /// True if the kernel delays completions until the thread enters it.
     fn held_back(&mut self) -> bool {
         let queue = self.ring.submission();
         queue.taskrun() || queue.cq_overflow()
     }
 
-    /// Takes what is in the completion ring.
+    /// Takes all entries from the completion ring.
     fn collect(&mut self, out: &mut Vec<Completion>) {
         for entry in self.ring.completion() {
             self.inside -= 1;
-            // Slots are ours, 32 bits.
+            // The slot numbers are our own and have 32 bits.
             let slot = entry.user_data() as u32;
             match self.flights.land(slot, entry.result(), self.target.block) {
                 Step::Done(completion) => out.push(completion),
@@ -222,19 +224,19 @@ impl RingQueue {
         }
     }
 
-    /// Clears the signal. Call this after entering (which raises the signal for the completions that
-    /// it brings), and before the last look at the ring.
+    /// Clears the signal. Call this after entering the kernel (which raises the signal for the completions
+    /// that it delivers), and before the last check of the ring.
     fn lower(&self) {
         if let Some(events) = self.events.get() {
-            // It fails if the signal is not raised, which is as good.
+            // The read fails if the signal is not raised; that is the wanted state.
             let _ = rustix::io::read(events, &mut [0; 8]);
         }
     }
 
-    /// Makes the owner come again.
+    /// Raises the signal, so that the owner reaps again.
     fn raise(&self) {
         if let Some(events) = self.events.get() {
-            // A full counter is readable already.
+            // If the counter is full, the descriptor is readable already.
             let _ = rustix::io::write(events, &1u64.to_ne_bytes());
         }
     }
@@ -274,13 +276,13 @@ impl Queue for RingQueue {
         for _ in 0..LOOKS {
             if self.inside > 0 && self.held_back() {
                 self.stats.wait_calls += 1;
-                // A refusal shows as no completions; the next flush reports it.
+                // If the kernel refuses, there are no completions here, and the next flush reports the error.
                 let _ = self.enter(None);
             }
             self.lower();
             self.collect(out);
-            // The signal of completions that came in between was cleared, so they must not wait for
-            // another.
+            // The signal of completions that arrived meanwhile was cleared, so these completions must be
+            // taken now.
             if self.inside == 0 || !self.held_back() {
                 self.push_on();
                 return out.len() - before;
@@ -313,7 +315,7 @@ impl Queue for RingQueue {
                 .submitter()
                 .register_eventfd(made.as_raw_fd())
                 .ok()?;
-            // Cannot fail: the cell was just seen to be empty.
+            // This cannot fail: the cell was empty just before.
             let _ = self.events.set(made);
         }
         self.events.get().map(AsFd::as_fd)
@@ -322,7 +324,7 @@ impl Queue for RingQueue {
     fn nudge(&self) -> Option<Nudge> {
         let events = self.event_fd()?.try_clone_to_owned().ok()?;
         Some(Box::new(move || {
-            // A full counter is readable already.
+            // If the counter is full, the descriptor is readable already.
             let _ = rustix::io::write(&events, &1u64.to_ne_bytes());
         }))
     }
@@ -342,7 +344,7 @@ impl Drop for RingQueue {
         let mut sink = Vec::new();
         for _ in 0..DRAIN_TURNS {
             self.collect(&mut sink);
-            // Operations that would be continued are given up instead.
+            // Operations that would have to be continued are abandoned.
             self.backlog.clear();
             if self.inside == 0 {
                 break;
@@ -353,15 +355,15 @@ impl Drop for RingQueue {
         }
         self.collect(&mut sink);
         if self.inside == 0 {
-            // Releases the file at once, not when the kernel dismantles the ring later: a device
-            // opened exclusively can then be opened again. The kernel refuses this to other threads
-            // than the owner; then the release just takes longer.
+            // Releases the file at once, not when the kernel dismantles the ring later: a device opened
+            // exclusively can then be opened again. The kernel refuses this to other threads than the owner;
+            // then the release only takes longer.
             let _ = self.ring.submitter().unregister_files();
-            // SAFETY: nothing is in the kernel's hands, and `flights` is not used after this.
+            // SAFETY: the kernel has no operation in progress, and `flights` is not used after this.
             unsafe { ManuallyDrop::drop(&mut self.flights) };
         } else {
-            // The buffers stay allocated for ever, because the kernel may still write to them, and
-            // the file stays locked, because it may still be written.
+            // The buffers stay allocated for ever, because the kernel may still write to them. The file stays
+            // locked, because the kernel may still write to it.
             std::mem::forget(self.target.clone());
         }
     }

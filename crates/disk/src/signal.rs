@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-/// A flag that epoll can see: an eventfd, or a pipe where there is none.
+/// A flag that epoll can see: an eventfd, or a pipe on systems without eventfd.
 pub(crate) struct Signal {
     read: OwnedFd,
     #[cfg(not(target_os = "linux"))]
@@ -47,10 +47,11 @@ impl Signal {
     }
 }
 
-/// Mailbox for results from other threads to the owner of a queue.
+/// Mailbox in which other threads put results for the owner of a queue.
 ///
-/// Signal and list change together under the lock, so the descriptor is readable exactly while
-/// something waits (or after a nudge), and is written once per batch, not once per result.
+/// Signal and list change together under the lock. So the descriptor is readable exactly while
+/// results are waiting (or after a nudge), and it is written once for each batch, not for each
+/// result.
 pub(crate) struct Inbox<T> {
     list: Mutex<List<T>>,
     arrived: Condvar,
@@ -83,7 +84,7 @@ impl<T> Inbox<T> {
         self.arrived.notify_all();
     }
 
-    /// Makes the descriptor readable although nothing waits.
+    /// Makes the descriptor readable although no result is waiting.
     pub(crate) fn nudge(&self) {
         self.raise(&mut self.list.lock());
     }
@@ -95,7 +96,7 @@ impl<T> Inbox<T> {
         }
     }
 
-    /// Hands everything to `take` and lowers the signal.
+    /// Passes all results to `take` and lowers the signal. Returns their number.
     pub(crate) fn drain(&self, take: impl FnMut(T)) -> usize {
         let mut list = self.list.lock();
         if list.raised {
@@ -107,7 +108,7 @@ impl<T> Inbox<T> {
         count
     }
 
-    /// Blocks until at least `count` results wait; false on timeout.
+    /// Blocks until at least `count` results are in the list; false on timeout.
     pub(crate) fn wait(&self, count: usize, timeout: Duration) -> bool {
         let mut list = self.list.lock();
         self.arrived

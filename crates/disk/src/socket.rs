@@ -3,15 +3,15 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// Bytes in the send queue of a socket: those that are not sent yet, and those that the peer has not
-/// acknowledged.
+/// Number of bytes in the send queue of a socket: bytes that are not sent yet, and bytes that the peer has
+/// not acknowledged.
 ///
 /// # Errors
 /// The error of the system, for example for a descriptor that is not a socket.
 pub fn send_queue(socket: impl AsFd) -> io::Result<usize> {
     let mut bytes: libc::c_int = 0;
-    // SAFETY: the request writes one int to the address that it gets, and `bytes` is one that lives
-    // until after the call. The descriptor is open as long as it is borrowed.
+    // SAFETY: the request writes one int to the address that it gets. `bytes` is an int that lives until
+    // after the call. The descriptor is open as long as it is borrowed.
     let done = unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
     match done {
         0 => Ok(usize::try_from(bytes).unwrap_or(0)),

@@ -1,4 +1,5 @@
-//! Little-endian cursors: writing into a fixed buffer, reading from untrusted bytes.
+//! Little-endian cursors: one appends fields to a buffer, and one reads fields from untrusted
+//! bytes.
 
 use std::cmp::Ordering;
 
@@ -23,7 +24,7 @@ impl Put<'_> {
     pub(crate) fn u32(&mut self, v: u32) {
         self.bytes(&v.to_le_bytes());
     }
-    /// The lower 48 bits.
+    /// Appends the lower 48 bits.
     pub(crate) fn u48(&mut self, v: u64) {
         self.bytes(&v.to_le_bytes()[..6]);
     }
@@ -33,7 +34,7 @@ impl Put<'_> {
     pub(crate) fn i64(&mut self, v: i64) {
         self.bytes(&v.to_le_bytes());
     }
-    /// Zeros up to a total of `len` bytes.
+    /// Appends zeros up to a total of `len` bytes.
     pub(crate) fn pad_to(&mut self, len: usize) {
         if self.0.len() < len {
             self.0.resize(len, 0);
@@ -41,7 +42,7 @@ impl Put<'_> {
     }
 }
 
-/// Takes fields from bytes; every read is checked.
+/// Takes fields from bytes. The length is checked for every field.
 #[derive(Clone, Debug)]
 pub(crate) struct Take<'a> {
     rest: &'a [u8],
@@ -51,7 +52,7 @@ impl<'a> Take<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
-    /// Bytes left.
+    /// Number of bytes left.
     pub(crate) const fn len(&self) -> usize {
         self.rest.len()
     }
@@ -91,7 +92,7 @@ impl<'a> Take<'a> {
     pub(crate) fn i64(&mut self) -> Result<i64, FormatError> {
         Ok(i64::from_le_bytes(self.array()?))
     }
-    /// Reserved bytes must be zero, so that an extension can give them a meaning.
+    /// Takes `n` reserved bytes. They must be zero, so that an extension can give them a meaning.
     pub(crate) fn zeros(&mut self, n: usize) -> Result<(), FormatError> {
         let zeros = self.bytes(n)?.iter().all(|b| *b == 0);
         if rule!("tables: reserved bytes must be zero", zeros, true) {
@@ -102,7 +103,7 @@ impl<'a> Take<'a> {
     }
 }
 
-/// Reads magic number and version. Bytes that are all zeros are [`FormatError::Empty`].
+/// Checks magic number and version. Bytes that are all zeros are refused as [`FormatError::Empty`].
 pub(crate) fn check_mark(
     take: &mut Take<'_>,
     magic: [u8; 4],
@@ -124,7 +125,7 @@ pub(crate) fn check_mark(
     }
 }
 
-/// Checks that the CRC stored little-endian at `at` is the CRC of the bytes before it.
+/// Checks that the CRC at `at` (little-endian) is the CRC of the bytes before it.
 pub(crate) fn check_crc(bytes: &[u8], at: usize) -> Result<(), FormatError> {
     let stored = bytes.get(at..at + 4).ok_or(FormatError::Truncated)?;
     if rule!(

@@ -1,4 +1,4 @@
-//! The cluster: the unit of writing. A header, a table of entries, then the records.
+//! The cluster: the unit of writing. It consists of a header, a table of entries, and the records.
 
 use crate::bytes_io::{Put, Take, check_mark};
 use crate::entry::decode_entries;
@@ -7,40 +7,43 @@ use crate::{
 };
 use foxy_base::rule;
 
-/// Length of a cluster's header; the table of entries follows, records begin at the next unit.
+/// Length of a cluster's header in bytes. The table of entries follows the header; records begin at the next
+/// unit.
 pub const CLUSTER_HEADER_BYTES: usize = 64;
 const MAGIC: [u8; 4] = *b"FXCL";
 
-/// Bytes of header and table with `entries` entries, rounded to whole units: where records begin.
+/// Length of the header and of a table of `entries` entries, in bytes, rounded up to whole units. Records
+/// begin there.
 #[must_use]
 pub const fn cluster_table_bytes(entries: usize) -> usize {
     round_to_unit((CLUSTER_HEADER_BYTES + entries * ENTRY_BYTES) as u64) as usize
 }
 
-/// Place of a cluster in the chain of all clusters of its store (extension `chain`). All zeros in
-/// clusters that were written without the extension.
+/// The place of a cluster in the chain of all clusters of its store (extension `chain`). Clusters that were
+/// written without the extension have zeros here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChainLink {
-    /// Number of the cluster in the store, in order of writing, from 1 and below 2^48. 0: no link.
+    /// Number of the cluster in the store, in order of writing: from 1, below 2^48. 0 means that there is no
+    /// link.
     pub number: u64,
-    /// Checksum of the cluster with the number before this one, as [`chain_sum`] gives it;
-    /// [`CHAIN_BEGINS`] or [`CHAIN_UNKNOWN`].
+    /// Checksum of the cluster with the previous number, as [`chain_sum`] returns it, or [`CHAIN_BEGINS`], or
+    /// [`CHAIN_UNKNOWN`].
     pub before: u32,
-    /// The log was durable up to and including this number when this cluster was written; 0: not
-    /// known. On disk this is a distance: one of 65,535 or more reads as 0.
+    /// Number of a cluster: the log was durable up to and including it when this cluster was written. 0 means
+    /// not known. On disk this is a distance; a distance of 65,535 or more is read as 0.
     pub flushed: u64,
 }
 
-/// [`ChainLink::before`]: numbers that are missing before this cluster were never assigned.
+/// A value of [`ChainLink::before`]. It means that numbers missing before this cluster were never assigned.
 pub const CHAIN_BEGINS: u32 = 0;
-/// [`ChainLink::before`]: the number before was assigned, but the writer did not know the checksum of
-/// that cluster.
+/// A value of [`ChainLink::before`]. It means that the previous number was assigned, but the writer did not
+/// know the checksum of that cluster.
 pub const CHAIN_UNKNOWN: u32 = 1;
-/// Numbers of clusters are below this.
+/// Limit of cluster numbers: all are below it.
 const NUMBERS: u64 = 1 << 48;
 
-/// The checksum of a cluster, as the link of the next cluster holds it; `bytes` begin with the
-/// cluster's header. Never `CHAIN_BEGINS` or `CHAIN_UNKNOWN`. `None` if `bytes` are too short.
+/// The checksum of a cluster, as the link of the next cluster contains it. `bytes` begin with the cluster's
+/// header. The result is never `CHAIN_BEGINS` or `CHAIN_UNKNOWN`. It is `None` if `bytes` are too short.
 #[must_use]
 pub fn chain_sum(bytes: &[u8]) -> Option<u32> {
     let field = bytes.get(CLUSTER_HEADER_BYTES - 4..)?.first_chunk()?;
@@ -85,22 +88,22 @@ impl ChainLink {
 pub struct ClusterHeader {
     /// Identity of the store.
     pub uuid: StoreUuid,
-    /// Life of its segment.
+    /// Number of the segment's life.
     pub sequence: u64,
     /// Number of the segment.
     pub segment: u32,
-    /// Offset in the segment, in units; a multiple of a block.
+    /// Offset of the cluster in the segment, in units; a multiple of a block.
     pub offset_units: u32,
-    /// Length of the whole cluster in units; a multiple of a block.
+    /// Length of the complete cluster in units; a multiple of a block.
     pub len_units: u32,
-    /// Entries in the table.
+    /// Number of entries in the table.
     pub entries: u32,
-    /// Place in the chain of clusters.
+    /// Place of the cluster in the chain of clusters.
     pub link: ChainLink,
 }
 
 impl ClusterHeader {
-    /// The bytes of header and table, without padding.
+    /// Encodes header and table, without padding.
     #[must_use]
     pub fn encode(&self, entries: &[Entry]) -> Vec<u8> {
         let mut out = Vec::with_capacity(CLUSTER_HEADER_BYTES + entries.len() * ENTRY_BYTES);
@@ -127,7 +130,7 @@ impl ClusterHeader {
     /// Reads header and table from `bytes`, which begin at the cluster.
     ///
     /// # Errors
-    /// Anything but a whole header and table is refused; a torn table has a wrong checksum.
+    /// An incomplete or damaged header or table is refused. A torn table has a wrong checksum.
     pub fn decode(bytes: &[u8], segment_bytes: u32) -> Result<(Self, Vec<Entry>), FormatError> {
         let mut take = Take::new(bytes);
         let header = Self::take(&mut take)?;
@@ -150,8 +153,8 @@ impl ClusterHeader {
         Ok((header, entries))
     }
 
-    /// The header at the beginning of `bytes`, unverified: the checksum, which also covers the table,
-    /// is not compared. `None` if there is no header.
+    /// The header at the beginning of `bytes`, unverified: its checksum, which also covers the table, is not
+    /// compared. `None` if there is no header.
     #[must_use]
     pub fn claimed(bytes: &[u8]) -> Option<Self> {
         Self::take(&mut Take::new(bytes)).ok()
@@ -185,7 +188,7 @@ impl ClusterHeader {
     }
 }
 
-/// Checksum of header and table, leaving out the field that holds it.
+/// Checksum of header and table, without the field that contains the checksum.
 fn crc_of(bytes: &[u8]) -> u32 {
     let crc = foxy_base::crc32c(&bytes[..CLUSTER_HEADER_BYTES - 4]);
     foxy_base::crc32c_append(crc, &bytes[CLUSTER_HEADER_BYTES..])
@@ -202,8 +205,8 @@ mod tests {
         ChainLink::decode(&mut Take::new(&bytes))
     }
 
-    /// A mark that is too far back for its field is left out: it must never name a cluster that
-    /// was not durable.
+    /// If [`ChainLink::flushed`] is too far back for its field, it is left out: it must never name a cluster
+    /// that was not durable.
     #[test]
     fn a_mark_far_back_reads_as_not_known() {
         let link = |flushed| ChainLink {
@@ -218,7 +221,7 @@ mod tests {
             assert_eq!(round(link(flushed)), Ok(link(0)));
         }
         assert_eq!(round(ChainLink::default()), Ok(ChainLink::default()));
-        // A mark at or behind its own cluster is impossible.
+        // A cluster cannot state that the log is durable up to itself or further.
         assert!(round(link(100_000)).is_err());
         let mut bytes = Vec::new();
         Put(&mut bytes).bytes(&[9, 0, 0, 0, 3, 0, 0, 0, 0, 0, 4, 0]);

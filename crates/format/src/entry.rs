@@ -1,10 +1,10 @@
-//! Entries of cluster tables and summary slots: what lies where.
+//! Entries of cluster tables and summary slots. They state what is stored where.
 
 use crate::bytes_io::{Put, Take};
 use crate::{FormatError, UNIT};
 use foxy_base::{KeyHash, rule};
 
-/// Length of an entry.
+/// Length of an entry in bytes.
 pub const ENTRY_BYTES: usize = 24;
 
 const OFFSET_BITS: u32 = 25;
@@ -12,18 +12,19 @@ const OFFSET_MASK: u64 = (1 << OFFSET_BITS) - 1;
 // The end of the longest segment must be a valid offset too.
 const _: () = assert!((256u64 << 20) / UNIT <= OFFSET_MASK);
 
-/// A place in the log, which orders everything ever written to a store: segment sequence in the
-/// upper 39 bits, offset in the segment in units in the lower 25.
+/// A place in the log. Places order everything that was ever written to a store. The upper 39 bits
+/// are the sequence number of the segment's life. The lower 25 bits are the offset in the segment,
+/// in units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LogPosition(pub u64);
 
 impl LogPosition {
-    /// From a segment sequence and an offset in units (below 2^25).
+    /// Makes a position from a segment's sequence number and an offset in units (below 2^25).
     #[must_use]
     pub const fn new(sequence: u64, offset_units: u32) -> Self {
         Self(sequence << OFFSET_BITS | (offset_units as u64 & OFFSET_MASK))
     }
-    /// The segment sequence.
+    /// The segment's sequence number.
     #[must_use]
     pub const fn sequence(self) -> u64 {
         self.0 >> OFFSET_BITS
@@ -35,29 +36,30 @@ impl LogPosition {
     }
 }
 
-/// Subject of an entry.
+/// The subject of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum EntryKind {
-    /// A whole object.
+    /// A complete object.
     Object = 1,
     /// The head record of a large object.
     Head = 2,
     /// A fragment of a large object.
     Fragment = 3,
-    /// Everything stored under this hash before this place is gone.
+    /// Removal of everything that was stored under this hash before this place in the log.
     Tombstone = 4,
-    /// The record at the log position in the hash's lower half is gone, whatever its key. If the
-    /// upper half is not 0, it is the number of a cluster at that position that was given up.
+    /// Removal of the record at the log position in the hash's lower half, whatever key the record
+    /// has. If the upper half is not 0, it is the number of an abandoned cluster at that position.
     Void = 5,
 }
 
-/// One entry.
+/// One entry of a table or summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Hash of the full key (of the fragment, for fragments).
+    /// Hash of the full key; for a fragment, hash of the fragment.
     pub hash: KeyHash,
-    /// Offset of the record in its segment, in units; of the cluster, for tombstones and voids.
+    /// Offset of the record in its segment, in units. For tombstones and voids: offset of their
+    /// cluster.
     pub offset_units: u32,
     /// Length of the record in units, below 2^24; 0 for tombstones and voids.
     pub len_units: u32,
@@ -66,13 +68,13 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// True if a record belongs to this entry.
+    /// True if this entry describes a record.
     #[must_use]
     pub const fn is_record(&self) -> bool {
         !matches!(self.kind, EntryKind::Tombstone | EntryKind::Void)
     }
 
-    /// The number of the cluster that this entry says was given up.
+    /// The number of the abandoned cluster that this entry names.
     #[must_use]
     pub const fn cluster_given_up(&self) -> Option<u64> {
         match (self.kind, self.hash.high()) {
@@ -82,7 +84,7 @@ impl Entry {
         }
     }
 
-    /// Appends the bytes.
+    /// Appends the bytes of this entry.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let mut put = Put(out);
         put.bytes(&self.hash.to_bytes());
@@ -93,7 +95,7 @@ impl Entry {
     /// Reads an entry of a segment of `segment_bytes`.
     ///
     /// # Errors
-    /// `Invalid` for an unknown kind or a place outside of the segment.
+    /// `Invalid` for an unknown kind or a position outside of the segment.
     pub fn decode(bytes: &[u8; ENTRY_BYTES], segment_bytes: u32) -> Result<Self, FormatError> {
         let mut take = Take::new(bytes);
         let hash = KeyHash::from_bytes(take.array()?);

@@ -12,7 +12,7 @@ impl std::fmt::Debug for StoreUuid {
     }
 }
 
-/// The sizes chosen when a store was formatted. Everything is in bytes unless named otherwise.
+/// The sizes chosen when a store was formatted. They are in bytes unless their names state another unit.
 ///
 /// ```text
 /// superblock A | superblock B | purge journal (2 halves) | removal log | summary slots | segments
@@ -24,36 +24,36 @@ pub struct Geometry {
     pub segment_bytes: u32,
     /// Number of segments, at least 4.
     pub segments: u32,
-    /// Longest cluster: 16 KiB to 4 MiB, at most half a segment, a multiple of [`BLOCK`].
+    /// Length of the longest cluster: 16 KiB to 4 MiB, at most half a segment, a multiple of [`BLOCK`].
     pub cluster_bytes: u32,
-    /// Length of a summary slot, a multiple of [`BLOCK`].
+    /// Length of a summary slot: a multiple of [`BLOCK`].
     pub slot_bytes: u32,
-    /// Length of both halves of the purge journal together, a multiple of two [`BLOCK`]s.
+    /// Length of both halves of the purge journal together: a multiple of two [`BLOCK`]s.
     pub journal_bytes: u32,
-    /// Length of the removal log, a multiple of [`BLOCK`]. Written and read through the page
-    /// cache alone.
+    /// Length of the removal log: a multiple of [`BLOCK`]. The removal log is written and read only through
+    /// the page cache.
     pub removals_bytes: u32,
-    /// Growths of the store, in order; the rest is zeros. See [`Growth`].
+    /// Growths of the store, in order. Unused places are zeros. See [`Growth`].
     pub grown: [Growth; GROWTHS_MAX],
 }
 
-/// Times that a store can become longer.
+/// Number of times that a store can grow.
 pub const GROWTHS_MAX: usize = 7;
 
-/// One growth of a store: slots and segments for the new room lie behind the old ones.
+/// One growth of a store. Slots and segments for the new room lie behind the old segments.
 ///
-/// Lives from `turn` on use the segments in another order: first the new segments, then the old ones
-/// in the order in which they would have come next. So every segment is reused after exactly one
-/// round of the longer store, and its contents stay in place.
+/// From life `turn` on, segments are used in another order: first the new segments, then the old segments in
+/// the order in which they would have been reused next. So every segment is reused after exactly one round of
+/// the longer store, and its contents stay in place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Growth {
-    /// The first life after the growth; 0: no growth.
+    /// The first life after the growth; 0 means no growth.
     pub turn: u64,
     /// Number of the first new segment.
     pub first: u32,
 }
 
-/// Segments that are contiguous on disk: first their slots, then the segments.
+/// Segments that are contiguous on disk. Their slots come first, then the segments.
 #[derive(Clone, Copy)]
 struct Extent {
     at: u64,
@@ -71,7 +71,7 @@ impl Geometry {
         n
     }
 
-    /// The extent that holds segment `index`; the last extent for an index past the end.
+    /// The extent that contains segment `index`. For an index past the end: the last extent.
     const fn extent(&self, index: u32) -> Extent {
         let growths = self.growths();
         let mut n = 0;
@@ -93,7 +93,7 @@ impl Geometry {
         }
     }
 
-    /// The segment that holds byte `at`, and the offset in that segment; `None` outside of all
+    /// The segment that contains byte `at`, and the offset of this byte in the segment; `None` outside of all
     /// segments.
     #[must_use]
     pub const fn segment_with(&self, at: u64) -> Option<(u32, u64)> {
@@ -112,11 +112,12 @@ impl Geometry {
         None
     }
 
-    /// The geometry of the same store after it grew to `total` bytes, from life `turn` on.
+    /// The geometry of the same store after it grew to `total` bytes; life `turn` is the first life after the
+    /// growth.
     ///
     /// # Errors
-    /// `Invalid("size")` if there is no room for one more segment, `Invalid("number of growths")` if
-    /// the store grew as often as it can.
+    /// `Invalid("size")` if there is no room for one more segment, `Invalid("number of growths")` if the
+    /// store has already grown as often as it can.
     pub fn grow(&self, total: u64, turn: u64) -> Result<Self, FormatError> {
         let per_segment = u64::from(self.slot_bytes) + u64::from(self.segment_bytes);
         let more = total.saturating_sub(self.total_bytes()) / per_segment;
@@ -150,8 +151,8 @@ impl Geometry {
         ascending && unused.iter().all(|growth| *growth == Growth::default())
     }
 
-    /// Fewest segments that reuse in sequence can work with: one being written, one being made
-    /// ready, and two that keep something.
+    /// The fewest segments with which reuse in sequence works: one that is being written, one that is
+    /// prepared, and two that keep contents.
     pub const MIN_SEGMENTS: u32 = 4;
 
     /// Byte offset of superblock 0 (A) or 1 (B).
@@ -172,7 +173,7 @@ impl Geometry {
         self.journal_at() + self.journal_bytes as u64
     }
 
-    /// Entries that the removal log has room for.
+    /// Number of entries for which the removal log has room.
     #[must_use]
     pub const fn removal_places(&self) -> u64 {
         self.removals_bytes as u64 / crate::REMOVAL_BYTES as u64
@@ -199,8 +200,7 @@ impl Geometry {
         self.segment_at(self.segments)
     }
 
-    /// The segment that life `sequence` (from 1) is written to. Lives use the segments strictly in
-    /// turn.
+    /// The segment to which life `sequence` (from 1) is written. Lives use the segments strictly in turn.
     #[must_use]
     pub const fn segment_of(&self, sequence: u64) -> u32 {
         let mut growth = self.growths();
@@ -233,12 +233,12 @@ impl Geometry {
 
     /// Chooses a geometry that fits into `total` bytes.
     ///
-    /// `mean_object` (bytes on disk) sizes the summary slots; the rest of a longer summary lies at
-    /// the end of its segment.
+    /// `mean_object` is the mean length of an object on disk in bytes. It determines the size of the summary
+    /// slots. If a summary is longer than its slot, the rest lies at the end of the segment.
     ///
     /// # Errors
-    /// `Invalid("size")` if fewer than [`MIN_SEGMENTS`](Self::MIN_SEGMENTS) segments fit, or what
-    /// [`check`](Self::check) says.
+    /// `Invalid("size")` if fewer than [`MIN_SEGMENTS`](Self::MIN_SEGMENTS) segments fit, or an error of
+    /// [`check`](Self::check).
     pub fn fit(
         total: u64,
         segment_bytes: u32,
@@ -268,10 +268,10 @@ impl Geometry {
         Ok(geometry)
     }
 
-    /// Checks that the sizes keep the limits given at the fields.
+    /// Checks that the sizes keep the limits that the fields' comments state.
     ///
     /// # Errors
-    /// `Invalid`, naming the first field that does not.
+    /// `Invalid` with the first field that exceeds its limits.
     pub fn check(&self) -> Result<(), FormatError> {
         let block = |v: u32| v != 0 && u64::from(v).is_multiple_of(BLOCK);
         let rules = [
@@ -308,7 +308,7 @@ impl Geometry {
         }
     }
 
-    /// Bytes at the end of a segment that a summary of this many entries needs beside its slot.
+    /// Bytes at the end of a segment that a summary of `entries` entries needs in addition to its slot.
     #[must_use]
     pub const fn spill_bytes(&self, entries: usize) -> u64 {
         let summary = (crate::SLOT_HEADER_BYTES + entries * crate::ENTRY_BYTES) as u64;
@@ -334,7 +334,7 @@ mod tests {
     #[test]
     fn the_rest_of_a_long_summary_ends_where_its_segment_ends() {
         let geometry = Geometry::fit(64 << 20, 1 << 20, 256 << 10, 2048).unwrap();
-        // 512 entries and the header need four blocks, which hold 680.
+        // 512 entries and the header need four blocks, which have room for 680 entries.
         assert_eq!(geometry.slot_bytes, 16384);
         for (entries, blocks) in [(0, 0), (679, 0), (680, 0), (681, 1), (850, 1), (851, 2)] {
             assert_eq!(geometry.spill_bytes(entries), blocks * BLOCK, "{entries}");
@@ -345,7 +345,7 @@ mod tests {
         assert_eq!(geometry.spill_at(0, u32::MAX as usize), None);
     }
 
-    /// Lives in turn, with growths in between: each segment is used again after one round, and
+    /// Lives use segments in turn, with growths in between. Each segment is used again after one round, and
     /// existing segments do not move.
     #[test]
     fn every_segment_has_its_turn_once_a_round_whenever_a_store_grows() {

@@ -1,36 +1,38 @@
-//! The purge journal: purges of many (prefix, host, tag, expression, all) and soft ones.
+//! The purge journal: it stores soft purges, and purges of many objects (prefix, host, tag,
+//! expression, all).
 //!
-//! Two halves of blocks take turns. A half begins with a snapshot: all purges that are active, in
-//! one block or more, written at once. Behind it come blocks with the purges made since. When a
-//! half is full, the other one gets a new snapshot; the half whose snapshot is newer counts.
+//! The journal has two halves of several blocks, which are used in turn. A half begins with a
+//! snapshot: all active purges, in one or more blocks that are written at once. The blocks behind
+//! the snapshot contain the purges made since. When a half is full, the other half gets a new
+//! snapshot. The half with the newer snapshot counts.
 //!
-//! In a *doubled* half every block is written twice, so that damage to one block loses nothing: the
-//! snapshot, then the snapshot again, then each later block followed by its copy.
+//! In a *doubled* half every block is written twice, so that damage to one block loses no purge.
+//! The order is: the snapshot, the snapshot again, then each later block followed by its copy.
 
 use crate::bytes_io::{Put, Take, check_crc, check_mark};
 use crate::{BLOCK, FORMAT_VERSION, FormatError, StoreUuid};
 use foxy_base::rule;
 
-/// Length of a journal block's header; the notes follow.
+/// Length of a journal block's header in bytes; the notes follow.
 pub const JOURNAL_BLOCK_HEADER_BYTES: usize = 72;
 const MAGIC: [u8; 4] = *b"FXPJ";
 const NOTE_HEADER: usize = 24;
-/// Bytes of a block that notes may fill.
+/// Number of bytes of a block that notes may fill.
 pub const JOURNAL_BLOCK_NOTES: usize = BLOCK as usize - JOURNAL_BLOCK_HEADER_BYTES - 4;
 
-/// Scope of a purge.
+/// The scope of a purge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum PurgeKind {
-    /// Everything.
+    /// All objects.
     All = 1,
     /// One URL with all variants.
     Url = 2,
-    /// Keys that begin with the text.
+    /// Keys that begin with the given text.
     Prefix = 3,
     /// One host.
     Host = 4,
-    /// Objects that carry the tag.
+    /// Objects that have the tag.
     Tag = 5,
     /// Keys that match the expression.
     Expression = 6,
@@ -41,20 +43,21 @@ pub enum PurgeKind {
 pub struct PurgeNote {
     /// Scope of the purge.
     pub kind: PurgeKind,
-    /// A soft purge makes stale, a hard one removes.
+    /// True for a soft purge, which makes objects stale; false for a hard purge, which removes
+    /// them.
     pub soft: bool,
-    /// Number of the purge; it covers records fetched under a smaller number.
+    /// Number of the purge. It covers records that were fetched under a smaller number.
     pub sequence: u64,
-    /// Wall time in milliseconds, for people.
+    /// Wall time of the purge in milliseconds, for people.
     pub at: i64,
-    /// The partition it is limited to, at most 255 bytes; empty: all of them.
+    /// The partition to which the purge is limited, at most 255 bytes; empty for all partitions.
     pub partition: Vec<u8>,
-    /// URL, prefix, host, tag or expression; empty for everything.
+    /// URL, prefix, host, tag or expression; empty for a purge of all objects.
     pub text: Vec<u8>,
 }
 
 impl PurgeNote {
-    /// Bytes that this note takes of [`JOURNAL_BLOCK_NOTES`].
+    /// Number of bytes of [`JOURNAL_BLOCK_NOTES`] that this note needs.
     #[must_use]
     pub const fn encoded_len(&self) -> usize {
         NOTE_HEADER + self.partition.len() + self.text.len()
@@ -83,28 +86,28 @@ impl PurgeNote {
 /// A block of the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalBlock {
-    /// Every block of this half is written twice.
+    /// True if every block of this half is written twice.
     pub doubled: bool,
     /// Identity of the store.
     pub uuid: StoreUuid,
-    /// Goes up by one with every block written.
+    /// Number of the block; it increases by one with every block written.
     pub sequence: u64,
     /// Sequence of the first block of the snapshot that this block belongs to or follows.
     pub first: u64,
-    /// Blocks of that snapshot, at least 1.
+    /// Number of blocks of that snapshot, at least 1.
     pub snapshot: u32,
     /// The highest purge number assigned when the block was written.
     pub seen: u64,
-    /// The highest number of a purge that has ended in every store.
+    /// The highest number of a purge that has ended in all stores.
     pub retired: u64,
-    /// Records of this store fetched under a smaller number are void.
+    /// Records of this store that were fetched under a smaller purge number are void.
     pub floor: u64,
-    /// The purges.
+    /// The purges in this block.
     pub notes: Vec<PurgeNote>,
 }
 
 impl JournalBlock {
-    /// The bytes on disk: one [`BLOCK`].
+    /// Encodes the block as it is on disk: one [`BLOCK`].
     ///
     /// # Errors
     /// `Invalid` if the notes do not fit.
@@ -138,7 +141,7 @@ impl JournalBlock {
     /// Reads a block.
     ///
     /// # Errors
-    /// `Empty` for zeros; a damaged block is refused as a whole.
+    /// `Empty` for zeros. A damaged block is refused completely.
     pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
         let bytes = bytes.get(..BLOCK as usize).ok_or(FormatError::Truncated)?;
         let mut take = Take::new(bytes);
@@ -202,20 +205,20 @@ fn decode_note(take: &mut Take<'_>) -> Result<PurgeNote, FormatError> {
     })
 }
 
-/// Write position in one half of the journal.
+/// The contents of one half of the journal, and the position of the next write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalHalf {
-    /// Its newest block, without notes.
+    /// The newest block of this half, without notes.
     pub newest: JournalBlock,
-    /// Blocks in use.
+    /// Number of blocks in use.
     pub blocks: u32,
-    /// Every purge in it, in order of writing.
+    /// All purges in this half, in order of writing.
     pub notes: Vec<PurgeNote>,
-    /// Whole blocks lie behind one that is damaged: purges are lost.
+    /// True if valid blocks lie behind a damaged block, so that purges are lost.
     pub holes: bool,
 }
 
-/// Reads one half; `None` if its snapshot is not whole (never written, torn or damaged).
+/// Reads one half; `None` if its snapshot is not complete (never written, torn or damaged).
 #[must_use]
 pub fn read_journal_half(half: &[u8], uuid: StoreUuid) -> Option<JournalHalf> {
     let (blocks, _) = half.as_chunks::<{ BLOCK as usize }>();
@@ -258,7 +261,8 @@ pub fn read_journal_half(half: &[u8], uuid: StoreUuid) -> Option<JournalHalf> {
             follows = follows.or(block.filter(right));
         }
         let Some(mut block) = follows else {
-            // Blocks are durable before the next one is written, so a torn one is the last.
+            // Each block is durable before the next block is written, so only the last block can be
+            // torn.
             let mut later = blocks.iter().flatten();
             read.holes = rule!(
                 "journal: a whole block behind one that is not is damage",
@@ -280,7 +284,7 @@ pub fn read_journal_half(half: &[u8], uuid: StoreUuid) -> Option<JournalHalf> {
 }
 
 impl JournalBlock {
-    /// Positions of the block with this sequence and of its copy, in their half.
+    /// Positions in their half of the block with this sequence and of its copy.
     fn places(&self, sequence: u64) -> [usize; 2] {
         let number = usize::try_from(sequence - self.first).unwrap_or(usize::MAX / 4);
         let number = number.min(usize::MAX / 4);

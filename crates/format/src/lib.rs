@@ -1,9 +1,9 @@
-//! The bytes that a store keeps on disk: pure encoders and decoders, no I/O.
+//! The bytes that a store keeps on disk: encoders and decoders without I/O.
 //!
-//! All integers are little-endian. Every structure carries a magic number, a format version where
-//! it can be read alone, and a CRC32C; decoding trusts nothing and never panics. The bytes are
-//! drawn in `docs/disk-format.md`, and tests tie that page, the golden bytes in `golden/` and this
-//! crate together.
+//! All integers are little-endian. Every structure has a magic number and a CRC32C. A structure
+//! that can be read without another structure also has a format version. Decoding trusts no byte
+//! and never panics. The layout is shown in `docs/disk-format.md`, and tests ensure that this page,
+//! the golden bytes in `golden/` and this crate agree.
 
 mod bytes_io;
 mod cluster;
@@ -38,45 +38,47 @@ pub use slot::{
 };
 pub use superblock::{Company, FORMER_MAX, QUARANTINE_MAX, SUPERBLOCK_BYTES, Superblock};
 
-/// Version of the format read and written by this code. Frozen: `docs/disk-format.md` says what
-/// that means. (0 was in use before the first release.)
+/// Version of the format read and written by this code. The format is frozen; `docs/disk-format.md`
+/// explains what that means. (Version 0 was in use before the first release.)
 pub const FORMAT_VERSION: u16 = 1;
 
-/// Extension `chain`: clusters are numbered and name the one before, see [`ChainLink`].
+/// Extension `chain`: clusters are numbered, and each contains the checksum of the previous
+/// cluster. See [`ChainLink`].
 pub const EXTENSION_CHAIN: u16 = 1;
 
-/// Extension `seed`: keys are hashed with a seed that the superblock names.
+/// Extension `seed`: keys are hashed with a seed, which the superblock contains.
 pub const EXTENSION_SEED: u16 = 2;
 
-/// Extensions of the format that this code knows, by bit.
+/// The extensions of the format that this code knows, one bit each.
 pub const EXTENSIONS: u16 = EXTENSION_CHAIN | EXTENSION_SEED;
 
-/// The unit of addresses and of record packing, in bytes. Measured: `docs/decisions`.
+/// The unit of addresses and of the packing of records, in bytes. Measurements are in
+/// `docs/decisions`.
 pub const UNIT: u64 = 16;
 
 /// Alignment of superblocks, slots, segments and clusters, in bytes.
 pub const BLOCK: u64 = 4096;
 
-/// `bytes` in units, rounded up.
+/// Converts `bytes` to units, rounded up.
 #[must_use]
 pub const fn units(bytes: u64) -> u64 {
     bytes.div_ceil(UNIT)
 }
 
-/// `bytes` rounded up to whole units.
+/// Rounds `bytes` up to whole units.
 #[must_use]
 pub const fn round_to_unit(bytes: u64) -> u64 {
     units(bytes) * UNIT
 }
 
-/// `bytes` rounded up to whole blocks.
+/// Rounds `bytes` up to whole blocks.
 #[must_use]
 pub const fn round_to_block(bytes: u64) -> u64 {
     bytes.div_ceil(BLOCK) * BLOCK
 }
 
-/// True if a block may begin with a table of a store: journal, slot or cluster. Judged by its magic
-/// number alone.
+/// True if a table of a store (journal, slot or cluster) may begin with this block. Only the magic
+/// number is checked.
 #[must_use]
 pub fn may_be_table(block: &[u8]) -> bool {
     [*b"FXPJ", *b"FXSM", *b"FXCL"].contains(block.first_chunk().unwrap_or(&[0; 4]))

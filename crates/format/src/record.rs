@@ -1,9 +1,10 @@
-//! The record: one cached response (or head, or fragment of a large one) as it lies on disk.
+//! The record: one cached response as it lies on disk. It can also be the head or a fragment of a large
+//! response.
 //!
-//! Header, checksums of the body's blocks, key, Vary values, tags, field block, body, zeros up to the
-//! next unit. One checksum covers everything but the body. It also covers the place of the record
-//! (store, life and address), which is not written. Each 64 KiB block of the body has a checksum of
-//! its own, so that a block can be checked before it is sent. The hash of the key is not written
+//! A record consists of a header, checksums of the body's blocks, key, Vary values, tags, field block, body,
+//! and zeros up to the next unit. One checksum covers everything except the body. It also covers the place of
+//! the record (store, life and address), although the place is not written. Each 64 KiB block of the body has
+//! its own checksum, so that a block can be checked before it is sent. The hash of the key is not written
 //! either.
 
 use std::ops::Range;
@@ -13,42 +14,42 @@ use crate::words::{Words, put_words, words_len, words_max};
 use crate::{FormatError, StoreUuid, round_to_unit};
 use foxy_base::{KeyHash, KeySeed, WallTime, crc32c, crc32c_append, key_hash, rule};
 
-/// Length of the fixed part of a record's header: checksum, mark, kind, codes of the numbers.
+/// Length of the fixed part of a record's header in bytes: checksum, mark, kind, and the codes of the
+/// numbers.
 pub const RECORD_HEADER_BYTES: usize = FIXED_BYTES + NUMBERS.div_ceil(2);
-/// Length of the part of a body that has a checksum of its own.
+/// Length in bytes of the parts of a body that have their own checksums.
 pub const BODY_BLOCK_BYTES: usize = 64 << 10;
-/// Length of the opaque digest of caching rules.
+/// Length of the opaque digest of caching rules in bytes.
 pub const RULES_BYTES: usize = 64;
 const MAGIC: [u8; 2] = *b"FR";
 const FIXED_BYTES: usize = 4 + 2 + 1;
-/// Numbers of a header: 12 facts, 5 lengths, the digest in eights of bytes.
+/// Number of numbers in a header: 12 facts, 5 lengths, and the digest in groups of eight bytes.
 const NUMBERS: usize = 17 + RULES_BYTES / 8;
 
-/// Content of a record.
+/// The content of a record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum RecordKind {
-    /// A whole response.
+    /// A complete response.
     #[default]
     Object = 1,
-    /// Head of a large response: everything but the body.
+    /// The head of a large response: everything except the body.
     Head = 2,
     /// A piece of a large response's body.
     Fragment = 3,
 }
 
-/// Store, life and position of a record, and the seed of the store's key hashes. If a record is read
-/// with another place than it was written for, its checksum is wrong.
+/// Store, life and position of a record, and the seed of the store's key hashes. If a record is read with
+/// another place than the place that it was written for, its checksum is wrong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordPlace {
     /// The store.
     pub uuid: StoreUuid,
-    /// The segment's life.
+    /// Number of the segment's life.
     pub sequence: u64,
     /// Offset from the beginning of the store, in units.
     pub address_units: u64,
-    /// The store's seed. The checksum does not cover it: with a wrong seed, the hash of the key is
-    /// wrong.
+    /// The store's seed. The checksum does not cover it; with a wrong seed, the hash of the key is wrong.
     pub seed: KeySeed,
 }
 
@@ -57,35 +58,36 @@ pub struct RecordPlace {
 pub struct RecordHead {
     /// Content of the record.
     pub kind: RecordKind,
-    /// Place where it was written.
+    /// Place where the record was written.
     pub place: RecordPlace,
-    /// Hash of the key (for fragments: of key, version and number). Not written: it is computed.
+    /// Hash of the key; for a fragment, hash of key, version and number. The hash is not written, but
+    /// computed.
     pub hash: KeyHash,
-    /// Hash of the group it was placed with.
+    /// Hash of the group with which the record was placed.
     pub group: u64,
-    /// Unique number of the object version; fragments carry their head's.
+    /// Unique number of the object version. A fragment has the number of its head.
     pub version: u64,
-    /// Number of the last purge known before the origin was asked; kept by reinsertion.
+    /// Number of the last purge that was known before the request to the origin; reinsertion keeps it.
     pub purge_sequence: u64,
-    /// When the request was sent to the origin.
+    /// Time at which the request was sent to the origin.
     pub request_time: WallTime,
-    /// When the response was received.
+    /// Time at which the response was received.
     pub response_time: WallTime,
-    /// After this time no use of the record is permitted.
+    /// Time after which no use of the record is permitted.
     pub expires: WallTime,
-    /// Random number that variants' keys are made with; 0 without Vary.
+    /// Random number from which the keys of variants are made; 0 without Vary.
     pub nonce: u64,
-    /// Length of the whole body in bytes, over all fragments.
+    /// Length of the complete body in bytes, over all fragments.
     pub total_length: u64,
-    /// Payload of a full fragment in bytes; 0 for whole objects.
+    /// Number of body bytes in a full fragment; 0 for complete objects.
     pub fragment_size: u32,
-    /// Number of the fragment, from 0; 0 for others.
+    /// Number of the fragment, from 0; 0 for other records.
     pub fragment: u32,
     /// Status code.
     pub status: u16,
-    /// Flags of the caller (partial, head only, ...); opaque here.
+    /// Flags of the caller (partial, head only, ...). This crate does not interpret them.
     pub flags: u16,
-    /// Digest of the caching rules; opaque here.
+    /// Digest of the caching rules. This crate does not interpret it.
     pub rules: [u8; RULES_BYTES],
 }
 
@@ -117,9 +119,9 @@ impl Default for RecordHead {
 pub struct RecordSections<'a> {
     /// Full key.
     pub key: &'a [u8],
-    /// Vary list and selecting values, as the caller writes them.
+    /// Vary list and selecting values, in the caller's encoding.
     pub vary: &'a [u8],
-    /// Purge tags, as the caller writes them.
+    /// Purge tags, in the caller's encoding.
     pub tags: &'a [u8],
     /// Field block.
     pub fields: &'a [u8],
@@ -145,7 +147,7 @@ pub struct RecordLayout {
 }
 
 impl RecordLayout {
-    /// Lays out sections of these lengths behind a header; `None` if they overflow.
+    /// Computes the positions of parts of these lengths behind a header; `None` if they overflow.
     fn new(header: usize, lens: [usize; 5]) -> Option<Self> {
         let [key, vary, tags, fields, body] = lens;
         let mut at = header;
@@ -171,7 +173,7 @@ impl RecordLayout {
         Self::new(header, sections.lengths()).unwrap_or_default()
     }
 
-    /// Length on disk: whole units.
+    /// Length on disk in bytes, in whole units.
     #[must_use]
     pub fn disk_bytes(&self) -> usize {
         round_to_unit(self.body.end as u64) as usize
@@ -190,8 +192,8 @@ impl RecordSections<'_> {
     }
 }
 
-/// The numbers of a header, in their order on disk. The others may be encoded as distances from the
-/// first.
+/// The numbers of a header, in their order on disk. All numbers except the first may be encoded as distances
+/// from the first.
 fn numbers(head: &RecordHead, sections: &RecordSections<'_>) -> [u64; NUMBERS] {
     let mut numbers = [0; NUMBERS];
     numbers[..12].copy_from_slice(&[
@@ -218,8 +220,8 @@ fn numbers(head: &RecordHead, sections: &RecordSections<'_>) -> [u64; NUMBERS] {
     numbers
 }
 
-/// Writes a record to the beginning of `out` and zeros up to the next unit; returns its length on
-/// disk and where its parts lie, or `None` if `out` is too short.
+/// Writes a record to the beginning of `out`, and zeros up to the next unit. Returns the record's length on
+/// disk and the positions of its parts; `None` if `out` is too short.
 #[must_use]
 pub fn encode_record(
     head: &RecordHead,
@@ -251,8 +253,8 @@ pub fn encode_record(
     Some((len, layout))
 }
 
-/// Checksum of the place, the header and the variable parts before the body, without the field
-/// that holds it.
+/// Checksum of the place, the header, and the variable parts before the body. The field that contains the
+/// checksum is left out.
 fn meta_crc(place: &RecordPlace, record: &[u8], layout: &RecordLayout) -> u32 {
     let mut whose = [0; 32];
     whose[..16].copy_from_slice(&place.uuid.0);
@@ -261,18 +263,18 @@ fn meta_crc(place: &RecordPlace, record: &[u8], layout: &RecordLayout) -> u32 {
     crc32c_append(crc32c(&whose), &record[4..layout.body.start])
 }
 
-/// True if a record may begin here, judged by its mark alone. For searches for records.
+/// True if a record may begin here; only its mark is checked. This is for searches for records.
 #[must_use]
 pub fn may_be_record(bytes: &[u8]) -> bool {
     bytes.len() >= RECORD_HEADER_BYTES && bytes[4..6] == MAGIC
 }
 
-/// Reads a record from the beginning of `bytes` and checks everything, body included, and that it was
-/// written for `place`. The caller compares hash and key.
+/// Reads a record from the beginning of `bytes`. Checks everything, including the body, and that the record
+/// was written for `place`. The caller compares hash and key.
 ///
 /// # Errors
-/// A damaged record, or one written for another place, is refused as a whole; `Truncated` if `bytes`
-/// ends before the record does.
+/// A damaged record, or a record written for another place, is refused completely. `Truncated` if `bytes` end
+/// before the record ends.
 pub fn parse_record(
     bytes: &[u8],
     place: &RecordPlace,
@@ -318,8 +320,8 @@ fn hash_of(seed: KeySeed, head: &RecordHead, key: &[u8]) -> KeyHash {
     }
 }
 
-/// Hash of fragment `n` of version `version` of an object: hashes 28 bytes without a seed, because
-/// nobody can choose these bytes without knowing the head's hash.
+/// Hash of fragment `n` of version `version` of an object. It hashes 28 bytes without a seed, because nobody
+/// can choose these bytes without knowing the head's hash.
 #[must_use]
 pub fn fragment_hash(head: KeyHash, version: u64, n: u32) -> KeyHash {
     let mut bytes = [0u8; 28];
@@ -329,7 +331,7 @@ pub fn fragment_hash(head: KeyHash, version: u64, n: u32) -> KeyHash {
     key_hash(&bytes)
 }
 
-/// `len` is the number of all bytes from the record's beginning.
+/// Decodes a header. `len` is the number of all bytes from the record's beginning.
 fn decode_header(
     take: &mut Take<'_>,
     len: usize,

@@ -1,42 +1,42 @@
-//! The removal log: a ring of entries of fixed size. It records a removal until its tombstone is in
-//! the log, so that nothing that was removed comes back when the process dies.
+//! The removal log: a ring of entries of fixed size. It records a removal until its tombstone is in the log,
+//! so that no removed record comes back when the process dies.
 //!
-//! Entry `n` (from 1) is written to place `n` modulo the number of places. Each entry names the
-//! oldest entry that still counted when it was written. The removals before that entry have their
-//! tombstones in the log.
+//! Entry `n` (from 1) is written to place `n` modulo the number of places. Each entry states which was the
+//! oldest entry that still counted when it was written. The log contains the tombstones of all removals
+//! before that oldest entry.
 
 use foxy_base::{KeyHash, crc32c, rule};
 
 use crate::bytes_io::{Put, Take};
 use crate::{FormatError, LogPosition, StoreUuid};
 
-/// Length of an entry of the removal log.
+/// Length of an entry of the removal log in bytes.
 pub const REMOVAL_BYTES: usize = 40;
 
-/// Subject of a removal.
+/// The subject of a removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Removed {
-    /// Nothing: the entry only says that those before it do not count any more.
+    /// No record: the entry only states that entries before it no longer count.
     Nothing,
-    /// The record at this place.
+    /// The record at this log position.
     Place(LogPosition),
-    /// Everything stored under the hash before this place.
+    /// Everything stored under the hash before this log position.
     Key(KeyHash, LogPosition),
 }
 
 /// An entry of the removal log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RemovalEntry {
-    /// Its number, from 1.
+    /// Number of the entry, from 1.
     pub number: u64,
-    /// Number of earlier entries that counted when it was written, below 2^24.
+    /// Number of earlier entries that still counted when this entry was written; below 2^24.
     pub before: u32,
     /// Subject of the removal.
     pub removed: Removed,
 }
 
 impl RemovalEntry {
-    /// The bytes on disk. The store's identity is in the checksum.
+    /// Encodes the entry as it is on disk. The checksum includes the store's identity.
     #[must_use]
     pub fn encode(&self, uuid: StoreUuid) -> [u8; REMOVAL_BYTES] {
         let (kind, hash, place) = match self.removed {
@@ -60,8 +60,8 @@ impl RemovalEntry {
     /// Reads the entry at place `place` of `places`.
     ///
     /// # Errors
-    /// `Empty` for zeros, `Checksum` for a torn entry or another store's, `Invalid` for one that
-    /// does not belong here.
+    /// `Empty` for zeros, `Checksum` for a torn entry or an entry of another store, `Invalid` for an entry
+    /// that does not belong to this place.
     pub fn decode(
         bytes: &[u8; REMOVAL_BYTES],
         uuid: StoreUuid,
@@ -108,8 +108,8 @@ fn checksum(uuid: StoreUuid, body: &[u8]) -> u32 {
     crc32c(&bytes)
 }
 
-/// The entries of a removal log that still count, in order, and the number to go on with. Leaves out
-/// entries that are torn, of another store, of a former round, or no longer needed.
+/// The entries of a removal log that still count, in order, and the number of the next entry. Entries are
+/// left out if they are torn, belong to another store or a former round, or are no longer needed.
 #[must_use]
 pub fn read_removals(log: &[u8], uuid: StoreUuid) -> (Vec<RemovalEntry>, u64) {
     let (places, _) = log.as_chunks::<REMOVAL_BYTES>();
@@ -121,7 +121,8 @@ pub fn read_removals(log: &[u8], uuid: StoreUuid) -> (Vec<RemovalEntry>, u64) {
     let Some(newest) = entries.iter().max_by_key(|e| e.number).copied() else {
         return (Vec::new(), 1);
     };
-    // A power cut can lose the newer entry of a place and leave the entry of the round before.
+    // A power cut can lose the newer entry of a place, so that the entry of the previous round is still
+    // there.
     let first = newest.number - u64::from(newest.before).min(newest.number.min(count) - 1);
     entries.retain(|e| {
         let counts = rule!(

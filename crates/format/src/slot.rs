@@ -1,11 +1,11 @@
-//! The summary slot of a segment: its state and, once sealed, everything in it.
+//! The summary slot of a segment: its state, and, for a sealed segment, the list of its contents.
 
 use crate::bytes_io::{Put, Take, check_crc, check_mark};
 use crate::entry::decode_entries;
 use crate::{ENTRY_BYTES, Entry, FORMAT_VERSION, FormatError, StoreUuid};
 use foxy_base::rule;
 
-/// Length of a slot's header; the entries follow.
+/// Length of a slot's header in bytes; the entries follow.
 pub const SLOT_HEADER_BYTES: usize = 64;
 const MAGIC: [u8; 4] = *b"FXSM";
 
@@ -13,17 +13,17 @@ const MAGIC: [u8; 4] = *b"FXSM";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum SegmentState {
-    /// Being written: its clusters list its contents, and nothing older counts.
+    /// The segment is being written. Its clusters list its contents, and older contents do not count.
     Open = 1,
-    /// Full; the slot lists everything in it.
+    /// The segment is full. The slot lists all its contents.
     Sealed = 2,
-    /// Full; there was no room for all of the summary, so its clusters list its contents.
+    /// The segment is full, but there was no room for the complete summary. Its clusters list its contents.
     SealedOverflow = 3,
-    /// Taken out of use after a fault; nothing in it counts.
+    /// The segment is out of use after a fault. Its contents do not count.
     Retired = 4,
 }
 
-/// The first bytes of a slot; can be read without the entries.
+/// The first bytes of a slot. They can be read without the entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotHeader {
     /// State of the segment.
@@ -32,23 +32,24 @@ pub struct SlotHeader {
     pub uuid: StoreUuid,
     /// Number of the segment, from 0.
     pub segment: u32,
-    /// Its life, counted from 1 over the whole store.
+    /// Number of the segment's life, counted from 1 over the whole store.
     pub sequence: u64,
-    /// Units of the segment that are filled.
+    /// Number of units of the segment that are filled.
     pub used_units: u32,
-    /// Entries that follow.
+    /// Number of entries that follow.
     pub entries: u32,
     /// CRC32C of the entries' bytes.
     pub entries_crc: u32,
     /// Number of the last cluster of this life that was durable when the slot was written
-    /// ([`crate::ChainLink`]); 0: none, or not known.
+    /// ([`crate::ChainLink`]). 0 means that there is none, or that it is not known.
     pub last_cluster: u64,
 }
 
-/// Entries that are encoded at a time.
+/// Number of entries that are encoded at a time.
 const SOME: usize = 128;
 
-/// The bytes of a summary with `entries`, in one piece. Sets the header's count and checksum of entries.
+/// Encodes a summary with `entries` in one piece. Sets the count and the checksum of the entries in the
+/// header.
 #[must_use]
 pub fn encode_slot(header: &SlotHeader, entries: &[Entry]) -> Vec<u8> {
     let mut out = vec![0; SLOT_HEADER_BYTES + entries.len() * ENTRY_BYTES];
@@ -56,9 +57,9 @@ pub fn encode_slot(header: &SlotHeader, entries: &[Entry]) -> Vec<u8> {
     out
 }
 
-/// As [`encode_slot`], into `slot`, and what it has no room for into `rest`, which lies at the end of the
-/// segment ([`crate::Geometry::spill_at`]). Bytes behind the summary stay. Needs no other memory: the summary
-/// of a segment of small objects has many megabytes.
+/// As [`encode_slot`], but writes into `slot`, and the part for which `slot` has no room into `rest`, which
+/// lies at the end of the segment ([`crate::Geometry::spill_at`]). Bytes behind the summary stay unchanged.
+/// The function needs no other memory, because the summary of a segment of small objects has many megabytes.
 ///
 /// # Panics
 /// If both together are shorter than the summary, or `slot` is shorter than the header.
@@ -109,7 +110,7 @@ impl SlotHeader {
     /// Reads a slot's header.
     ///
     /// # Errors
-    /// `Empty` for zeros (a segment never used); any other means a damaged slot.
+    /// `Empty` for zeros (a segment that was never used). Any other error means a damaged slot.
     pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
         let bytes = bytes
             .get(..SLOT_HEADER_BYTES)
@@ -143,10 +144,10 @@ impl SlotHeader {
     }
 }
 
-/// Reads the entries behind a slot's header; `slot` is the whole summary, header included.
+/// Reads the entries behind a slot's header. `slot` is the complete summary, including the header.
 ///
 /// # Errors
-/// A damaged table is refused as a whole.
+/// A damaged table is refused completely.
 pub fn decode_slot_entries(
     header: &SlotHeader,
     slot: &[u8],
@@ -189,7 +190,7 @@ mod tests {
         }
     }
 
-    /// Wherever the slot ends, both pieces have the bytes of the whole.
+    /// Wherever the slot ends, both pieces together have the same bytes as a summary in one piece.
     #[test]
     fn a_summary_in_two_pieces_has_the_same_bytes() {
         for count in [0, 1, 2, SOME, SOME + 1, 3 * SOME + 7] {

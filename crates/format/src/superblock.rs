@@ -1,4 +1,4 @@
-//! The superblock: whose store this is, how it is laid out, how often it was opened.
+//! The superblock: it contains the store's identity, its layout, and the number of times that it was opened.
 
 use crate::bytes_io::{Put, Take, check_crc, check_mark};
 use crate::{
@@ -7,50 +7,53 @@ use crate::{
 };
 use foxy_base::{KeySeed, rule};
 
-/// Length of a superblock.
+/// Length of a superblock in bytes.
 pub const SUPERBLOCK_BYTES: usize = 4096;
 const MAGIC: [u8; 4] = *b"FOXY";
-/// Segments in quarantine that there is room for.
+/// Most segments for which the quarantine list has room.
 pub const QUARANTINE_MAX: usize = 512;
-/// Earlier companies that a store remembers.
+/// Number of earlier companies that a store remembers.
 pub const FORMER_MAX: usize = 32;
 const USED: usize = 176 + 8 * FORMER_MAX + 4 * QUARANTINE_MAX;
 
-/// The stores that are open together. Each of them keeps this same record. When they are opened
-/// together again, it shows what one of them missed.
+/// The stores that are open together. Each of these stores keeps this same record. When they are opened
+/// together again, the record shows what a store has missed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Company {
-    /// Number of changes of the company; 0: the store was never in one.
+    /// Number of changes of the company; 0 if the store was never in a company.
     pub epoch: u64,
-    /// A hash over the uuids of the stores in it.
+    /// A hash over the uuids of the stores in the company.
     pub members: u64,
-    /// The values of `members` at earlier epochs, the latest first; zeros before the first epoch.
+    /// The values of `members` at earlier epochs, the latest first. There are zeros for epochs before the
+    /// first.
     pub former: [u64; FORMER_MAX],
 }
 
-/// One of the two superblocks; the valid one with the higher generation counts.
+/// One of the two superblocks. The valid superblock with the higher generation counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Superblock {
-    /// Extensions of the format that the store uses, by bit: some of [`EXTENSIONS`].
+    /// Extensions of the format that the store uses: bits of [`EXTENSIONS`].
     pub extensions: u16,
-    /// Goes up by one with every write; an open store never reuses a generation.
+    /// Generation of the superblock. It increases by one with every write; an open store never reuses a
+    /// generation.
     pub generation: u64,
     /// The store's identity.
     pub uuid: StoreUuid,
     /// The sizes chosen at formatting.
     pub geometry: Geometry,
-    /// Everything in the log before this position is void (purge of all, lost tombstones).
+    /// Log position before which everything in the log is void (after a purge of all objects, or after lost
+    /// tombstones).
     pub floor: LogPosition,
     /// The stores that were open together with this one.
     pub company: Company,
     /// Segments that could not be read, ascending; at most [`QUARANTINE_MAX`] are remembered.
     pub quarantine: Vec<u32>,
-    /// Seed of the hashes of keys in this store; not 0 exactly if [`EXTENSION_SEED`] is set.
+    /// Seed of the hashes of keys in this store. It is not 0 if, and only if, [`EXTENSION_SEED`] is set.
     pub seed: KeySeed,
 }
 
 impl Superblock {
-    /// From now on keys are hashed with this seed.
+    /// Sets the seed with which keys are hashed from now on.
     pub fn set_seed(&mut self, seed: KeySeed) {
         self.seed = seed;
         self.extensions &= !EXTENSION_SEED;
@@ -59,7 +62,7 @@ impl Superblock {
         }
     }
 
-    /// The bytes on disk.
+    /// Encodes the superblock as it is on disk.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(SUPERBLOCK_BYTES);
@@ -101,9 +104,9 @@ impl Superblock {
         out
     }
 
-    /// Reads superblocks A and B, which follow each other in `bytes`. If one is whole and the other
-    /// would be whole but for its version field, the other counts as damaged (`Checksum`): a flipped
-    /// bit is not a newer version.
+    /// Reads superblocks A and B, which follow each other in `bytes`. If one is valid, and only the version
+    /// field of the other is wrong, the other superblock counts as damaged (`Checksum`): a flipped bit must
+    /// not look like a newer version.
     pub fn decode_both(bytes: &[u8]) -> [Result<Self, FormatError>; 2] {
         let (a, b) = bytes.split_at(SUPERBLOCK_BYTES.min(bytes.len()));
         let found = [Self::decode(a), Self::decode(b)];
@@ -128,9 +131,9 @@ impl Superblock {
     /// Reads a superblock.
     ///
     /// # Errors
-    /// `Empty` for zeros, `Foreign` without the mark, `Newer` or `Older` for another version (checked
-    /// before the checksum, which another version may compute in another way), `Extended` for
-    /// extensions that are not known, then any other.
+    /// `Empty` for zeros. `Foreign` if the magic number is missing. `Newer` or `Older` for another version;
+    /// this is checked before the checksum, because another version may compute the checksum differently.
+    /// `Extended` for unknown extensions. Other errors for other damage.
     pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
         let bytes = bytes
             .get(..SUPERBLOCK_BYTES)
@@ -192,7 +195,7 @@ impl Superblock {
     }
 }
 
-/// True if the checksum is right once the version field holds this program's version.
+/// True if the checksum is right when the version field is set to this program's version.
 fn only_version_differs(bytes: &[u8]) -> bool {
     let Some(mut own) = bytes.get(..SUPERBLOCK_BYTES).map(<[u8]>::to_vec) else {
         return false;
@@ -201,7 +204,8 @@ fn only_version_differs(bytes: &[u8]) -> bool {
     check_crc(&own, SUPERBLOCK_BYTES - 4).is_ok()
 }
 
-/// Reads the numbers of quarantined segments. They must ascend and exist; unused bytes are zero.
+/// Reads the numbers of quarantined segments. They must be ascending, and the segments must exist. Unused
+/// bytes are zero.
 fn quarantine(take: &mut Take<'_>, segments: u32) -> Result<Vec<u32>, FormatError> {
     let count = take.u32()? as usize;
     let mut bad = Vec::with_capacity(count.min(QUARANTINE_MAX));

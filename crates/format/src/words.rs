@@ -1,28 +1,29 @@
-//! Numbers in as few bytes as they need: half a byte gives the length of each number and the base
-//! that it is relative to. Most facts of a record are zero, small, or close to the time at which it
-//! was received.
+//! Numbers in as few bytes as possible. A code of half a byte states the length of each number and
+//! the base that it is relative to. Most facts of a record are zero, small, or close to the time at
+//! which the record was received.
 //!
-//! Code 0 is zero; codes 1 to 8 mean that many bytes, lowest first; 9 is the least signed number,
-//! which often means "none"; 10 is all ones, 11 to 15 are 1 to 5 bytes of the zigzag distance from
-//! the first number. Each number is written with its shortest code.
+//! Code 0 means zero. Codes 1 to 8 mean a number of that many bytes, lowest first. Code 9 is the
+//! least signed number, which often means "none". Code 10 is all ones. Codes 11 to 15 mean 1 to 5
+//! bytes of the zigzag distance from the first number. Each number is written with its shortest
+//! code.
 
 use crate::FormatError;
 use crate::bytes_io::Take;
 
 /// The least signed number.
 const LEAST: u64 = i64::MIN as u64;
-/// Code of it.
+/// Code of [`LEAST`].
 const CODE_LEAST: u8 = 9;
-/// Code of all ones.
+/// Code of a number that is all ones.
 const CODE_ONES: u8 = 10;
-/// Longest distance in bytes.
+/// Length of the longest distance in bytes.
 const DISTANCE_MAX: usize = 5;
 
 const fn bytes_of(value: u64) -> usize {
     (64 - value.leading_zeros() as usize).div_ceil(8)
 }
 
-/// Zigzag code of the signed distance: small distances of either sign become small numbers.
+/// Zigzag code of the signed distance. Small distances of either sign become small numbers.
 const fn zigzag(value: u64, base: u64) -> u64 {
     let distance = value.wrapping_sub(base) as i64;
     ((distance << 1) ^ (distance >> 63)) as u64
@@ -33,7 +34,7 @@ const fn from_zigzag(distance: u64, base: u64) -> u64 {
     base.wrapping_add(signed)
 }
 
-/// Code, bytes and how many of them count.
+/// Returns the code, the bytes, and the number of bytes that count.
 const fn encode(value: u64, base: u64) -> (u8, u64, usize) {
     if value == LEAST {
         return (CODE_LEAST, 0, 0);
@@ -51,40 +52,40 @@ const fn encode(value: u64, base: u64) -> (u8, u64, usize) {
     (len as u8, value, len)
 }
 
-/// Bytes that `values` take, codes included.
+/// Number of bytes that `values` need, including codes.
 pub(crate) fn words_len(values: &[u64]) -> usize {
     let codes = values.len().div_ceil(2);
     codes + encoded(values).map(|(_, _, len)| len).sum::<usize>()
 }
 
-/// Encodes every number: the first relative to zero, the others relative to the first.
+/// Encodes every number: the first relative to zero, the other numbers relative to the first.
 fn encoded(values: &[u64]) -> impl Iterator<Item = (u8, u64, usize)> + '_ {
     let first = values.first().copied().unwrap_or(0);
     let bases = std::iter::once(0).chain(std::iter::repeat(first));
     values.iter().zip(bases).map(|(v, base)| encode(*v, base))
 }
 
-/// Most bytes that `count` numbers take, codes included.
+/// Most bytes that `count` numbers need, including codes.
 pub(crate) const fn words_max(count: usize) -> usize {
     count.div_ceil(2) + count * 8
 }
 
-/// Writes codes, then numbers, to the beginning of `out`, which has [`words_max`] bytes at least;
-/// returns how many of them count.
+/// Writes codes, then numbers, to the beginning of `out`, which must have at least [`words_max`]
+/// bytes. Returns the number of bytes that count.
 pub(crate) fn put_words(values: &[u64], out: &mut [u8]) -> usize {
     let mut at = values.len().div_ceil(2);
     out[..at].fill(0);
     for (n, (code, bytes, len)) in encoded(values).enumerate() {
         out[n / 2] |= code << (n % 2 * 4);
-        // Copies eight bytes although fewer count: a copy of fixed length is a single move, and
-        // the next number overwrites the rest.
+        // Copies eight bytes although fewer count: a copy of fixed length is a single move, and the
+        // next number overwrites the excess bytes.
         out[at..at + 8].copy_from_slice(&bytes.to_le_bytes());
         at += len;
     }
     at
 }
 
-/// Codes of numbers, to be taken one by one.
+/// Codes of numbers, and the position of the next code.
 #[derive(Debug)]
 pub(crate) struct Words<'a> {
     codes: &'a [u8],

@@ -1,4 +1,5 @@
-//! Whole tables that do not belong where they are read, and damage behind the first part.
+//! Tests of complete tables that do not belong to the place where they are read, and of damage
+//! behind the first part.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -13,7 +14,7 @@ const OWN: StoreUuid = StoreUuid([1; 16]);
 const OTHER: StoreUuid = StoreUuid([2; 16]);
 const SEGMENT: u32 = 64 << 10;
 
-/// A journal block with one purge of the same number.
+/// A journal block with one purge, whose number is `sequence` too.
 fn block(uuid: StoreUuid, sequence: u64, first: u64, snapshot: u32) -> Vec<u8> {
     let note = PurgeNote {
         kind: PurgeKind::Host,
@@ -37,7 +38,7 @@ fn block(uuid: StoreUuid, sequence: u64, first: u64, snapshot: u32) -> Vec<u8> {
     block.encode().unwrap()
 }
 
-/// Numbers of the purges in a half of these blocks, and whether it has holes.
+/// The numbers of the purges in a half of these blocks, and whether the half has holes.
 fn purges(blocks: &[Vec<u8>]) -> Option<(Vec<u64>, bool)> {
     let half = read_journal_half(&blocks.concat(), OWN)?;
     let numbers = half.notes.iter().map(|note| note.sequence).collect();

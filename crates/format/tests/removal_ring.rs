@@ -1,4 +1,4 @@
-//! Entries of a removal log that count, in every state that the log can be left in.
+//! Tests which entries of a removal log count, in every state in which the log can be left.
 
 use foxy_format::{LogPosition, REMOVAL_BYTES, RemovalEntry, Removed, StoreUuid, read_removals};
 
@@ -51,19 +51,19 @@ fn the_removal_log_counts_what_has_no_tombstone_yet() {
 
 #[test]
 fn lost_and_torn_removals_leave_no_former_round_in_their_place() {
-    // 12 to 14 were lost: their places hold 2 to 4.
+    // Entries 12 to 14 were lost: their places contain entries 2 to 4.
     let numbers = [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 15];
     let log = ring(10, &numbers.map(|n| (n, 8)));
     assert_eq!(live(&log), (vec![7, 8, 9, 10, 11, 15], 16));
-    // An entry that claims more than a round counts for a round.
+    // An entry that claims more entries than one round counts for one round.
     let log = ring(10, &[(2, 0), (15, 1 << 20)]);
     assert_eq!(live(&log), (vec![15], 16));
-    // An entry that does not belong where it lies.
+    // An entry lies at a place that it does not belong to.
     let mut log = ring(10, &[(1, 0), (2, 1), (9, 8)]);
     log.copy_within(9 * REMOVAL_BYTES.., 4 * REMOVAL_BYTES);
     log[9 * REMOVAL_BYTES..].fill(0);
     assert_eq!(live(&log), (vec![1, 2], 3));
-    // The newest is torn: the one before it tells.
+    // The newest entry is torn, so the entry before it decides.
     let mut log = ring(10, &[(1, 0), (2, 1), (3, 2)]);
     log[3 * REMOVAL_BYTES + 20] ^= 1;
     assert_eq!(live(&log), (vec![1, 2], 3));

@@ -1,5 +1,5 @@
-//! Prints docs/metrics.md; `cargo xtask generate` writes it. A Foxy is started and asked, so that the page has what
-//! programs see.
+//! Prints docs/metrics.md; `cargo xtask generate` writes it. The example starts a Foxy and requests its
+//! metrics, so that the page contains the same metrics that programs get.
 
 use std::error::Error;
 use std::io::{Read, Write};
@@ -22,7 +22,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The page of a Foxy that has everything: a store, a log, a certificate, a site with two origins.
+/// Returns the metrics page of a Foxy with all features: a store, a log, a certificate, and a site with two
+/// origins.
 fn page(folder: &str) -> Result<String, Box<dyn Error>> {
     let made = rcgen::generate_simple_self_signed(["a.test".to_owned()])?;
     std::fs::write(format!("{folder}/crt"), made.cert.pem())?;
@@ -46,7 +47,7 @@ fn page(folder: &str) -> Result<String, Box<dyn Error>> {
     Ok(page)
 }
 
-/// A row for each family, in the order of the page.
+/// Returns a row for each metric, in the order of the page.
 fn table(page: &str) -> String {
     let mut table = String::new();
     let mut lines = page.lines().peekable();

@@ -1,5 +1,5 @@
-//! Foxy as a library: configuration, threads, admin listener, logs. The binary is a thin shell
-//! around it, and tests start it in-process with a clock of their own.
+//! Foxy as a library: configuration, threads, admin listener, logs. The binary only calls this library. Tests
+//! start Foxy in their own process with their own clock.
 
 pub mod access_log;
 pub mod admin;

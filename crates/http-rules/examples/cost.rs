@@ -1,6 +1,6 @@
-//! One decision, many times, for counting instructions: `cost NAME TIMES`. The difference of two
-//! runs by their difference in times is the cost of one:
-//! `valgrind --tool=callgrind --callgrind-out-file=/dev/null cost can_store 1000`.
+//! Makes one decision many times, to count instructions: `cost NAME TIMES`. To get the cost of one
+//! decision, run the program twice and divide the difference of the costs by the difference of
+//! TIMES: `valgrind --tool=callgrind --callgrind-out-file=/dev/null cost can_store 1000`.
 
 use std::hint::black_box;
 
@@ -42,7 +42,7 @@ const REQUEST: [(&str, &str); 9] = [
 
 const NOW: WallTime = WallTime::from_secs(1_749_988_800);
 
-/// Data of the measured calls.
+/// The data for the measured calls.
 struct Bed {
     request: FieldBlock,
     response: FieldBlock,

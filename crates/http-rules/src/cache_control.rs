@@ -1,5 +1,5 @@
-//! Response cache directives, from Cache-Control (RFC 9111 section 5.2.2, read tolerantly), from
-//! a targeted field (RFC 9213, read strictly) or from Surrogate-Control.
+//! The cache directives of a response. They come from Cache-Control (RFC 9111 section 5.2.2, parsed
+//! tolerantly), from a targeted field (RFC 9213, parsed strictly), or from Surrogate-Control.
 
 use foxy_base::{Fields, rule, values};
 
@@ -9,15 +9,15 @@ use crate::surrogate;
 use crate::targeted;
 use crate::text::{Argument, Directive, directives};
 
-/// Field that the directives were taken from.
+/// The field from which the directives were taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ControlSource {
-    /// Cache-Control, which may be absent.
+    /// Cache-Control; the field may be absent.
     #[default]
     CacheControl,
-    /// A targeted field; Cache-Control and Expires are then ignored.
+    /// A targeted field. Cache-Control and Expires are ignored in this case.
     Targeted,
-    /// Surrogate-Control; Cache-Control and Expires are then ignored.
+    /// Surrogate-Control. Cache-Control and Expires are ignored in this case.
     Surrogate,
 }
 
@@ -28,7 +28,7 @@ pub enum ControlSource {
     reason = "they are directives, each present or not"
 )]
 pub struct ResponseControl {
-    /// Source of these directives.
+    /// The source of these directives.
     pub source: ControlSource,
     /// `no-store`
     pub no_store: bool,
@@ -50,19 +50,19 @@ pub struct ResponseControl {
     pub must_understand: bool,
     /// `immutable`
     pub immutable: bool,
-    /// `max-age`; a malformed value counts as 0.
+    /// `max-age` in seconds; a malformed value counts as 0.
     pub max_age: Option<u32>,
-    /// `s-maxage`; a malformed value counts as 0.
+    /// `s-maxage` in seconds; a malformed value counts as 0.
     pub s_maxage: Option<u32>,
-    /// `stale-while-revalidate`; a malformed value is ignored.
+    /// `stale-while-revalidate` in seconds; a malformed value is ignored.
     pub stale_while_revalidate: Option<u32>,
-    /// `stale-if-error`; a malformed value is ignored.
+    /// `stale-if-error` in seconds; a malformed value is ignored.
     pub stale_if_error: Option<u32>,
 }
 
 impl ResponseControl {
-    /// The directives that govern a response: those of the first valid targeted field, else of
-    /// Surrogate-Control (if configured), else of Cache-Control.
+    /// The directives that apply to a response. They come from the first valid targeted field.
+    /// Without one, they come from Surrogate-Control (if configured), or else from Cache-Control.
     pub fn of<F: Fields + ?Sized>(fields: &F, config: &Config) -> Self {
         for name in &config.targeted {
             if let Some(control) = targeted::read(fields, name) {
@@ -77,7 +77,7 @@ impl ResponseControl {
         Self::read(fields, "Cache-Control")
     }
 
-    /// Reads all lines of the field `name` tolerantly.
+    /// Parses all lines of the field `name` tolerantly.
     pub fn read<F: Fields + ?Sized>(fields: &F, name: &str) -> Self {
         let mut control = Self::default();
         for d in values(fields, name).flat_map(directives) {
@@ -86,9 +86,9 @@ impl ResponseControl {
         control
     }
 
-    /// Adds one directive. Of repeated lifetimes the lowest counts, which is never longer than the
-    /// first occurrence that RFC 9111 section 4.2.1 asks for. A malformed lifetime counts as zero,
-    /// that is stale.
+    /// Adds one directive. If a lifetime is repeated, the lowest value counts. It is never higher
+    /// than the value of the first occurrence, which RFC 9111 section 4.2.1 requires. A malformed
+    /// lifetime counts as zero, so the response is stale.
     pub(crate) fn add(&mut self, d: &Directive<'_>) {
         let seconds = d.argument.seconds();
         let or_stale = rule!(
@@ -120,8 +120,8 @@ impl ResponseControl {
     }
 }
 
-/// True if a directive names at least one field. An empty or malformed list counts as no list: the
-/// directive then covers the whole response.
+/// True if a directive names at least one field. An empty or malformed list counts as no list; then
+/// the directive covers the complete response.
 fn has_list(d: &Directive<'_>) -> bool {
     listed_names(d.argument).next().is_some()
 }
@@ -133,7 +133,7 @@ fn listed_names(argument: Argument<'_>) -> impl Iterator<Item = &[u8]> {
         .filter(|name| !name.is_empty())
 }
 
-/// Visits the names listed by private="..." or no-cache="..." of a response.
+/// Calls a function for each name that private="..." or no-cache="..." of a response lists.
 pub(crate) fn for_each_listed<'a, F: Fields + ?Sized>(
     fields: &'a F,
     mut visit: impl FnMut(&'a [u8]),

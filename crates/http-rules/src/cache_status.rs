@@ -1,35 +1,36 @@
-//! The Cache-Status field (RFC 9211), written straight into an output buffer.
+//! The Cache-Status field (RFC 9211). It is written directly into an output buffer.
 
 use crate::reason::Fwd;
 use crate::text::push_decimal;
 
-/// One member of Cache-Status. Writing it allocates nothing beyond the buffer's growth.
+/// One member of Cache-Status. Writing it allocates no memory except for the growth of the buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheStatus<'a> {
-    /// Name of this cache: a token or any printable text. Empty: `foxy`.
+    /// Name of this cache: a token or any printable text. If it is empty, `foxy` is written.
     pub cache: &'a str,
-    /// Answered without going forward (section 2.1). Excludes `fwd`.
+    /// True if the request was answered without being forwarded (section 2.1). Excludes `fwd`.
     pub hit: bool,
-    /// Why it went forward (2.2).
+    /// The reason why the request was forwarded (section 2.2).
     pub fwd: Option<Fwd>,
-    /// Status of the forwarded request's response (2.3), where it differs from what is sent.
+    /// Status of the response to the forwarded request (section 2.3), if it differs from the status
+    /// that the client gets.
     pub fwd_status: Option<u16>,
-    /// Remaining life in seconds, negative when stale (2.4).
+    /// Remaining lifetime in seconds; negative for a stale response (section 2.4).
     pub ttl: Option<i64>,
-    /// The response was stored (2.5).
+    /// True if the response was stored (section 2.5).
     pub stored: bool,
-    /// The request shared another one's fetch (2.6).
+    /// True if the request shared the fetch of another request (section 2.6).
     pub collapsed: bool,
-    /// The cache key (2.7).
+    /// The cache key (section 2.7).
     pub key: Option<&'a [u8]>,
-    /// A word of [`crate::NoStore`] or of the caller (2.8).
+    /// A word of [`crate::NoStore`] or of the caller (section 2.8).
     pub detail: Option<&'a str>,
     /// The operator's rule that influenced the decision; part of the detail.
     pub rule: Option<&'a str>,
 }
 
 impl CacheStatus<'_> {
-    /// Appends the member (no field name, no line end).
+    /// Appends the member, without field name and line end.
     pub fn write(&self, out: &mut Vec<u8>) {
         let name = if self.cache.is_empty() {
             "foxy"
@@ -64,7 +65,7 @@ impl CacheStatus<'_> {
         }
     }
 
-    /// Parameters that only make sense after going forward.
+    /// Writes the parameters that only make sense for a forwarded request.
     fn write_forward(&self, out: &mut Vec<u8>) {
         if let Some(status) = self.fwd_status {
             push_parameter(out, "fwd-status", |out| {
@@ -87,7 +88,7 @@ fn push_parameter(out: &mut Vec<u8>, name: &str, value: impl FnOnce(&mut Vec<u8>
     value(out);
 }
 
-/// Structured Field integers have at most 15 digits.
+/// Appends an integer. Integers of Structured Fields have at most 15 digits.
 fn push_integer(out: &mut Vec<u8>, number: i64) {
     const LIMIT: u64 = 999_999_999_999_999;
     if number < 0 {
@@ -107,7 +108,7 @@ fn push_token_or_string(out: &mut Vec<u8>, text: &[u8]) {
     }
 }
 
-/// The bytes of Structured Field tokens after the first one (RFC 9651 section 3.3.4).
+/// The bytes that a Structured Field token may have after its first byte (RFC 9651 section 3.3.4).
 static TOKEN: [bool; 256] = {
     let mut table = [false; 256];
     let others = b"!#$%&'*+-.^_`|~:/";
@@ -124,12 +125,13 @@ static TOKEN: [bool; 256] = {
     table
 };
 
-/// A quoted string; bytes outside printable ASCII become `?` since strings cannot hold them.
+/// Appends a quoted string. Bytes outside printable ASCII become `?`, because strings cannot
+/// contain them.
 fn push_string(out: &mut Vec<u8>, text: &[u8]) {
     push_strings(out, [text]);
 }
 
-/// Several pieces as one quoted string.
+/// Appends several pieces as one quoted string.
 fn push_strings<const N: usize>(out: &mut Vec<u8>, pieces: [&[u8]; N]) {
     out.push(b'"');
     for byte in pieces.into_iter().flatten() {

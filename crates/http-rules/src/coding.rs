@@ -1,12 +1,13 @@
-//! Content codings that Foxy applies itself to what is stored plain (RFC 9110 section 8.4.1).
+//! Content codings that Foxy applies itself to responses that are stored without a coding (RFC 9110 section
+//! 8.4.1).
 //!
-//! A coded answer is another representation: its strong ETag becomes a weak one, ranges are not
-//! offered, and every answer of such a URL has `Vary: Accept-Encoding`, plain ones included.
+//! A coded answer is another representation. So its strong ETag becomes a weak ETag, and ranges are not
+//! offered. Every answer of such a URL has `Vary: Accept-Encoding`, even an answer without a coding.
 //!
-//! **Secrets.** Compressed lengths reveal what repeats in a body (BREACH). So only answers that are
-//! the same for all users are compressed: a stored answer without `Set-Cookie` and `private`, not
-//! selected by cookies or `Authorization`, for requests without `Authorization`, and, for requests
-//! with cookies, only if its type is one that sites serve alike to all users.
+//! **Secrets.** The length of a compressed body reveals which of its parts repeat (BREACH). So only answers
+//! that are the same for all users are compressed. Such an answer is stored, has neither `Set-Cookie` nor
+//! `private`, and is not selected by cookies or `Authorization`. The request must not have `Authorization`.
+//! If the request has cookies, the media type must be one that sites serve alike to all users.
 
 use foxy_base::{FieldBlock, FieldBlockBuilder, Fields, FieldsIter, eq_name, first, tokens};
 
@@ -24,7 +25,7 @@ pub enum Coding {
 }
 
 impl Coding {
-    /// The word in `Content-Encoding` and `Accept-Encoding`.
+    /// The name of the coding in `Content-Encoding` and `Accept-Encoding`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -50,7 +51,7 @@ const OF_BYTES: [&str; 5] = [
     "Repr-Digest",
 ];
 
-/// True if these fields permit to compress the answer. In that case all answers of the same URL have
+/// True if these fields permit compression of the answer. Then all answers of the same URL have
 /// `Vary: Accept-Encoding`.
 #[must_use]
 pub fn is_compressible<F: Fields + ?Sized>(fields: &F) -> bool {
@@ -73,7 +74,7 @@ fn has_directive<F: Fields + ?Sized>(fields: &F, name: &str) -> bool {
     })
 }
 
-/// Media types whose contents become much shorter.
+/// True for media types whose contents become much shorter by compression.
 fn is_text(line: &[u8]) -> bool {
     const WHOLE: [&str; 12] = [
         "application/javascript",
@@ -100,9 +101,9 @@ fn is_text(line: &[u8]) -> bool {
         || WHOLE.iter().any(|known| media == known.as_bytes())
 }
 
-/// The coding to send to this request: the one that it prefers among those `offered`, the first of
-/// several that it likes equally. `None`: the plain body. Answers to ranges and to requests with
-/// `If-Match` are always plain.
+/// The coding to use for the answer to this request: the coding of `offered` that the request prefers. If it
+/// prefers several codings equally, the first of them is used. `None` means the body without a coding.
+/// Answers to ranges and to requests with `If-Match` never have a coding.
 #[must_use]
 pub fn wanted<F: Fields + ?Sized>(
     request: &RequestDigest,
@@ -114,7 +115,7 @@ pub fn wanted<F: Fields + ?Sized>(
     }
     let of = |name: &str| quality(head, name);
     let any = of("*");
-    // If `identity` is not listed, the plain body has the lowest preference.
+    // If `identity` is not listed, the body without a coding has the lowest preference.
     let plain = of("identity").unwrap_or(0);
     let mut best: Option<(u16, Coding)> = None;
     for coding in offered {
@@ -146,7 +147,7 @@ fn quality<F: Fields + ?Sized>(head: &F, name: &str) -> Option<u16> {
     })
 }
 
-/// A weight (RFC 9110 section 12.4.2) in thousandths; 0 if it is not one.
+/// Parses a weight (RFC 9110 section 12.4.2); the result is in thousandths. It is 0 for other text.
 fn thousandths(text: &[u8]) -> u16 {
     let text = std::str::from_utf8(text.trim_ascii()).unwrap_or_default();
     let value: f32 = match text.bytes().all(|b| b.is_ascii_digit() || b == b'.') {
@@ -156,8 +157,8 @@ fn thousandths(text: &[u8]) -> u16 {
     (value.clamp(0.0, 1.0) * 1000.0) as u16
 }
 
-/// True if the request may get this stored answer compressed: nothing in the answer is for one user
-/// alone. `list` is the answer's Vary list.
+/// True if this stored answer may be compressed for the request: the answer contains nothing that is only for
+/// one user. `list` is the answer's Vary list.
 #[must_use]
 pub fn is_for_all<F: Fields + ?Sized>(request: &RequestDigest, stored: &F, list: &[u8]) -> bool {
     let secret = |name: &[u8]| {
@@ -170,13 +171,13 @@ pub fn is_for_all<F: Fields + ?Sized>(request: &RequestDigest, stored: &F, list:
         && !vary::field_names(list).any(secret)
 }
 
-/// True if `Vary` says that answers differ by `Accept-Encoding`.
+/// True if `Vary` states that answers differ by `Accept-Encoding`.
 #[must_use]
 pub fn varies<F: Fields + ?Sized>(fields: &F) -> bool {
     tokens(fields, "Vary").any(|name| name == b"*" || name.eq_ignore_ascii_case(b"accept-encoding"))
 }
 
-/// The fields of the compressed answer in place of those of the plain one.
+/// The fields of the compressed answer, made from the fields of the answer without a coding.
 #[must_use]
 pub fn coded_fields<F: Fields + ?Sized>(fields: &F, coding: Coding) -> FieldBlock {
     let mut builder = FieldBlockBuilder::default();

@@ -1,5 +1,5 @@
-//! Conditional requests: answering them from the cache (RFC 9110 section 13, RFC 9111 section
-//! 4.3.2) and making them for revalidation (4.3.1).
+//! Conditional requests. The cache answers them itself (RFC 9110 section 13, RFC 9111 section 4.3.2), and
+//! makes them for revalidation (section 4.3.1).
 
 use foxy_base::{Fields, WallTime, eq_name, first, values};
 
@@ -8,21 +8,21 @@ use crate::digest::Digest;
 use crate::etag::{self, ETag};
 use crate::range::strong_last_modified;
 
-/// Result of the request's conditions for a stored response that is ready to be sent.
+/// The result of a request's conditions for a stored response that is ready to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition {
-    /// Send it (200, or 206 if there is a range to obey).
+    /// Send the stored response (200, or 206 if a range applies).
     Send,
-    /// Send 304 with [`is_sent_with_304`] fields.
+    /// Send 304 with the fields for which [`is_sent_with_304`] is true.
     NotModified,
-    /// If-Match or If-Unmodified-Since does not hold for the stored response: only the origin
-    /// can say whether it holds for the current one, so forward the request.
+    /// If-Match or If-Unmodified-Since is false for the stored response. Only the origin knows whether it is
+    /// true for the current response, so forward the request.
     AskOrigin,
 }
 
-/// Evaluates a request's conditions against a stored response, in the order of RFC 9110 section
-/// 13.2.2. Only successful responses are subject to conditions (13.2.1). May be left out when
-/// the request's digest says neither `conditional` nor `precondition`.
+/// Evaluates a request's conditions against a stored response, in the order of RFC 9110 section 13.2.2. Only
+/// successful responses are subject to conditions (13.2.1). The call may be left out if neither `conditional`
+/// nor `precondition` is set in the request's digest.
 pub fn evaluate<Q, S>(request: &Q, stored: &S, digest: &Digest, now: WallTime) -> Condition
 where
     Q: Fields + ?Sized,
@@ -56,7 +56,7 @@ where
     }
 }
 
-/// True if the list field `name` contains `*` or a tag equal to the stored one.
+/// True if the list field `name` contains `*` or a tag equal to the tag of the stored response.
 fn matches_any<Q: Fields + ?Sized>(
     request: &Q,
     name: &str,
@@ -72,7 +72,8 @@ fn matches_any<Q: Fields + ?Sized>(
     })
 }
 
-/// Last-Modified, else Date, else the time of receipt (RFC 9111 section 4.3.2).
+/// True if the response was not modified after `since`. Its time is Last-Modified, or else Date, or else the
+/// time of receipt (RFC 9111 section 4.3.2).
 fn not_modified_since(digest: &Digest, since: WallTime) -> bool {
     let modified = digest
         .last_modified
@@ -81,8 +82,8 @@ fn not_modified_since(digest: &Digest, since: WallTime) -> bool {
     modified.secs() <= since.secs()
 }
 
-/// True if a Range field may be obeyed: there is no If-Range, or it names the stored response
-/// by a strong validator (RFC 9110 section 13.1.5). If not, the whole is sent.
+/// True if a Range field may be obeyed: there is no If-Range, or it names the stored response by a strong
+/// validator (RFC 9110 section 13.1.5). If false, the complete response is sent.
 pub fn range_applies<Q, S>(request: &Q, stored: &S, now: WallTime) -> bool
 where
     Q: Fields + ?Sized,
@@ -104,9 +105,9 @@ where
     asked.is_some() && asked == strong_last_modified(stored, now)
 }
 
-/// True if a stored field is sent with a 304 (RFC 9110 section 15.4.5): the fields that a 200 would
-/// have for caches, but none that describes the body, since no body is sent. Age and Cache-Status are
-/// added by the caller.
+/// True if a stored field is sent with a 304 (RFC 9110 section 15.4.5). These are the fields of a 200 that
+/// concern caches. Fields that describe the body are left out, because no body is sent. The caller adds Age
+/// and Cache-Status.
 #[must_use]
 pub fn is_sent_with_304(name: &[u8]) -> bool {
     const NAMES: [&str; 9] = [
@@ -123,17 +124,18 @@ pub fn is_sent_with_304(name: &[u8]) -> bool {
     NAMES.iter().any(|sent| eq_name(name, sent.as_bytes()))
 }
 
-/// The validators of a stored response, as they go into a revalidation.
+/// The validators of a stored response, in the form for a revalidation request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Validators<'a> {
-    /// Value for If-None-Match.
+    /// Value of If-None-Match.
     pub if_none_match: Option<&'a [u8]>,
-    /// Value for If-Modified-Since: Last-Modified as it came, since origins compare bytes.
+    /// Value of If-Modified-Since: Last-Modified exactly as it was received, because origins compare the
+    /// bytes.
     pub if_modified_since: Option<&'a [u8]>,
 }
 
-/// Validators to send with a revalidation (RFC 9111 section 4.3.1). The client's own conditions are
-/// removed ([`is_condition`]) and evaluated on the answer.
+/// Validators to send with a revalidation (RFC 9111 section 4.3.1). The client's own conditions are removed
+/// from the request ([`is_condition`]), and are evaluated for the answer later.
 pub fn validators<'a, S: Fields + ?Sized>(stored: &'a S, digest: &Digest) -> Validators<'a> {
     let modified = first(stored, "Last-Modified")
         .filter(|_| digest.last_modified.is_some() && digest.is_validated_by_date());
@@ -143,8 +145,8 @@ pub fn validators<'a, S: Fields + ?Sized>(stored: &'a S, digest: &Digest) -> Val
     }
 }
 
-/// True if a request field is a condition, and so is replaced by the cache's own when it
-/// revalidates.
+/// True if a request field is a condition. When the cache revalidates, it replaces these fields by its own
+/// conditions.
 #[must_use]
 pub fn is_condition(name: &[u8]) -> bool {
     const NAMES: [&str; 5] = [

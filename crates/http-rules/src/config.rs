@@ -1,5 +1,5 @@
-//! Settings of caching decisions, as plain data. The default is the standard's own behaviour of a
-//! shared cache, and the safe one where the standard leaves a choice.
+//! Settings of caching decisions, as plain data. The default is the standard behaviour of a shared cache.
+//! Where the standard leaves a choice, the default is the safe choice.
 
 use foxy_base::settings::{Plain, Range};
 
@@ -12,58 +12,60 @@ foxy_base::settings! {
     pub struct Config {
         /// Obey the legacy field `Surrogate-Control`.
         "surrogate_control" surrogate_control: bool = Plain::Flag(false), Range::Flag;
-        /// Lifetime of answers without one, in percent of the time since `Last-Modified`; 0 turns this
-        /// off. Never for requests with `Authorization`; for requests with `Cookie` only if the answer
-        /// is an image, font, sound, video, style sheet or script.
+        /// Lifetime of answers that state no lifetime, in percent of the time since `Last-Modified`; 0
+        /// turns this off. It does not apply to requests with `Authorization`. It applies to requests with
+        /// `Cookie` only if the answer is an image, font, sound, video, style sheet or script.
         "heuristic_percent" heuristic_percent: u8 = Plain::Number(10), Range::Count(0, 100);
-        /// Upper bound of such a lifetime.
+        /// Upper bound of a lifetime by `heuristic_percent`.
         "heuristic_max" heuristic_max_s: u32 = Plain::seconds(7 * DAY), Range::Time(0, YEAR);
         /// Lifetime of cacheable answers without any freshness information. Unlike the guess by
         /// `heuristic_percent`, it applies to requests with cookies as well: set it only if such
         /// answers are the same for all users.
         "default_ttl" default_ttl_s: Option<u32> = Plain::OFF, Range::TimeOrOff(0, YEAR);
-        /// Lifetime of 404, 405, 410, 414 and 501 that say nothing.
+        /// Lifetime of answers 404, 405, 410, 414 and 501 that state no lifetime.
         "negative_ttl" negative_ttl_s: Option<u32> = Plain::OFF, Range::TimeOrOff(0, YEAR);
-        /// Lifetime of 500, 502, 503 and 504 that say nothing.
+        /// Lifetime of answers 500, 502, 503 and 504 that state no lifetime.
         "server_error_ttl" server_error_ttl_s: Option<u32> = Plain::OFF, Range::TimeOrOff(0, YEAR);
-        /// Shorter lifetimes are raised to this (never those of `no-store` or `private`, nor those of
-        /// errors: 4xx and 5xx).
+        /// Shorter lifetimes are raised to this value. Lifetimes of answers with `no-store` or `private`,
+        /// and of errors (4xx and 5xx), are never raised.
         "ttl_min" ttl_min_s: Option<u32> = Plain::OFF, Range::TimeOrOff(0, YEAR);
-        /// Longer lifetimes are lowered to this.
+        /// Longer lifetimes are lowered to this value.
         "ttl_max" ttl_max_s: Option<u32> = Plain::OFF, Range::TimeOrOff(0, YEAR);
-        /// How long past its life an answer may be served while its origin cannot be reached, unless
-        /// it forbids that (RFC 9111 section 4.2.4).
+        /// Time after the end of its lifetime for which an answer may be served while its origin cannot be
+        /// reached, unless the answer forbids that (RFC 9111 section 4.2.4).
         "stale_on_disconnect" stale_on_disconnect_s: u32 = Plain::seconds(DAY), Range::Time(0, YEAR);
-        /// `stale-if-error` of answers that do not say (RFC 5861).
+        /// Value of `stale-if-error` for answers without this directive (RFC 5861).
         "stale_if_error" stale_if_error_s: Option<u32> = Plain::OFF, Range::TimeOrOff(0, YEAR);
-        /// `stale-while-revalidate` of answers that do not say (RFC 5861).
+        /// Value of `stale-while-revalidate` for answers without this directive (RFC 5861).
         "stale_while_revalidate" stale_while_revalidate_s: Option<u32> = Plain::OFF, Range::TimeOrOff(0, YEAR);
         /// Store answers with `Set-Cookie`, and send the cookie to all clients, even if neither
         /// `public` nor `s-maxage` permits sharing.
         "store_set_cookie" store_set_cookie: bool = Plain::Flag(false), Range::Flag;
     }
     besides {
-        /// Targeted fields (RFC 9213), the most specific first. The first that is present and valid
-        /// takes the place of Cache-Control and Expires.
+        /// Targeted fields (RFC 9213), the most specific field first. The first field that is present and
+        /// valid takes the place of Cache-Control and Expires.
         targeted: Vec<String> = vec!["Foxy-Cache-Control".into(), "CDN-Cache-Control".into()];
-        /// By which name directives of Surrogate-Control may address this cache; announced to
-        /// origins in Surrogate-Capability.
+        /// The name by which directives of Surrogate-Control may address this cache. Surrogate-Capability
+        /// announces it to origins.
         surrogate_token: String = "foxy".into();
-        /// Treatment of responses with private="..." or no-cache="...".
+        /// Treatment of responses with `private="..."` or `no-cache="..."`.
         listed_fields: ListedFields = ListedFields::Strip;
         /// True if a POST response with a Content-Location equal to the target answers later GETs.
         post: bool = false;
         /// True if request directives (no-cache, max-age, ... and Pragma) are obeyed.
         obey_request: bool = true;
-        /// Most field names in a Vary list.
+        /// Largest number of field names in a Vary list.
         vary_fields_max: usize = 16;
-        /// Most ranges of one request that are answered singly; beyond it the whole is sent.
+        /// Largest number of ranges of one request that are answered as ranges. For more ranges the whole
+        /// body is sent.
         ranges_max: usize = 16;
-        /// Selects among stored responses besides their own Vary: names of request fields in lower
-        /// case, and `cookie:NAME`.
+        /// Key parts that select among stored responses in addition to their own Vary: names of request
+        /// fields in lower case, and `cookie:NAME`.
         key_parts: Vec<String> = Vec::new();
-        /// Set-Cookie is taken off responses that are stored, for everybody. Never without being
-        /// told: a shared cookie is a shared session.
+        /// True if Set-Cookie is removed from responses that are stored, for all clients. This happens
+        /// only if the operator requests it. A stored cookie would be sent to all clients, and clients that
+        /// share a cookie share a session.
         strip_set_cookie: bool = false;
         /// Bodies of fewer bytes are not stored.
         store_bytes_min: u64 = 0;
@@ -77,6 +79,7 @@ foxy_base::settings! {
 pub enum ListedFields {
     /// Store without the listed fields.
     Strip,
-    /// As if the directive had no list: private is not stored, no-cache is revalidated.
+    /// Treat the directive as if it had no list: a private response is not stored, and a no-cache response is
+    /// revalidated.
     Unqualified,
 }

@@ -1,9 +1,9 @@
-//! HTTP dates (RFC 9110 section 5.6.7): the three formats, strictly, except that letter case is
-//! ignored. Anything else is `None`, which for Expires means "already expired".
+//! HTTP dates (RFC 9110 section 5.6.7). The three formats are parsed strictly, except that letter case is
+//! ignored. Other text gives `None`, which for Expires means "already expired".
 
 use foxy_base::WallTime;
 
-/// Length of an IMF-fixdate.
+/// Length of an IMF-fixdate in bytes.
 pub const DATE_BYTES: usize = 29;
 
 const MONTHS: [&[u8; 3]; 12] = [
@@ -19,9 +19,9 @@ const DAYS: [&[u8]; 7] = [
     b"Sunday",
 ];
 
-/// Parses an HTTP date in any of the three formats. `now` resolves two-digit years: a date that would
-/// be more than 50 years ahead is taken to be in the past (RFC 9110 section 5.6.7). The name of the
-/// day must be a valid name, but need not be right for the date.
+/// Parses an HTTP date in any of the three formats. `now` resolves two-digit years: a date more than 50 years
+/// in the future counts as a date in the past (RFC 9110 section 5.6.7). The name of the day must be valid,
+/// but need not be correct for the date.
 #[must_use]
 pub fn parse(text: &[u8], now: WallTime) -> Option<WallTime> {
     let comma = text.iter().position(|b| *b == b',');
@@ -32,7 +32,7 @@ pub fn parse(text: &[u8], now: WallTime) -> Option<WallTime> {
     }
 }
 
-/// `Sun, 06 Nov 1994 08:49:37 GMT`
+/// Parses dates such as `Sun, 06 Nov 1994 08:49:37 GMT`.
 fn imf_fixdate(text: &[u8]) -> Option<WallTime> {
     let shape = text.len() == DATE_BYTES
         && short_day(&text[..3])
@@ -52,7 +52,7 @@ fn imf_fixdate(text: &[u8]) -> Option<WallTime> {
     assemble(date, clock(&text[17..25])?)
 }
 
-/// `Sunday, 06-Nov-94 08:49:37 GMT`
+/// Parses dates such as `Sunday, 06-Nov-94 08:49:37 GMT`.
 fn rfc850(text: &[u8], comma: usize, now: WallTime) -> Option<WallTime> {
     let (day, rest) = text.split_at(comma);
     let shape = rest.len() == 24
@@ -76,7 +76,7 @@ fn rfc850(text: &[u8], comma: usize, now: WallTime) -> Option<WallTime> {
     )
 }
 
-/// `Sun Nov  6 08:49:37 1994`
+/// Parses dates such as `Sun Nov  6 08:49:37 1994`.
 fn asctime(text: &[u8]) -> Option<WallTime> {
     let shape = text.len() == 24
         && short_day(&text[..3])
@@ -100,14 +100,14 @@ fn short_day(text: &[u8]) -> bool {
     DAYS.iter().any(|name| name[..3].eq_ignore_ascii_case(text))
 }
 
-/// Digits only; at most four of them are ever passed.
+/// Parses digits. Callers pass at most four bytes.
 fn number(digits: &[u8]) -> Option<i64> {
     digits.iter().try_fold(0, |n, b| {
         b.is_ascii_digit().then(|| n * 10 + i64::from(b - b'0'))
     })
 }
 
-/// 1 to 12.
+/// The number of a month: 1 to 12.
 fn month(text: &[u8]) -> Option<i64> {
     let at = MONTHS
         .iter()
@@ -115,7 +115,7 @@ fn month(text: &[u8]) -> Option<i64> {
     Some(at as i64 + 1)
 }
 
-/// Seconds since midnight; a leap second counts as the one before it.
+/// Seconds since midnight. A leap second counts as the second before it.
 fn clock(text: &[u8]) -> Option<i64> {
     let (hour, minute) = (number(&text[..2])?, number(&text[3..5])?);
     let second = number(&text[6..8])?;
@@ -125,12 +125,12 @@ fn clock(text: &[u8]) -> Option<i64> {
 
 fn assemble((year, month, day): (i64, i64, i64), clock: i64) -> Option<WallTime> {
     let days = days_from_civil(year, month, day);
-    // A day that the month does not have would silently become one of the next month.
+    // A day that the month does not have would become a day of the next month.
     (civil(days) == (year, month, day)).then(|| WallTime::from_secs(days * 86_400 + clock))
 }
 
-/// Days since 1970-01-01 of a date in the Gregorian calendar, counting years from March so that
-/// the leap day is the last.
+/// Days from 1970-01-01 to a date in the Gregorian calendar. Years are counted from March, so that the leap
+/// day is the last day.
 fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
@@ -139,7 +139,7 @@ fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
 }
 
-/// Year, month and day of a number of days since 1970-01-01.
+/// Converts a number of days since 1970-01-01 to year, month and day.
 fn civil(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
@@ -157,7 +157,7 @@ fn civil(days: i64) -> (i64, i64, i64) {
     (year, month, day_of_year - (153 * shifted + 2) / 5 + 1)
 }
 
-/// The IMF-fixdate of a time between the years 0 and 9999 (others are clamped).
+/// The IMF-fixdate of a time. Times outside of the years 0 to 9999 are clamped.
 #[must_use]
 pub fn format(time: WallTime) -> [u8; DATE_BYTES] {
     const FIRST: i64 = -62_167_219_200;

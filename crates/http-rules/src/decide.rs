@@ -1,4 +1,4 @@
-//! Decisions about a request, given the stored response (RFC 9111 section 4, RFC 5861).
+//! Decisions about a request for which a response is stored (RFC 9111 section 4, RFC 5861).
 
 use foxy_base::{WallTime, rule};
 
@@ -15,34 +15,34 @@ use crate::request::RequestDigest;
 pub enum Decision {
     /// Send the stored response.
     Fresh {
-        /// Age field value, seconds.
+        /// Value of the Age field in seconds.
         age: u32,
-        /// Remaining life in whole seconds, 0 or more.
+        /// Remaining lifetime in whole seconds, 0 or more.
         ttl: i64,
     },
-    /// Send the stored response though it is stale.
+    /// Send the stored response although it is stale.
     Stale {
-        /// Age field value, seconds.
+        /// Value of the Age field in seconds.
         age: u32,
-        /// Remaining life in whole seconds; negative, or 0 in the first second.
+        /// Remaining lifetime in whole seconds: negative, or 0 in the first second.
         ttl: i64,
-        /// The permission for the stale use. With [`StaleUse::WhileRevalidate`] start a background
-        /// revalidation unless one is running.
+        /// The permission for the stale use. With [`StaleUse::WhileRevalidate`], start a revalidation in the
+        /// background unless a revalidation is already under way.
         why: StaleUse,
     },
-    /// Ask the origin, with the stored response's validators
-    /// ([`crate::conditional::validators`]) in place of the client's.
+    /// Send the request to the origin. The stored response's validators ([`crate::conditional::validators`])
+    /// replace the client's.
     Revalidate {
-        /// [`Fwd::Stale`] or [`Fwd::Request`].
+        /// The reason: [`Fwd::Stale`] or [`Fwd::Request`].
         reason: Fwd,
-        /// The stored response has an ETag to send as If-None-Match.
+        /// True if the stored response has an ETag to send as If-None-Match.
         if_none_match: bool,
-        /// It has a Last-Modified to send as If-Modified-Since.
+        /// True if the stored response has a Last-Modified to send as If-Modified-Since.
         if_modified_since: bool,
     },
-    /// Ask the origin without using anything stored.
+    /// Send the request to the origin without using any stored response.
     Forward {
-        /// Why.
+        /// The reason for forwarding.
         reason: Fwd,
     },
     /// Answer 504 (RFC 9111 section 5.2.1.7).
@@ -50,7 +50,8 @@ pub enum Decision {
 }
 
 impl Decision {
-    /// True if the origin is to be asked in the background, unless it is being asked already.
+    /// True if a request must be sent to the origin in the background, unless such a request is already under
+    /// way.
     #[must_use]
     pub const fn asks_in_background(&self) -> bool {
         matches!(
@@ -66,37 +67,38 @@ impl Decision {
 /// Permissions to send a stale response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StaleUse {
-    /// The request's max-stale.
+    /// The request has max-stale.
     MaxStale,
-    /// The response's stale-while-revalidate.
+    /// The response has stale-while-revalidate.
     WhileRevalidate,
-    /// The origin failed: stale-if-error, or disconnected operation.
+    /// The origin failed, and stale-if-error or disconnected operation permits the use.
     OnError,
 }
 
-/// Result of a lookup that found nothing usable.
+/// The reason why a lookup found no usable response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Miss {
-    /// Nothing under the URI.
+    /// Nothing is stored under the URI.
     Uri,
-    /// Other variants only.
+    /// Only other variants are stored.
     Vary,
-    /// Configured to pass.
+    /// The settings send the request past the cache.
     Bypass,
     /// The stored parts do not cover the request.
     Partial,
 }
 
-/// Failure of an origin.
+/// The failure of an origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// No answer at all: not resolvable, refused, reset, timed out, closed before a head.
+    /// The origin sent no answer: its name was not resolvable, or the connection was refused, reset, timed
+    /// out, or closed before a head.
     Unreachable,
-    /// An answer with this status.
+    /// The origin answered with this status.
     Status(u16),
 }
 
-/// Decides about a request for which nothing usable is stored.
+/// Decides about a request for which no usable response is stored.
 #[must_use]
 pub fn decide_miss(request: &RequestDigest, miss: Miss) -> Decision {
     let reason = match miss {
@@ -112,8 +114,8 @@ pub fn decide_miss(request: &RequestDigest, miss: Miss) -> Decision {
 
 /// Decides about a request whose key and selecting values (Vary) match a stored response.
 ///
-/// A stored part ([`Flags::PARTIAL`]) is only offered to requests with Range; the caller checks
-/// whether its bytes cover the range ([`Miss::Partial`] if not).
+/// A stored part ([`Flags::PARTIAL`]) must only be passed for requests with Range. The caller checks that the
+/// part's bytes cover the range, and reports [`Miss::Partial`] if they do not.
 #[must_use]
 pub fn decide(
     request: &RequestDigest,
@@ -179,7 +181,7 @@ pub fn decide(
     )
 }
 
-/// True if the request's directives accept a fresh response (RFC 9111 section 5.2.1).
+/// True if the request's directives accept this fresh response (RFC 9111 section 5.2.1).
 fn request_content(request: &RequestDigest, age: u32, ttl: i64) -> bool {
     rule!(
         "reuse: the no-cache of a request is obeyed",
@@ -193,7 +195,7 @@ fn request_content(request: &RequestDigest, age: u32, ttl: i64) -> bool {
             .is_none_or(|least| ttl >= i64::from(least))
 }
 
-/// Permission to send a stale response without asking the origin first.
+/// The permission to send a stale response without a request to the origin.
 fn stale_use(request: &RequestDigest, stored: &Digest, age: u32, ttl_ms: i64) -> Option<StaleUse> {
     if never_stale(request, stored) {
         return None;
@@ -219,9 +221,9 @@ fn stale_use(request: &RequestDigest, stored: &Digest, age: u32, ttl_ms: i64) ->
     within(stored.stale_while_revalidate_s).then_some(StaleUse::WhileRevalidate)
 }
 
-/// True if stale use is forbidden: by the request or the response (RFC 9111 sections 4.2.4 and
-/// 5.2.1.4), because the response was invalidated and must be validated first (section 4.4), or
-/// because only a guess allows giving it to another user.
+/// True if stale use is forbidden. The request or the response may forbid it (RFC 9111 sections 4.2.4 and
+/// 5.2.1.4). An invalidated response must be validated first (section 4.4). A response that only a guess
+/// permits to share must not be sent stale to another user.
 fn never_stale(request: &RequestDigest, stored: &Digest) -> bool {
     request.no_cache
         || rule!(
@@ -236,9 +238,9 @@ fn never_stale(request: &RequestDigest, stored: &Digest) -> bool {
         )
 }
 
-/// True if the response was never fresh (as with `max-age=0`), so that it belonged to its first
-/// requester only, and this request or the first one names its user. Then only stale-while-revalidate
-/// or stale-if-error permits sending it without validation.
+/// True if the response was never fresh (as with `max-age=0`), so that it was only for its first requester,
+/// and this request or the first request names its user. Then only stale-while-revalidate or stale-if-error
+/// permits sending it without validation.
 fn never_shared(request: &RequestDigest, stored: &Digest) -> bool {
     rule!(
         "stale: what was never fresh is not given to a request that names its user",
@@ -275,9 +277,9 @@ fn forward(request: &RequestDigest, reason: Fwd) -> Decision {
     }
 }
 
-/// Permission to answer with a stale response because the origin failed: RFC 5861 section 4 for
-/// errors, RFC 9111 section 4.2.4 for an origin that cannot be reached. The answer is a
-/// [`Decision::Stale`] (or [`Decision::Fresh`], if only the request asked for validation).
+/// Permission to answer with a stale response because the origin failed: RFC 5861 section 4 for errors, RFC
+/// 9111 section 4.2.4 for an origin that cannot be reached. The result is a [`Decision::Stale`], or a
+/// [`Decision::Fresh`] if only the request required validation.
 #[must_use]
 pub fn stale_on_failure(
     request: &RequestDigest,
@@ -309,7 +311,7 @@ pub fn stale_on_failure(
     })
 }
 
-/// Time past its life for which the response may be sent after this failure.
+/// Time after the end of its lifetime for which the response may be sent after this failure.
 fn error_limit(
     request: &RequestDigest,
     stored: &Digest,

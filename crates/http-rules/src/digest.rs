@@ -1,5 +1,5 @@
-//! Data of a stored response that lets a hit parse nothing: a plain struct and its fixed 64-byte
-//! form, kept in RAM objects and in records.
+//! The digest of a stored response: the facts that decisions need, so that a hit parses nothing. It is a
+//! plain struct with a fixed form of 64 bytes, which is kept in RAM objects and in records.
 //!
 //! ```text
 //! 0        version (1)             16..24  response_time   i64 ms
@@ -12,17 +12,17 @@
 //! 60..64   zero                                                            little-endian
 //! ```
 //!
-//! The generation says which rules decided about the response when it was stored: 1 since the rules
-//! about cookies, guesses and variants became stricter ([`crate::old`]), 0 before.
+//! The generation states which rules decided about storing the response. 1 means the stricter rules about
+//! cookies, guesses and variants ([`crate::old`]). 0 means the earlier rules.
 
 use foxy_base::WallTime;
 
 use crate::reason::LifetimeSource;
 
-/// Size of the encoded form.
+/// Size of the encoded form in bytes.
 pub const DIGEST_BYTES: usize = 64;
 const VERSION: u8 = 1;
-/// Today's rules.
+/// The generation of today's rules.
 const GENERATION: u8 = 1;
 const NO_TIME: i64 = i64::MIN;
 const NO_SECONDS: u32 = u32::MAX;
@@ -32,83 +32,85 @@ const NO_SECONDS: u32 = u32::MAX;
 pub struct Flags(pub u16);
 
 impl Flags {
-    /// `must-revalidate`: never served stale (RFC 9111 section 5.2.2.2).
+    /// `must-revalidate`: the response must never be served stale (RFC 9111 section 5.2.2.2).
     pub const MUST_REVALIDATE: Self = Self(1);
-    /// `proxy-revalidate`, or s-maxage was used (5.2.2.8, 5.2.2.10).
+    /// `proxy-revalidate`, or the lifetime is that of s-maxage (sections 5.2.2.8 and 5.2.2.10).
     pub const PROXY_REVALIDATE: Self = Self(1 << 1);
-    /// `no-cache` without a list: validated before each use (5.2.2.4).
+    /// `no-cache` without a list: the response must be validated before each use (section 5.2.2.4).
     pub const NO_CACHE: Self = Self(1 << 2);
     /// `immutable` (RFC 8246).
     pub const IMMUTABLE: Self = Self(1 << 3);
     /// The lifetime is a guess.
     pub const HEURISTIC: Self = Self(1 << 4);
-    /// Has an ETag that can be sent as If-None-Match.
+    /// The response has an ETag that can be sent as If-None-Match.
     pub const HAS_ETAG: Self = Self(1 << 5);
-    /// Has a valid Last-Modified.
+    /// The response has a valid Last-Modified.
     pub const HAS_LAST_MODIFIED: Self = Self(1 << 6);
-    /// Has a Vary list.
+    /// The response has a Vary list.
     pub const VARY: Self = Self(1 << 7);
     /// Only a part of the body is stored.
     pub const PARTIAL: Self = Self(1 << 8);
-    /// Its ETag is strong and well-formed: parts of it may be combined.
+    /// The response's ETag is strong and well-formed, so parts of the response may be combined.
     pub const STRONG_ETAG: Self = Self(1 << 9);
-    /// Invalidated by an unsafe request: validated before the next use (RFC 9111 section 4.4).
+    /// An unsafe request has invalidated the response: it must be validated before the next use (RFC 9111
+    /// section 4.4).
     pub const INVALIDATED: Self = Self(1 << 10);
-    /// Softly purged: stale from now on, but stale uses stay allowed.
+    /// A soft purge covered the response: it is stale from now on, but stale use is still permitted.
     pub const SOFT_PURGED: Self = Self(1 << 11);
-    /// No explicit lifetime, but a type that is the same for all users: a guess applies to requests
-    /// with Cookie as well.
+    /// The response has no explicit lifetime, but its type is usually the same for all users. So a guess also
+    /// applies to requests with Cookie.
     pub const STATIC_TYPE: Self = Self(1 << 12);
-    /// Has a cookie that only a rule of the operator (`store_set_cookie`) shares: it is not used once
-    /// that rule is gone.
+    /// The response has a cookie that may be shared only because of a rule of the operator
+    /// (`store_set_cookie`). Without that rule, the response is not used.
     pub const COOKIE_BY_RULE: Self = Self(1 << 13);
-    /// Needs validation for each request, and a request that names no user got it. Without this flag, as
-    /// in records of an older Foxy, such a response may be the page of one user.
+    /// The response needs validation for each request, and a request without a user fetched it. Without this
+    /// flag, as in records of an older Foxy, such a response may be the page of one user.
     pub const OF_NOBODY: Self = Self(1 << 14);
-    /// Stored under the rules of an older Foxy. Encoded as a generation, not as a flag.
+    /// The response was stored under the rules of an older Foxy. On disk this is a generation, not a flag.
     pub const OLD_RULES: Self = Self(1 << 15);
-    /// Any of these forbids every stale use.
+    /// Each of these flags forbids every stale use.
     pub const FORBID_STALE: Self = Self(
         Self::MUST_REVALIDATE.0 | Self::PROXY_REVALIDATE.0 | Self::NO_CACHE.0 | Self::INVALIDATED.0,
     );
     const KNOWN: u16 = (1 << 15) - 1;
 
-    /// True if all of `other` are set.
+    /// True if all flags of `other` are set.
     #[must_use]
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// True if any of `other` is set.
+    /// True if any flag of `other` is set.
     #[must_use]
     pub const fn any(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// Sets `other` if `on`.
+    /// Sets the flags of `other` if `on`.
     pub const fn set(&mut self, other: Self, on: bool) {
         if on {
             self.0 |= other.0;
         }
     }
 
-    /// With `other` as well.
+    /// These flags and the flags of `other`.
     #[must_use]
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 }
 
-/// The facts that decide about reuse of a stored response.
+/// The facts that decide whether a stored response may be reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Digest {
     /// Status code.
     pub status: u16,
-    /// Facts.
+    /// Yes-or-no facts.
     pub flags: Flags,
-    /// When the request was sent to the origin (of the last validation, if there was one).
+    /// Time at which the request was sent to the origin. After a validation, it is the time of the
+    /// validation's request.
     pub request_time: WallTime,
-    /// When its response head arrived.
+    /// Time at which the head of the response arrived.
     pub response_time: WallTime,
     /// corrected_initial_age in milliseconds (RFC 9111 section 4.2.3), never negative.
     pub initial_age_ms: i64,
@@ -116,9 +118,9 @@ pub struct Digest {
     pub lifetime_s: u32,
     /// Source of the lifetime.
     pub source: LifetimeSource,
-    /// stale-while-revalidate in seconds.
+    /// Value of stale-while-revalidate in seconds.
     pub stale_while_revalidate_s: Option<u32>,
-    /// stale-if-error in seconds.
+    /// Value of stale-if-error in seconds.
     pub stale_if_error_s: Option<u32>,
     /// The Date field, if valid.
     pub date: Option<WallTime>,
@@ -127,25 +129,25 @@ pub struct Digest {
 }
 
 impl Digest {
-    /// True if each use needs validation: it was never fresh, or has no-cache.
+    /// True if each use needs validation: the response was never fresh, or has no-cache.
     pub(crate) const fn needs_validation_each_time(&self) -> bool {
         self.lifetime_s == 0 || self.flags.has(Flags::NO_CACHE)
     }
 
-    /// True if it may have been made for one user: each use needs validation, and no request without a
-    /// user is known to have got it.
+    /// True if the response may have been made for one user: each use needs validation, and it is not known
+    /// that a request without a user fetched it.
     pub(crate) const fn is_of_user(&self) -> bool {
         self.needs_validation_each_time() && !self.flags.has(Flags::OF_NOBODY)
     }
 
-    /// True if its Last-Modified may be sent to validate it. Pages made for different users often
-    /// have one date, so a 304 would give one user the page of another; an entity tag distinguishes
+    /// True if the response's Last-Modified may be sent to validate it. Pages for different users often have
+    /// the same date, so after a 304 one user would get the page of another user. An entity tag distinguishes
     /// such pages.
     pub(crate) const fn is_validated_by_date(&self) -> bool {
         self.flags.has(Flags::HAS_LAST_MODIFIED) && !self.is_of_user()
     }
 
-    /// The fixed form.
+    /// Encodes the digest in its fixed form.
     #[must_use]
     pub fn encode(&self) -> [u8; DIGEST_BYTES] {
         let mut out = [0; DIGEST_BYTES];
@@ -169,8 +171,8 @@ impl Digest {
         out
     }
 
-    /// Reads the fixed form; `None` for another version or values no encoder writes (the caller
-    /// makes the digest again from the stored fields, or treats the record as a miss).
+    /// Reads the fixed form. `None` for another version, and for values that no encoder writes. Then the
+    /// caller makes the digest again from the stored fields, or treats the record as a miss.
     #[must_use]
     pub fn decode(bytes: &[u8; DIGEST_BYTES]) -> Option<Self> {
         let flags = u16::from_le_bytes([bytes[2], bytes[3]]);

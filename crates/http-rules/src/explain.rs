@@ -1,5 +1,5 @@
-//! Decisions in words, for `foxy why`: what decided, and what would change it. One sentence per
-//! fact, the deciding ones first.
+//! Decisions in words, for `foxy why`: the facts that decided, and the facts that would change the
+//! decision. There is one sentence per fact, and the decisive facts come first.
 
 use foxy_base::WallTime;
 
@@ -10,7 +10,7 @@ use crate::freshness::{CLOCK_SLACK_MS, age};
 use crate::reason::{Fwd, LifetimeSource, NoStore};
 use crate::request::RequestDigest;
 
-/// Explains a decision about a stored response.
+/// Explains a decision about a request for which a response is stored.
 #[must_use]
 pub fn decision(
     decision: &Decision,
@@ -63,7 +63,7 @@ fn validation(decision: &Decision) -> &'static str {
     }
 }
 
-/// Reason why a stored response is not used.
+/// The reason why a stored response is not used.
 fn not_used(
     reason: Fwd,
     request: &RequestDigest,
@@ -126,7 +126,7 @@ fn not_used(
     words
 }
 
-/// Age and lifetime, and the source of the lifetime.
+/// States age and lifetime, and the source of the lifetime.
 #[must_use]
 pub fn lifetime(stored: &Digest, now: WallTime) -> String {
     let (age, life) = (age(stored, now), stored.lifetime_s);
@@ -146,7 +146,7 @@ pub fn lifetime(stored: &Digest, now: WallTime) -> String {
     format!("its age is {age} s of a lifetime of {life} s ({source})")
 }
 
-/// Explanations of reason words: those of [`NoStore`] and of the rules. `None` for others.
+/// Explains a reason word of [`NoStore`] or of the rules. `None` for other words.
 #[must_use]
 pub fn reason(word: &str) -> Option<&'static str> {
     let no_store = NoStore::ALL.iter().find(|reason| reason.as_str() == word);
@@ -166,7 +166,7 @@ pub fn reason(word: &str) -> Option<&'static str> {
     })
 }
 
-/// Why a response is not stored, in a sentence.
+/// The reason why a response is not stored, as a sentence.
 #[must_use]
 pub const fn not_stored(reason: NoStore) -> &'static str {
     match reason {
@@ -232,7 +232,8 @@ mod tests {
         decision(&made, &request, &stored, now, &config).join("; ")
     }
 
-    /// Response, request, seconds since, and what is said.
+    /// Each entry has the response, the request, the seconds since the response, and a part of the
+    /// explanation.
     const SAID: &[(&str, &str, i64, &str)] = &[
         ("Cache-Control: max-age=60", "", 5, "fresh for 55 s more"),
         (

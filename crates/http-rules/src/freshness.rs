@@ -1,5 +1,5 @@
-//! Lifetime, age and remaining lifetime (RFC 9111 sections 4.2.1 to 4.2.3). All arithmetic saturates;
-//! times are milliseconds inside and whole seconds at the edges.
+//! Lifetime, age and remaining lifetime (RFC 9111 sections 4.2.1 to 4.2.3). All arithmetic saturates. Times
+//! inside this module are in milliseconds; values of fields are in whole seconds.
 
 use foxy_base::{Fields, WallTime, first, rule, values};
 
@@ -13,18 +13,18 @@ use crate::request::RequestDigest;
 use crate::status;
 use crate::text::{DELTA_MAX, delta_seconds, members};
 
-/// Tolerance for a clock that goes backwards, before an entry counts as stale. Threads that read the
-/// clock at slightly different moments stay within this tolerance.
+/// Backward step of the clock that is tolerated before a response counts as stale, in milliseconds. Threads
+/// that read the clock at slightly different moments stay within this tolerance.
 pub const CLOCK_SLACK_MS: i64 = 1000;
 
-/// A lifetime and where it came from.
+/// A lifetime and its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lifetime {
-    /// Seconds.
+    /// The lifetime in seconds.
     pub seconds: u32,
-    /// Origin of the figure.
+    /// The source of the lifetime.
     pub source: LifetimeSource,
-    /// The lifetime derives from a guess, possibly limited by the operator's bounds.
+    /// True if the lifetime follows from a guess, even if the operator's bounds limit it.
     pub guessed: bool,
 }
 
@@ -38,16 +38,16 @@ impl Lifetime {
     }
 }
 
-/// The facts about a response that its age and lifetime follow from.
+/// The times of a response from which its age and lifetime follow.
 #[derive(Clone, Copy, Debug)]
 pub struct Times {
-    /// When the request was sent.
+    /// Time at which the request was sent.
     pub request_time: WallTime,
-    /// When the response head arrived.
+    /// Time at which the head of the response arrived.
     pub response_time: WallTime,
-    /// Date, if valid.
+    /// The Date field, if it is valid.
     pub date: Option<WallTime>,
-    /// Last-Modified, if valid.
+    /// The Last-Modified field, if it is valid.
     pub last_modified: Option<WallTime>,
 }
 
@@ -70,7 +70,7 @@ impl Times {
 
 /// corrected_initial_age in milliseconds (RFC 9111 section 4.2.3).
 pub fn initial_age_ms<F: Fields + ?Sized>(fields: &F, times: &Times) -> i64 {
-    // Date has whole seconds: compared with milliseconds, the response would seem up to a second
+    // Date is in whole seconds. Compared with milliseconds, it would make the response seem up to a second
     // older.
     let apparent_s = times.date.map_or(0, |date| {
         times
@@ -93,14 +93,14 @@ pub fn initial_age_ms<F: Fields + ?Sized>(fields: &F, times: &Times) -> i64 {
     apparent_s.saturating_mul(1000).max(corrected)
 }
 
-/// The Age field: its first member if that is a number, else 0 (RFC 9111 section 5.1).
+/// The value of the Age field: its first member if that is a number, else 0 (RFC 9111 section 5.1).
 pub fn age_value<F: Fields + ?Sized>(fields: &F) -> u32 {
     let member = values(fields, "Age").flat_map(members).next();
     member.and_then(delta_seconds).unwrap_or(0)
 }
 
-/// Freshness lifetime of a response to a shared cache (RFC 9111 section 4.2.1), with the operator's
-/// overrides. `request` is the request that the response answers; it may forbid a guess.
+/// The freshness lifetime of a response in a shared cache (RFC 9111 section 4.2.1), with the operator's
+/// overrides. The response answers `request`, which may forbid a guess.
 pub fn lifetime<F: Fields + ?Sized>(
     request: &RequestDigest,
     status: u16,
@@ -118,7 +118,7 @@ pub fn lifetime<F: Fields + ?Sized>(
     overridden(found, status, config)
 }
 
-/// s-maxage, max-age, Expires: the first that is present decides.
+/// The explicit lifetime. The first field or directive that is present decides: s-maxage, max-age, Expires.
 pub fn explicit<F: Fields + ?Sized>(
     fields: &F,
     control: &ResponseControl,
@@ -142,8 +142,8 @@ pub fn explicit<F: Fields + ?Sized>(
     Some(Lifetime::new(seconds, LifetimeSource::Expires))
 }
 
-/// Expires minus Date. Invalid or contradicting Expires lines mean expired (RFC 9111 section
-/// 5.3); a Date that is missing or invalid is replaced by the time of receipt.
+/// The lifetime by Expires minus Date. Invalid Expires lines, or lines that differ, mean that the response
+/// has expired (RFC 9111 section 5.3). If Date is missing or invalid, the time of receipt is used instead.
 fn expires_lifetime<F: Fields + ?Sized>(fields: &F, times: &Times) -> Option<u32> {
     let mut lines = values(fields, "Expires");
     let text = lines.next()?;
@@ -156,8 +156,8 @@ fn expires_lifetime<F: Fields + ?Sized>(fields: &F, times: &Times) -> Option<u32
     Some(u32::try_from(seconds).map_or(DELTA_MAX, |s| s.min(DELTA_MAX)))
 }
 
-/// A share of the time since the last modification (RFC 9111 section 4.2.2), for statuses that
-/// allow it or responses marked public.
+/// A share of the time since the last modification (RFC 9111 section 4.2.2). It is for statuses that permit a
+/// heuristic, and for responses with `public`.
 fn heuristic(
     status: u16,
     control: &ResponseControl,
@@ -177,7 +177,7 @@ fn heuristic(
     Some(Lifetime::new(seconds, LifetimeSource::Heuristic))
 }
 
-/// The operator's lifetimes for responses that give no information.
+/// The operator's lifetime for a response without freshness information.
 fn configured(status: u16, config: &Config) -> Option<Lifetime> {
     let negative = |seconds| Lifetime::new(seconds, LifetimeSource::Negative);
     if status::is_server_error(status) {
@@ -195,7 +195,7 @@ fn configured(status: u16, config: &Config) -> Option<Lifetime> {
 }
 
 fn overridden(found: Lifetime, status: u16, config: &Config) -> Lifetime {
-    // An error may be over in a second, so its lifetime is not raised.
+    // The cause of an error may end within a second, so the lifetime of an error is not raised.
     let error = status >= 400 || found.source == LifetimeSource::Negative;
     if let Some(least) = config.ttl_min_s
         && !error
@@ -220,21 +220,21 @@ fn overridden(found: Lifetime, status: u16, config: &Config) -> Lifetime {
     found
 }
 
-/// current_age in milliseconds (RFC 9111 section 4.2.3); never below the age on arrival.
+/// current_age in milliseconds (RFC 9111 section 4.2.3). It is never below the age on arrival.
 #[must_use]
 pub fn age_ms(stored: &Digest, now: WallTime) -> i64 {
     let resident = now.0.saturating_sub(stored.response_time.0).max(0);
     stored.initial_age_ms.saturating_add(resident)
 }
 
-/// The Age field value in seconds, at most 2^31.
+/// The value of the Age field in seconds, at most 2^31.
 #[must_use]
 pub fn age(stored: &Digest, now: WallTime) -> u32 {
     u32::try_from(age_ms(stored, now) / 1000).map_or(DELTA_MAX, |s| s.min(DELTA_MAX))
 }
 
-/// Rest of the lifetime in milliseconds; 0 or less is stale. A clock that stands before the time of
-/// receipt makes the response stale at once: its age is unknown.
+/// The remaining lifetime in milliseconds; a response with 0 or less is stale. If the clock is before the
+/// time of receipt, the age is unknown, and the response is stale at once.
 #[must_use]
 pub fn ttl_ms(stored: &Digest, now: WallTime) -> i64 {
     let lifetime_ms = i64::from(stored.lifetime_s) * 1000;
@@ -254,7 +254,7 @@ pub fn ttl_ms(stored: &Digest, now: WallTime) -> i64 {
     if backwards || purged { ttl.min(0) } else { ttl }
 }
 
-/// When the stored response stops being fresh, for eviction and expiry hints.
+/// The time at which the stored response stops being fresh. Eviction and expiry hints use it.
 #[must_use]
 pub fn expires_at(stored: &Digest) -> WallTime {
     let lifetime_ms = i64::from(stored.lifetime_s) * 1000;
@@ -262,8 +262,8 @@ pub fn expires_at(stored: &Digest) -> WallTime {
     WallTime(stored.response_time.0.saturating_add(left))
 }
 
-/// When the stored response is past every permitted use without a validator: end of life plus
-/// the longest stale allowance.
+/// The time from which on the stored response has no permitted use without a validator: the end of its
+/// lifetime plus the longest permitted stale time.
 #[must_use]
 pub fn useless_at(stored: &Digest, config: &Config) -> WallTime {
     let stale = stored

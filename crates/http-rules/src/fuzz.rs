@@ -1,6 +1,6 @@
-//! Seeded fuzzing of every parser and of the decisions made from what they read: usual fields are
-//! damaged at random; nothing may panic, and the invariants of any input must hold. One seed replays
-//! a case; it is in every failure message.
+//! Seeded fuzzing of every parser, and of the decisions that use the parsed values. Usual fields are damaged
+//! at random. No code may panic, and the invariants for any input must hold. Every failure message contains
+//! the seed, which repeats the case.
 
 use foxy_base::{FieldBlock, FieldBlockBuilder, Rng};
 
@@ -11,7 +11,7 @@ use crate::{Config, Digest, date, etag, freshness, text, vary};
 
 const ROUNDS: u64 = 60_000;
 
-/// Pieces that matter to parsers.
+/// Texts that matter to parsers.
 const WORDS: [&str; 26] = [
     "\"",
     "\\",
@@ -58,7 +58,7 @@ fn damaged(rng: &mut Rng, value: &str) -> Vec<u8> {
             _ => drop(text.splice(at..at, word)),
         }
     }
-    // A codec lets single lines through only.
+    // The HTTP codecs pass only single lines.
     text.retain(|b| !matches!(b, b'\r' | b'\n' | 0));
     text
 }
@@ -82,7 +82,7 @@ fn config(rng: &mut Rng) -> Config {
     }
 }
 
-/// A request, an answer to it, and all that is decided about them.
+/// Makes a request and an answer, and makes all decisions about them.
 fn exchange(rng: &mut Rng) -> bool {
     fuzzing::check(&Exchange {
         request: some_fields(rng),
@@ -95,7 +95,7 @@ fn exchange(rng: &mut Rng) -> bool {
     })
 }
 
-/// Every parser of one value.
+/// Calls every parser of a single value.
 fn values(rng: &mut Rng) {
     let (_, value) = LINES[rng.below(LINES.len() as u64) as usize];
     let line = damaged(rng, value);
@@ -123,11 +123,11 @@ fn values(rng: &mut Rng) {
     }
 }
 
-/// A request selects the variant that was made for it.
+/// Checks that a request selects the variant that was made for it.
 fn variants(rng: &mut Rng) {
     let (request, response) = (some_fields(rng), some_fields(rng));
     fuzzing::variants(&request, &response);
-    // Values from a disk may be anything.
+    // Values that come from a disk may be any bytes.
     let _ = vary::matches(&damaged(rng, "a,b"), &damaged(rng, "a=1"), &request);
     let mut bytes = [0; crate::DIGEST_BYTES];
     bytes.iter_mut().for_each(|b| *b = rng.next_u64() as u8);
@@ -148,7 +148,7 @@ fn damaged_fields_never_break_a_promise() {
         });
         stored += u64::from(case.unwrap_or_else(|_| panic!("seed {seed}")));
     }
-    // Both must be frequent, or the test looks at one side alone.
+    // Both results must be frequent, or the test checks only one of them.
     assert!(
         (ROUNDS / 50..ROUNDS / 2).contains(&stored),
         "{stored} stored"

@@ -1,5 +1,5 @@
-//! Invariants that hold for any fields, as functions for fuzzers and seeded tests. Each panics if one
-//! is violated.
+//! Invariants that hold for any fields, as functions for fuzzers and seeded tests. Each function panics if an
+//! invariant is violated.
 
 use foxy_base::{FieldBlock, FieldBlockBuilder, Fields as _, WallTime};
 
@@ -10,7 +10,7 @@ use crate::{
     freshness, hygiene, invalidation, refresh, stored_fields, update, vary,
 };
 
-/// Field lines that caches evaluate.
+/// Lines of fields that caches use.
 pub(crate) const LINES: [(&str, &str); 34] = [
     ("Cache-Control", "public, max-age=60, s-maxage=\"30\""),
     (
@@ -69,7 +69,7 @@ pub(crate) struct Exchange {
     pub(crate) response: FieldBlock,
     pub(crate) later: FieldBlock,
     pub(crate) config: Config,
-    /// Response time in seconds.
+    /// Time between request and response in seconds.
     pub(crate) delay: i64,
 }
 
@@ -89,8 +89,8 @@ const TARGET: TargetUri<'static> = TargetUri {
     path: "/a/b?c=d",
 };
 
-/// Runs all decisions on the exchange encoded in `data`: one byte each for method, status and
-/// settings, then lines of a field number and a value; empty lines separate request, answer and
+/// Makes all decisions about the exchange that `data` encodes. `data` has one byte each for method, status
+/// and settings, and then lines with a field number and a value. Empty lines separate request, answer and
 /// later answer. Returns true if the answer is stored.
 pub fn caching_fields(data: &[u8]) -> bool {
     let [method, status, settings, fields @ ..] = data else {
@@ -117,7 +117,7 @@ pub fn caching_fields(data: &[u8]) -> bool {
     check(&exchange)
 }
 
-/// The fields up to an empty line.
+/// Reads the fields up to an empty line.
 fn block<'a>(lines: &mut impl Iterator<Item = &'a [u8]>) -> FieldBlock {
     let mut builder = FieldBlockBuilder::default();
     while let Some([which, value @ ..]) = lines.next() {
@@ -133,7 +133,7 @@ fn block<'a>(lines: &mut impl Iterator<Item = &'a [u8]>) -> FieldBlock {
     builder.finish()
 }
 
-/// A request selects the variant that was stored for it.
+/// Checks that a request selects the variant that was stored for it.
 pub(crate) fn variants(request: &FieldBlock, response: &FieldBlock) {
     if let vary::Vary::List(list) = vary::of(response) {
         let mut own = Vec::new();
@@ -143,7 +143,7 @@ pub(crate) fn variants(request: &FieldBlock, response: &FieldBlock) {
     }
 }
 
-/// Runs all decisions on an exchange. Returns true if the answer is stored.
+/// Makes all decisions about an exchange. Returns true if the answer is stored.
 pub(crate) fn check(exchange: &Exchange) -> bool {
     let (request, response, config) = (&exchange.request, &exchange.response, &exchange.config);
     let digest = RequestDigest::new(exchange.method, request);
@@ -179,7 +179,7 @@ pub(crate) fn check(exchange: &Exchange) -> bool {
     true
 }
 
-/// Invariants of a stored answer.
+/// Checks the invariants of a stored answer.
 fn judged(
     stored: &Digest,
     asked: &RequestDigest,

@@ -1,7 +1,7 @@
 //! Heuristic lifetimes and users. RFC 9111 section 4.2.2 allows heuristics for every response
-//! without freshness information. Pages that differ by user often carry none, and no Vary either.
-//! So a guess applies only if the request does not name its user, or if sites usually serve the
-//! content type alike to all users.
+//! without freshness information. Pages that differ by user often have neither freshness
+//! information nor Vary. So a guess applies only if the request does not name its user, or if sites
+//! usually serve the content type alike to all users.
 
 use foxy_base::{Fields, first, rule};
 
@@ -24,8 +24,8 @@ pub(crate) fn is_allowed<F: Fields + ?Sized>(request: &RequestDigest, response: 
     !signed && (!visitor || is_static(response))
 }
 
-/// True if only a guess allows giving this stored response to others, and the request names its
-/// user: it must be validated.
+/// True if only a guess permits sharing this stored response, and the request names its user. Then
+/// the response must be validated.
 pub(crate) fn is_all_for(request: &RequestDigest, stored: &Digest) -> bool {
     let unsaid =
         stored.flags.has(Flags::HEURISTIC) || matches!(stored.source, LifetimeSource::None);

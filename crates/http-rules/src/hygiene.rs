@@ -1,4 +1,4 @@
-//! Fields of a response that are stored (RFC 9111 section 3.1).
+//! Decides which fields of a response are stored (RFC 9111 section 3.1).
 
 use foxy_base::{
     FieldBlock, FieldBlockBuilder, FieldBlockError, Fields, FieldsIter, eq_name, rule, tokens,
@@ -23,20 +23,20 @@ const HOP_BY_HOP: [&str; 10] = [
     "Upgrade",
 ];
 
-/// True if a field never leaves its connection, whatever Connection lists.
+/// True if a field is hop-by-hop by definition, whatever fields Connection lists.
 #[must_use]
 pub fn is_hop_by_hop(name: &[u8]) -> bool {
     HOP_BY_HOP.iter().any(|hop| eq_name(name, hop.as_bytes()))
 }
 
-/// The fields of a response as they are stored: without hop-by-hop fields, those that Connection
-/// lists, those that the plan strips, Age (it is calculated), Content-Length (the object knows its
-/// length), and the Content-Range of a 206 (it follows from the parts). Everything else is kept
-/// unchanged, including unknown fields and Set-Cookie (unless the configuration says otherwise).
-/// Linear in the size of the head, whatever the origin lists.
+/// The fields of a response in the form in which they are stored. Left out are hop-by-hop fields, fields that
+/// Connection lists, fields that the plan strips, Age (it is calculated), Content-Length (the object has its
+/// length), and the Content-Range of a 206 (it follows from the parts). All other fields are stored
+/// unchanged, including unknown fields and Set-Cookie (unless the configuration excludes it). The time is
+/// linear in the size of the head, whatever the origin lists.
 ///
 /// # Errors
-/// A field too large for a field block; the response is not stored then.
+/// A field is too large for a field block. Then the response is not stored.
 pub fn stored_fields<F: Fields + ?Sized>(
     fields: &F,
     plan: &StorePlan,
@@ -60,14 +60,14 @@ pub fn stored_fields<F: Fields + ?Sized>(
 /// Decides which fields of one response are stored.
 #[derive(Debug)]
 pub(crate) struct Sieve<'a> {
-    /// Names that Connection or a list directive removes, ordered without regard to case.
+    /// Names of fields that Connection or a list directive removes, sorted without regard to case.
     listed: Vec<&'a [u8]>,
     part: bool,
 }
 
 impl<'a> Sieve<'a> {
-    /// Reads which of the `fields` other fields remove. With `strip`, fields listed by private="..."
-    /// or no-cache="..." are removed as well.
+    /// Finds the `fields` that must be removed because Connection lists them. With `strip`, fields listed by
+    /// private="..." or no-cache="..." are removed as well.
     pub(crate) fn new<F: Fields + ?Sized>(fields: &'a F, part: bool, strip: bool) -> Self {
         let mut listed: Vec<&[u8]> = tokens(fields, "Connection")
             .filter(|name| !is_connection_option(name))
@@ -103,7 +103,7 @@ impl<'a> Sieve<'a> {
     }
 }
 
-/// Options that name no field: they are left out of the list.
+/// True for options of Connection that name no field. They are left out of the list.
 fn is_connection_option(name: &[u8]) -> bool {
     eq_name(name, b"close") || eq_name(name, b"keep-alive")
 }

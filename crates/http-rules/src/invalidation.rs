@@ -1,31 +1,32 @@
-//! Invalidation by unsafe requests (RFC 9111 section 4.4): of the target, and of the URLs in
-//! Location and Content-Location on the same origin.
+//! Invalidation by unsafe requests (RFC 9111 section 4.4). It covers the target, and the URLs in
+//! Location and Content-Location that have the same origin.
 
 use foxy_base::{Fields, first, rule};
 
 use crate::method::Method;
 
-/// The target URI of a request, in the parts that the cache key is made of.
+/// The target URI of a request, in the parts of which the cache key consists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TargetUri<'a> {
-    /// `http` or `https`, lower case.
+    /// `http` or `https`, in lower case.
     pub scheme: &'a str,
-    /// Host and, unless it is the default, port; lower case.
+    /// Host in lower case, with the port unless it is the default.
     pub authority: &'a str,
     /// Path and query.
     pub path: &'a str,
 }
 
-/// URLs to invalidate: stored responses under these become stale or are removed.
+/// URLs to invalidate. Stored responses of these URLs become stale or are removed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Invalidation {
-    /// The target itself.
+    /// True if the target itself is invalidated.
     pub target: bool,
-    /// Further paths (with query) on the same scheme and authority.
+    /// Further paths (with query) of the same scheme and authority.
     pub paths: Vec<String>,
 }
 
-/// URLs that a response with this status to this method invalidates. Errors invalidate nothing.
+/// The URLs that a response with this status to a request with this method invalidates. Errors
+/// invalidate no URL.
 pub fn invalidated_by<F: Fields + ?Sized>(
     method: Method,
     target: &TargetUri<'_>,
@@ -47,14 +48,14 @@ pub fn invalidated_by<F: Fields + ?Sized>(
     }
 }
 
-/// True if a reference names the target itself.
+/// True if a reference leads to the target itself.
 #[must_use]
 pub fn same_target(target: &TargetUri<'_>, reference: &[u8]) -> bool {
     resolve(target, reference).is_some_and(|path| path == target.path)
 }
 
-/// Path and query of a URI reference against the target (RFC 3986 section 5.2); `None` if it
-/// leads to another origin or is not a URI.
+/// Path and query of a URI reference, resolved against the target (RFC 3986 section 5.2). `None` if
+/// the reference leads to another origin or is not a URI.
 fn resolve(target: &TargetUri<'_>, reference: &[u8]) -> Option<String> {
     let text = str::from_utf8(reference).ok()?;
     let text = text.split('#').next().unwrap_or_default();
@@ -121,7 +122,8 @@ fn relative(base: &str, reference: &str) -> String {
     without_dots(&format!("{folder}{reference}"))
 }
 
-/// Removes `.` and `..` segments of an absolute path (RFC 3986 section 5.2.4); the query stays.
+/// Removes `.` and `..` segments of an absolute path (RFC 3986 section 5.2.4). The query is not
+/// changed.
 fn without_dots(path_and_query: &str) -> String {
     let (path, query) =
         path_and_query.split_at(path_and_query.find('?').unwrap_or(path_and_query.len()));

@@ -1,13 +1,14 @@
-//! Every decision of HTTP caching for a shared cache, as pure functions over header fields:
-//! RFC 9111, the parts of RFC 9110 that touch caches, RFC 5861, 8246, 9211 and 9213.
+//! All decisions of HTTP caching for a shared cache, as pure functions over header fields: RFC 9111, the
+//! parts of RFC 9110 that concern caches, RFC 5861, 8246, 9211 and 9213.
 //!
-//! Nothing here does I/O, reads a clock or needs a runtime. Deciding about a fresh hit
-//! ([`RequestDigest::new`], [`decide`], [`vary::matches`]) allocates nothing. Parsers accept any
-//! bytes and never panic. `docs/http-caching.md` lists where each rule is, and which test covers it.
+//! This crate does no I/O, reads no clock and needs no runtime. The decision about a fresh hit
+//! ([`RequestDigest::new`], [`decide`], [`vary::matches`]) allocates no memory. Parsers accept any bytes and
+//! never panic. `docs/http-caching.md` lists each rule with its place in the code and the test that covers
+//! it.
 //!
-//! The usual way: [`RequestDigest::new`] once per request; after a lookup [`vary::matches`] and
-//! [`decide`]; at the head of an origin's answer [`can_store`] and [`stored_fields`]; after a
-//! 304 [`refresh`]; after an unsafe request [`invalidation::invalidated_by`].
+//! The usual order of calls is: [`RequestDigest::new`] once per request; [`vary::matches`] and [`decide`]
+//! after a lookup; [`can_store`] and [`stored_fields`] when the head of an origin's answer has arrived;
+//! [`refresh`] after a 304; [`invalidation::invalidated_by`] after an unsafe request.
 
 pub mod cache_control;
 pub mod cache_status;

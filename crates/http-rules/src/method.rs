@@ -1,22 +1,23 @@
-//! Methods, as the cache distinguishes them (RFC 9110 section 9.2, RFC 9111 sections 3, 4.4).
+//! Methods in the classes that matter to the cache (RFC 9110 section 9.2, RFC 9111 sections 3,
+//! 4.4).
 
-/// Class of a method for the cache.
+/// The class of a method for the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// Answered from the cache and stored.
+    /// GET: it is answered from the cache, and its responses are stored.
     Get,
-    /// Answered from what GET stored; updates it.
+    /// HEAD: it is answered from stored responses to GET, and updates them.
     Head,
-    /// Forwarded and invalidating; its response may be stored for GET.
+    /// POST: it is forwarded and invalidates; its response may be stored for GET.
     Post,
-    /// Safe, but not cached: OPTIONS, TRACE, PROPFIND, REPORT, SEARCH, QUERY.
+    /// Safe methods that are not cached: OPTIONS, TRACE, PROPFIND, REPORT, SEARCH, QUERY.
     Safe,
-    /// Everything else, unknown methods included: forwarded and invalidating.
+    /// All other methods, including unknown methods: they are forwarded and invalidate.
     Unsafe,
 }
 
 impl Method {
-    /// Classifies a method as spelt on the wire (methods are case-sensitive).
+    /// Classifies a method as it is spelt in the message (methods are case-sensitive).
     #[must_use]
     pub fn of(name: &[u8]) -> Self {
         match name {
@@ -28,14 +29,14 @@ impl Method {
         }
     }
 
-    /// True if a stored response may answer it.
+    /// True if a stored response may answer requests with this method.
     #[must_use]
     pub const fn reads_cache(self) -> bool {
         matches!(self, Self::Get | Self::Head)
     }
 
-    /// True if its success invalidates what is stored under the target (RFC 9111 section 4.4:
-    /// also when safety is unknown).
+    /// True if a successful request with this method invalidates the responses stored for its
+    /// target. RFC 9111 section 4.4 includes methods whose safety is unknown.
     #[must_use]
     pub const fn invalidates(self) -> bool {
         matches!(self, Self::Post | Self::Unsafe)

@@ -1,5 +1,5 @@
-//! Responses stored by an older Foxy under rules that turned out to be wrong. Records stay readable
-//! for ever, so each is checked again before use. A refused one is a miss, and the next answer
+//! Responses that an older Foxy stored under rules that turned out to be wrong. Records stay readable for
+//! ever, so each such response is checked again before use. A refused response is a miss, and the next answer
 //! replaces it.
 
 use foxy_base::{Fields, first, rule};
@@ -9,9 +9,9 @@ use crate::guess;
 use crate::reason::LifetimeSource;
 use crate::status;
 
-/// Updates the digest of a stored response to today's rules. Returns whether the response may be
-/// used: only if the record proves that today's rules would have stored it. A record of today's rules
-/// costs one comparison.
+/// Updates the digest of a stored response to today's rules. Returns true if the response may be used, that
+/// is, if the record proves that today's rules would have stored it. For a record of today's rules, the call
+/// costs only one comparison.
 #[inline]
 pub fn admits<F: Fields + ?Sized>(digest: &mut Digest, fields: &F) -> bool {
     !digest.flags.has(Flags::OLD_RULES) || judged(digest, fields)
@@ -20,16 +20,16 @@ pub fn admits<F: Fields + ?Sized>(digest: &mut Digest, fields: &F) -> bool {
 #[cold]
 fn judged<F: Fields + ?Sized>(digest: &mut Digest, fields: &F) -> bool {
     let guessed = digest.flags.has(Flags::HEURISTIC)
-        // The operator's bounds hide whether the lifetime was a guess.
+        // The operator's bounds conceal whether the lifetime was a guess.
         || matches!(digest.source, LifetimeSource::Minimum | LifetimeSource::Maximum);
     let fixed = guess::is_static(fields);
     let unsaid = guessed || digest.source == LifetimeSource::None;
     digest.flags.set(Flags::STATIC_TYPE, unsaid && fixed);
     let raised = digest.source == LifetimeSource::Minimum && digest.status >= 400;
-    // The response may have been selected by other fields than those in its key.
+    // Other fields than those in the response's key may have selected it.
     let variant = digest.flags.has(Flags::VARY);
     let cookie = first(fields, "Set-Cookie").is_some();
-    // Stored answers to POST have a Content-Location; a record does not show the method otherwise.
+    // Stored answers to POST have a Content-Location. A record has no other sign of the method.
     let post = first(fields, "Content-Location").is_some();
     let wrong = variant
         || cookie
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
     use crate::testing::{fields, store};
 
-    /// The digest as an older Foxy wrote it.
+    /// A digest as an older Foxy wrote it.
     fn old(status: u16, response: &str) -> Digest {
         let mut bytes = store(status, response).unwrap().digest.encode();
         // An older Foxy had neither generations nor static types.

@@ -1,5 +1,5 @@
-//! Byte ranges (RFC 9110 section 14): what a request asks for, what a response contains, and the
-//! algebra of stored parts.
+//! Byte ranges (RFC 9110 section 14): the ranges that a request requires, the ranges that a
+//! response contains, and operations on stored parts.
 
 mod answer;
 mod combine;
@@ -16,17 +16,17 @@ pub use held::{from_part, joined};
 pub use parts::Parts;
 pub use request::{RANGES_LIMIT, RangeSpec, Ranges, Resolved};
 
-/// A non-empty run of bytes: `start` included, `end` not.
+/// A non-empty run of bytes. `start` is included, `end` is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span {
-    /// First byte.
+    /// Position of the first byte.
     pub start: u64,
-    /// One past the last byte; greater than `start`.
+    /// Position after the last byte; greater than `start`.
     pub end: u64,
 }
 
 impl Span {
-    /// `start..end`; `None` if that is empty.
+    /// The span `start..end`; `None` if it is empty.
     #[must_use]
     pub const fn new(start: u64, end: u64) -> Option<Self> {
         if start < end {
@@ -43,13 +43,13 @@ impl Span {
         self.end - self.start
     }
 
-    /// True if all of `other` lies inside.
+    /// True if all of `other` lies inside this span.
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {
         self.start <= other.start && other.end <= self.end
     }
 
-    /// The bytes in both.
+    /// The bytes that are in both spans; `None` if there are none.
     #[must_use]
     pub fn intersect(self, other: Self) -> Option<Self> {
         Self::new(self.start.max(other.start), self.end.min(other.end))

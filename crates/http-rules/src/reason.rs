@@ -1,5 +1,5 @@
-//! Words for the reasons of caching decisions: the same in `Cache-Status`, in the log and in
-//! `foxy why`. A word, once released, keeps its meaning.
+//! Words for the reasons of caching decisions. They are the same in `Cache-Status`, in the log and
+//! in `foxy why`. A released word keeps its meaning.
 
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal,)+ }) => {
@@ -8,7 +8,7 @@ macro_rules! words {
         pub enum $name { $($(#[$vdoc])* $variant,)+ }
 
         impl $name {
-            /// Every variant, in order of declaration (for metrics tables).
+            /// All variants in order of declaration (for tables of metrics).
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
             /// The stable kebab-case word.
@@ -27,9 +27,9 @@ macro_rules! words {
 }
 
 words! {
-    /// Why a response is not stored (RFC 9111 section 3).
+    /// The reason why a response is not stored (RFC 9111 section 3).
     NoStore {
-        /// The method's responses are never reused.
+        /// Responses to this method are never reused.
         Method = "method-not-cacheable",
         /// A GET with content, which the cache key does not cover.
         RequestBody = "request-body",
@@ -37,53 +37,56 @@ words! {
         PostWithoutContentLocation = "post-without-content-location",
         /// An interim response (1xx).
         Interim = "interim-response",
-        /// A 304: it updates stored responses and is never one itself.
+        /// A 304. It updates stored responses and is never stored itself.
         NotModified = "not-modified",
-        /// An answer to something in this request that others do not have: credentials,
-        /// conditions, ranges (401, 407, 412, 416, ...).
+        /// The status answers a property of this request that other requests do not have:
+        /// credentials, conditions, ranges (401, 407, 412, 416, ...).
         StatusOfThisRequest = "status-of-this-request",
-        /// A 206 without a usable Content-Range, or as multipart/byteranges.
+        /// A 206 without a usable Content-Range, or with multipart/byteranges.
         PartialUnusable = "partial-unusable",
-        /// The request said no-store.
+        /// The request has no-store.
         RequestNoStore = "request-no-store",
-        /// The response said no-store.
+        /// The response has no-store.
         ResponseNoStore = "response-no-store",
-        /// The response said must-understand and its status is not understood.
+        /// The response has must-understand, and its status is not understood.
         StatusNotUnderstood = "status-not-understood",
-        /// The response is private.
+        /// The response has private.
         Private = "private",
-        /// The request carried Authorization and the response does not allow sharing.
+        /// The request has Authorization, and the response does not permit sharing.
         Authorization = "authorization",
         /// Vary contains `*`.
         VaryStar = "vary-star",
-        /// Vary lists more fields than the configuration allows.
+        /// Vary lists more fields than the configuration permits.
         VaryTooWide = "vary-too-wide",
-        /// No freshness information and a status that may not be given any by heuristics.
+        /// The response has no freshness information, and its status permits no heuristic lifetime.
         StatusNeedsFreshness = "status-needs-freshness",
-        /// Neither freshness nor a validator: nothing could ever be reused.
+        /// The response has neither freshness information nor a validator, so it could never be
+        /// reused.
         NothingToReuse = "no-freshness-no-validator",
-        /// Expired on arrival, no validator, no permission to serve stale.
+        /// The response was expired on arrival, and has neither a validator nor a permission for
+        /// stale use.
         ExpiredOnArrival = "expired-on-arrival",
-        /// Sets a cookie, and neither `public` nor `s-maxage` permits sharing it.
+        /// The response sets a cookie, and neither `public` nor `s-maxage` permits sharing it.
         SetCookie = "set-cookie",
-        /// Sets a cookie without explicit freshness.
+        /// The response sets a cookie and has no explicit freshness.
         SetCookieWithoutFreshness = "set-cookie-without-freshness",
         /// The configuration sets the time to live to zero.
         ConfiguredOff = "configured-off",
-        /// Fields listed by private="..." or no-cache="..." and the configuration refuses those.
+        /// private="..." or no-cache="..." lists fields, and the configuration refuses such
+        /// responses.
         ListedFields = "listed-fields",
-        /// The body is smaller than the configuration wants stored.
+        /// The body is smaller than the configured minimum.
         TooSmall = "below-minimum-size",
-        /// The body is larger than the configuration wants stored.
+        /// The body is larger than the configured maximum.
         TooLarge = "above-maximum-size",
-        /// The message ended before its length and cannot be stored as a part.
+        /// The message ended before its stated length and cannot be stored as a part.
         Incomplete = "incomplete",
     }
 }
 
 impl NoStore {
-    /// True if the reason lies in the request or its client, as a cookie does: a stored response
-    /// that it validated stays unchanged.
+    /// True if the reason lies in the request or its client, for example a cookie. Then a stored
+    /// response that this response validated stays unchanged.
     #[must_use]
     pub const fn is_about_request(self) -> bool {
         matches!(
@@ -98,23 +101,23 @@ impl NoStore {
 }
 
 words! {
-    /// Why a request went to the origin: the `fwd` tokens of RFC 9211 section 2.2.
+    /// The reason why a request was sent to the origin: the `fwd` tokens of RFC 9211 section 2.2.
     Fwd {
-        /// The cache was told not to handle the request.
+        /// The settings tell the cache not to handle the request.
         Bypass = "bypass",
         /// The method's semantics require forwarding.
         Method = "method",
         /// Nothing is stored under the URI.
         UriMiss = "uri-miss",
-        /// Something is stored, but under other selecting values.
+        /// A response is stored under the URI, but only with other selecting values.
         VaryMiss = "vary-miss",
-        /// Nothing is stored (when the cache cannot tell which).
+        /// Nothing is stored (for a cache that cannot distinguish `uri-miss` and `vary-miss`).
         Miss = "miss",
-        /// A fresh response is stored; the request's directives forbade it.
+        /// A fresh response is stored, but the request's directives forbid its use.
         Request = "request",
         /// The stored response is stale.
         Stale = "stale",
-        /// Only a part of what was asked for is stored.
+        /// Only a part of the requested bytes is stored.
         Partial = "partial",
     }
 }
@@ -134,15 +137,15 @@ words! {
         Expires = "expires",
         /// A share of the time since Last-Modified.
         Heuristic = "heuristic",
-        /// Configured for errors without freshness (negative caching).
+        /// The configured lifetime for errors without freshness information (negative caching).
         Negative = "negative-ttl",
-        /// Configured for responses without freshness.
+        /// The configured lifetime for responses without freshness information.
         Default = "default-ttl",
-        /// Raised to the configured minimum.
+        /// The configured minimum; the lifetime was raised to it.
         Minimum = "ttl-minimum",
-        /// Lowered to the configured maximum.
+        /// The configured maximum; the lifetime was lowered to it.
         Maximum = "ttl-maximum",
-        /// No information: zero.
+        /// There is no information: the lifetime is zero.
         None = "none",
     }
 }

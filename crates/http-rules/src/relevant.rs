@@ -1,20 +1,20 @@
-//! The few fields of a response that decisions look at, picked out in one pass, so that each
-//! question about them does not walk the whole head again.
+//! The few fields of a response that matter to decisions. They are selected in one pass, so that later
+//! searches for a field do not read the complete head again.
 
 use foxy_base::{Fields, eq_name, rule};
 
 use crate::config::Config;
 
-/// Most fields that are picked out. If there are more, all fields are looked at.
+/// Most fields that are selected. If more fields matter, decisions read all fields.
 const MAX: usize = 24;
 
-/// A view of the fields that matter to caching, and maybe a few that do not.
+/// A view of the fields that matter to caching. A few other fields may be among them.
 #[derive(Debug)]
 pub(crate) struct Relevant<'a, F: ?Sized> {
     fields: &'a F,
     picked: [(&'a [u8], &'a [u8]); MAX],
     count: usize,
-    /// There are too many to pick out.
+    /// True if there are too many fields to select, so that all fields are read.
     all: bool,
 }
 
@@ -46,8 +46,8 @@ impl<'a, F: Fields + ?Sized> Relevant<'a, F> {
     }
 }
 
-/// True if decisions may look at this field. Compares length and first letter, which costs less than
-/// comparing the name. A field too many does no harm; a field too few would be an error.
+/// True if decisions may read this field. Only length and first letter are compared, which costs less than a
+/// comparison of the name. A needless field does no harm; a missing field would be an error.
 fn matters(name: &[u8], config: &Config) -> bool {
     let first = name.first().map_or(0, u8::to_ascii_lowercase);
     match (name.len(), first) {
@@ -88,7 +88,7 @@ mod tests {
     use crate::testing::fields;
     use foxy_base::{first, values};
 
-    /// Every field name that a decision about storing asks for.
+    /// All names of fields that a decision about storing reads.
     const ASKED: [&str; 14] = [
         "Age",
         "Cache-Control",

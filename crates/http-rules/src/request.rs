@@ -6,38 +6,40 @@ use crate::config::Config;
 use crate::method::Method;
 use crate::text::directives;
 
-/// The caching-relevant content of a request. A plain value; making it allocates nothing.
+/// The facts of a request that matter to caching. It is a plain value; making it allocates no
+/// memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestDigest {
     /// Class of the method.
     pub method: Method,
-    /// `no-cache` (RFC 9111 section 5.2.1.4), or Pragma: no-cache where Cache-Control is absent.
+    /// `no-cache` (RFC 9111 section 5.2.1.4), or Pragma: no-cache if Cache-Control is absent.
     pub no_cache: bool,
-    /// `no-store` (5.2.1.5).
+    /// `no-store` (section 5.2.1.5).
     pub no_store: bool,
-    /// `only-if-cached` (5.2.1.7).
+    /// `only-if-cached` (section 5.2.1.7).
     pub only_if_cached: bool,
-    /// `max-age` (5.2.1.1), seconds; the smallest if repeated.
+    /// `max-age` (section 5.2.1.1) in seconds; the smallest value if repeated.
     pub max_age: Option<u32>,
-    /// `min-fresh` (5.2.1.3), seconds; the largest if repeated.
+    /// `min-fresh` (section 5.2.1.3) in seconds; the largest value if repeated.
     pub min_fresh: Option<u32>,
-    /// `max-stale` (5.2.1.2), seconds; `u32::MAX` without an argument.
+    /// `max-stale` (section 5.2.1.2) in seconds; `u32::MAX` without an argument.
     pub max_stale: Option<u32>,
-    /// `stale-if-error` (RFC 5861 section 4), seconds.
+    /// `stale-if-error` (RFC 5861 section 4) in seconds.
     pub stale_if_error: Option<u32>,
-    /// Authorization is present.
+    /// True if Authorization is present.
     pub authorization: bool,
-    /// Cookie is present.
+    /// True if Cookie is present.
     pub cookie: bool,
-    /// Has content, which no cache key covers: neither answered from the cache nor stored.
+    /// True if the request has content. No cache key covers content, so such a request is neither
+    /// answered from the cache nor is its response stored.
     pub body: bool,
-    /// Range is present.
+    /// True if Range is present.
     pub range: bool,
-    /// If-Range is present.
+    /// True if If-Range is present.
     pub if_range: bool,
-    /// If-None-Match or If-Modified-Since is present.
+    /// True if If-None-Match or If-Modified-Since is present.
     pub conditional: bool,
-    /// If-Match or If-Unmodified-Since is present.
+    /// True if If-Match or If-Unmodified-Since is present.
     pub precondition: bool,
 }
 
@@ -48,8 +50,8 @@ impl RequestDigest {
         self.cookie || self.authorization
     }
 
-    /// The request as these rules see it: without directives if they are not obeyed. Every decision
-    /// about a request uses this form.
+    /// The request under these rules: without its directives if the rules do not obey them. Every
+    /// decision about a request uses this form.
     #[must_use]
     pub const fn under(mut self, config: &Config) -> Self {
         if !config.obey_request {
@@ -64,7 +66,7 @@ impl RequestDigest {
         self
     }
 
-    /// Reads a request.
+    /// Reads the facts of a request.
     pub fn new<F: Fields + ?Sized>(method: &[u8], fields: &F) -> Self {
         let mut digest = Self::empty(Method::of(method));
         let (mut cache_control, mut pragma_no_cache) = (false, false);
@@ -113,8 +115,8 @@ impl RequestDigest {
         }
     }
 
-    /// Reads one Cache-Control line; true if it holds any directive. Malformed arguments are
-    /// ignored: they ask for nothing that could be understood.
+    /// Reads one Cache-Control line; true if it contains any directive. Directives with malformed
+    /// arguments are ignored, because their meaning is not known.
     fn read_control(&mut self, line: &[u8]) -> bool {
         let mut any = false;
         for d in directives(line) {
@@ -146,7 +148,7 @@ fn is(name: &[u8], lower: &str) -> bool {
     name.eq_ignore_ascii_case(lower.as_bytes())
 }
 
-/// The smaller of two values where present.
+/// The smaller of two values, or the only value that is present.
 pub(crate) fn lowest(a: Option<u32>, b: Option<u32>) -> Option<u32> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),

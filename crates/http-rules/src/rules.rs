@@ -1,8 +1,9 @@
-//! Settings of an operator for some hosts and paths. The first rule that fits a request applies
-//! alone; everything that it does not set is as for every other request.
+//! Settings of an operator for some hosts and paths. Only the first rule that fits a request
+//! applies. Settings that the rule does not contain have the same values as for requests without a
+//! rule.
 //!
-//! A place gives sites other caching rules than the forward proxy, for requests with and without a
-//! rule. Without rules a request costs one comparison more.
+//! With a place, sites have other caching rules than the forward proxy, for requests with and
+//! without a rule. If there are no rules, a request costs only one more comparison.
 
 mod bypass;
 mod query;
@@ -18,30 +19,32 @@ use crate::config::Config;
 /// One rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rule {
-    /// Name in `Cache-Status`, log and `foxy why`.
+    /// Name of the rule in `Cache-Status`, log and `foxy why`.
     pub name: String,
-    /// Partitions (`forward` or a site's name) that it is about; none means all.
+    /// Partitions (`forward` or a site's name) for which the rule applies; an empty list means all.
     pub sites: Vec<String>,
-    /// Hosts, in lower case, with the port unless it is the scheme's default; none means all.
+    /// Hosts in lower case, with the port unless it is the scheme's default; an empty list means
+    /// all.
     pub hosts: Vec<Pattern>,
-    /// Paths without query; none means all.
+    /// Paths without query; an empty list means all.
     pub paths: Vec<Pattern>,
-    /// Query parameters that count, in the key and at the origin.
+    /// The query parameters that are in the key and are sent to the origin.
     pub query: QueryRule,
-    /// Requests that pass by the cache.
+    /// The requests that bypass the cache.
     pub bypass: Bypass,
-    /// The complete caching rules where this rule fits. Partitions of a [`Place`] have their own.
+    /// The complete caching rules for requests that this rule fits. Partitions of a [`Place`] have
+    /// other caching rules.
     pub config: Config,
 }
 
-/// Partitions whose caching rules differ from those of the forward proxy: sites.
+/// Partitions (sites) whose caching rules differ from those of the forward proxy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
-    /// Their names; if empty, all but the forward proxy.
+    /// Names of the partitions; if the list is empty, all partitions except the forward proxy.
     pub partitions: Vec<String>,
-    /// The complete caching rules where no rule fits.
+    /// The complete caching rules for requests that no rule fits.
     pub config: Config,
-    /// The caching rules where a rule fits, in the order of the rules.
+    /// The caching rules for requests that a rule fits, in the order of the rules.
     pub rules: Vec<Config>,
 }
 
@@ -53,22 +56,22 @@ pub const FORWARD: &str = "forward";
 pub struct RuleSet {
     rules: Vec<Rule>,
     places: Vec<Place>,
-    /// Partitions that keep paths as received.
+    /// Partitions whose paths stay as received.
     as_received: Vec<String>,
 }
 
-/// The rule that decides about a request, and the place; the rule set resolves it.
+/// The rule that decides about a request, and its place. The rule set resolves this id.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RuleId {
     rule: Option<u16>,
     place: Option<u16>,
 }
 
-/// Most rules of a set.
+/// Most rules in a set.
 pub const RULES_MAX: usize = 1000;
 
 impl RuleSet {
-    /// The set; rules beyond [`RULES_MAX`] are left out.
+    /// Makes a set. Rules beyond [`RULES_MAX`] are left out.
     #[must_use]
     pub fn new(mut rules: Vec<Rule>) -> Self {
         rules.truncate(RULES_MAX);
@@ -80,14 +83,14 @@ impl RuleSet {
     }
 
     /// Adds these places. The first place that names a partition applies, so a place for all
-    /// partitions comes last.
+    /// partitions must come last.
     #[must_use]
     pub fn with_places(self, places: Vec<Place>) -> Self {
         Self { places, ..self }
     }
 
-    /// The caching rules of a request that this rule decides. `None`: those of the forward proxy
-    /// where no rule fits.
+    /// The caching rules for a request about which this rule decides. `None` means the rules of the
+    /// forward proxy for requests that no rule fits.
     #[must_use]
     pub fn config(&self, id: RuleId) -> Option<&Config> {
         let Some(place) = id.place.and_then(|at| self.places.get(usize::from(at))) else {
@@ -99,14 +102,14 @@ impl RuleSet {
         }
     }
 
-    /// True if the rule leaves parameters of the query out of the key.
+    /// True if the rule leaves query parameters out of the key.
     #[must_use]
     pub fn drops_parameters(&self, id: RuleId) -> bool {
         self.get(id)
             .is_some_and(|rule| rule.query.which != Which::All)
     }
 
-    /// The set, with partitions (`forward` or a site's name) that keep paths as received.
+    /// The same set with partitions (`forward` or a site's name) whose paths stay as received.
     #[must_use]
     pub fn with_received(mut self, partitions: Vec<String>) -> Self {
         self.as_received = partitions;
@@ -132,20 +135,21 @@ impl RuleSet {
         self.rules.get(usize::from(id.rule?))
     }
 
-    /// True if the rule sends this request past the cache.
+    /// True if the rule makes this request bypass the cache.
     pub fn bypasses<F: Fields + ?Sized>(&self, id: RuleId, request: &F) -> bool {
         self.get(id)
             .is_some_and(|rule| rule.bypass.of(request).is_some())
     }
 
-    /// All of them.
+    /// All rules.
     #[must_use]
     pub fn all(&self) -> &[Rule] {
         &self.rules
     }
 
-    /// Finds the rule for the primary key of a plain request, `<partition> GET
-    /// <scheme>://<authority><path?query>`, and changes the key as the rule says.
+    /// Finds the rule for the primary key of a plain request,
+    /// `<partition> GET <scheme>://<authority><path?query>`, and changes the key as the rule
+    /// requires.
     pub fn apply(&self, partition: &str, key: &mut Vec<u8>) -> RuleId {
         let place = self.place(partition);
         let mut id = RuleId { rule: None, place };
@@ -169,7 +173,7 @@ impl RuleSet {
         id
     }
 
-    /// Place of a partition; `None` if it has the rules of the forward proxy.
+    /// Number of a partition's place; `None` if it has the rules of the forward proxy.
     fn place(&self, partition: &str) -> Option<u16> {
         if self.places.is_empty() || partition == FORWARD {
             return None;
@@ -183,7 +187,8 @@ impl RuleSet {
     }
 }
 
-/// True if a partition is that of the site, or `site@part`, a part of its keys with the same rules.
+/// True if a partition is the site's partition, or `site@part`, which is a part of its keys with
+/// the same rules.
 fn is_of(partition: &str, site: &str) -> bool {
     let rest = partition.strip_prefix(site);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('@'))
@@ -213,7 +218,7 @@ impl<'k> Parts<'k> {
 }
 
 impl Rule {
-    /// Name and what it is for, in one line.
+    /// The name of the rule and the requests for which it applies, in one line.
     #[must_use]
     pub fn words(&self) -> String {
         let join = |patterns: &[Pattern]| {

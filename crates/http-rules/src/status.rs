@@ -1,7 +1,7 @@
-//! Status codes: which are understood, which may be given a lifetime by heuristics.
+//! Status codes: which of them are understood, and which may have a heuristic lifetime.
 
 /// True if Foxy knows the caching requirements of a final status code (RFC 9111 section 3, for
-/// must-understand): those of RFC 9110 section 15 and their registered relatives.
+/// must-understand). These are the codes of RFC 9110 section 15 and some related registered codes.
 #[must_use]
 pub const fn is_understood(status: u16) -> bool {
     matches!(
@@ -11,8 +11,8 @@ pub const fn is_understood(status: u16) -> bool {
     )
 }
 
-/// True if a status is heuristically cacheable (RFC 9110 section 15.1); 206 counts only as part
-/// of a 200 and is judged as such.
+/// True if a status is heuristically cacheable (RFC 9110 section 15.1). A 206 counts only as part of a 200
+/// and is judged like a 200.
 #[must_use]
 pub const fn is_heuristically_cacheable(status: u16) -> bool {
     matches!(
@@ -22,9 +22,9 @@ pub const fn is_heuristically_cacheable(status: u16) -> bool {
 }
 
 /// True if a status answers something in one request that is not part of the cache key (credentials,
-/// conditions, ranges, expectations, size, early data, how often it asks), so that another request
-/// for the same URI must not get that answer. RFC 6585 forbids to store 428, 429, 431 and 511, RFC
-/// 8470 section 5.2 lets the client of a 425 ask again at once.
+/// conditions, ranges, expectations, size, early data, frequency of requests), so that another request for
+/// the same URI must not get that answer. RFC 6585 forbids storing of 428, 429, 431 and 511. RFC 8470 section
+/// 5.2 permits the client of a 425 to repeat the request at once.
 #[must_use]
 pub const fn is_about_request(status: u16) -> bool {
     matches!(

@@ -1,4 +1,4 @@
-//! Decides about storing a response, and makes its digest (RFC 9111 section 3).
+//! Decides whether a response is stored, and makes its digest (RFC 9111 section 3).
 
 mod facts;
 
@@ -20,28 +20,28 @@ use crate::vary::{self, Vary, VaryList};
 /// A request as it was sent to the origin.
 #[derive(Debug)]
 pub struct Request<'a, F: ?Sized> {
-    /// Its digest.
+    /// The digest of the request.
     pub digest: &'a RequestDigest,
-    /// Target of the request; needed for POST only.
+    /// Target of the request. It is needed only for POST.
     pub target: TargetUri<'a>,
-    /// Its fields.
+    /// The fields of the request.
     pub fields: &'a F,
 }
 
-/// The head of a final response, and its times.
+/// The head of a final response, with its times.
 #[derive(Debug)]
 pub struct Response<'a, F: ?Sized> {
     /// Status code.
     pub status: u16,
-    /// Its fields.
+    /// The fields of the response.
     pub fields: &'a F,
-    /// When the request was sent.
+    /// Time at which the request was sent.
     pub request_time: WallTime,
-    /// When the head arrived.
+    /// Time at which the head arrived.
     pub response_time: WallTime,
 }
 
-/// Under which key a response is stored. The URI is always the request's target; for POST the caller
+/// The key under which a response is stored. The URI is always the request's target. For POST, the caller
 /// uses the key of a GET.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreUnder {
@@ -51,27 +51,27 @@ pub enum StoreUnder {
     GetOfTarget,
 }
 
-/// Plan for storing a response.
+/// The plan for storing a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StorePlan {
-    /// Data for later decisions; encode it into the object.
+    /// Facts for later decisions. Encode them into the object.
     pub digest: Digest,
     /// The Vary list, if there is one.
     pub vary: Option<VaryList>,
-    /// For a 206: which part this is.
+    /// For a 206: the part that the response contains.
     pub part: Option<ContentRange>,
-    /// Under which key.
+    /// The key under which the response is stored.
     pub under: StoreUnder,
-    /// Some fields are not stored because private or no-cache lists them.
+    /// True if some fields are not stored because private or no-cache lists them.
     pub strip_listed: bool,
-    /// Set-Cookie is not stored, nor sent to anybody, because the configuration says so.
+    /// True if the configuration requires that Set-Cookie is neither stored nor sent to any client.
     pub strip_set_cookie: bool,
 }
 
-/// Decides at header time whether a response is stored.
+/// Decides whether a response is stored when its head has arrived.
 ///
 /// # Errors
-/// The reason why not.
+/// The reason why the response is not stored.
 pub fn can_store<Q, R>(
     request: &Request<'_, Q>,
     response: &Response<'_, R>,
@@ -139,7 +139,8 @@ pub const fn check_size(length: u64, config: &Config) -> Result<(), NoStore> {
     }
 }
 
-/// True if the body's length permits storing, as far as it is known at header time.
+/// True if the length of the body permits storing. If the length is unknown, it is true only if no limit is
+/// configured.
 #[must_use]
 pub const fn size_is_right(length: Option<u64>, config: &Config) -> bool {
     match length {
@@ -164,7 +165,7 @@ fn check_status(status: u16) -> Result<(), NoStore> {
     }
 }
 
-/// no-store, must-understand and private (RFC 9111 sections 3, 5.2.2.3, 5.2.2.5, 5.2.2.7).
+/// Checks no-store, must-understand and private (RFC 9111 sections 3, 5.2.2.3, 5.2.2.5, 5.2.2.7).
 fn check_directives(
     request: &RequestDigest,
     status: u16,
@@ -195,8 +196,9 @@ fn check_directives(
     Ok(())
 }
 
-/// GET always, POST under the conditions of RFC 9110 section 9.3.3, others never: HEAD has no
-/// body to store, see [`crate::update::head_update`].
+/// Checks the method. Responses to GET may always be stored, and responses to POST under the conditions of
+/// RFC 9110 section 9.3.3. Responses to other methods are never stored. HEAD has no body to store; see
+/// [`crate::update::head_update`].
 fn check_method<Q, R>(
     request: &Request<'_, Q>,
     response: &Response<'_, R>,
@@ -242,7 +244,7 @@ where
     }
 }
 
-/// RFC 9111 section 3.5: public, must-revalidate or s-maxage allow sharing the response.
+/// Checks RFC 9111 section 3.5: public, must-revalidate or s-maxage permit sharing the response.
 fn check_authorization(request: &RequestDigest, control: &ResponseControl) -> Result<(), NoStore> {
     let sharable = control.public || control.must_revalidate || control.s_maxage.is_some();
     if rule!(
@@ -255,9 +257,9 @@ fn check_authorization(request: &RequestDigest, control: &ResponseControl) -> Re
     Ok(())
 }
 
-/// A cookie belongs to one client. RFC 9111 section 7.3 permits storing it; here the response must
-/// also permit sharing. A cookie that is not stored with the response does not matter. Returns true
-/// if only the operator's rule allows sharing the cookie.
+/// Checks Set-Cookie, because a cookie belongs to one client. RFC 9111 section 7.3 permits storing it; Foxy
+/// stores it only if the response also permits sharing. A cookie that is not stored with the response does
+/// not matter. Returns true if only the operator's rule allows sharing the cookie.
 fn check_cookie<R: Fields + ?Sized>(
     fields: &R,
     control: &ResponseControl,
@@ -280,7 +282,7 @@ fn check_cookie<R: Fields + ?Sized>(
     }
 }
 
-/// True if private="..." or no-cache="..." excludes a field from storing.
+/// True if private="..." or no-cache="..." excludes the field `name` from storing.
 fn is_listed<R: Fields + ?Sized>(fields: &R, control: &ResponseControl, name: &str) -> bool {
     let mut found = false;
     if control.private_listed || control.no_cache_listed {
@@ -305,7 +307,7 @@ fn check_vary<R: Fields + ?Sized>(
     }
 }
 
-/// A 206 needs a Content-Range of its own (RFC 9110 section 14.4); multipart is not stored.
+/// Checks a 206. It needs its own Content-Range (RFC 9110 section 14.4); multipart is not stored.
 fn check_part<R: Fields + ?Sized>(
     response: &Response<'_, R>,
 ) -> Result<Option<ContentRange>, NoStore> {
@@ -328,8 +330,8 @@ fn check_part<R: Fields + ?Sized>(
     }
 }
 
-/// Checks that the response could ever be reused, and that its status may be stored without
-/// explicit freshness (last clause of RFC 9111 section 3).
+/// Checks that the response can be reused at all, and that its status may be stored without explicit
+/// freshness (last clause of RFC 9111 section 3).
 fn check_use<R: Fields + ?Sized>(
     response: &Response<'_, R>,
     control: &ResponseControl,
@@ -371,8 +373,8 @@ fn check_use<R: Fields + ?Sized>(
     }
 }
 
-/// Checks that a message that ended early may be kept as a part of the whole (RFC 9111 section
-/// 3.3): only a 200 or 206 with a strong validator, by which it can be completed.
+/// Checks that a message that ended early may be kept as a part (RFC 9111 section 3.3). It must be a 200 or
+/// 206 with a strong validator, with which it can be completed later.
 ///
 /// # Errors
 /// [`NoStore::Incomplete`].
@@ -390,10 +392,10 @@ pub fn may_keep_incomplete(plan: &StorePlan) -> Result<(), NoStore> {
     }
 }
 
-/// True if a final response to a cacheable request ends the life of what is stored under the same key
-/// and variant, even if it is not stored itself. Server errors do not: the stored response may still
-/// be used while the origin fails (RFC 9111 section 4.3.3). Neither do answers to one request's own
-/// conditions; a 206 ends it if [`crate::range::may_combine`] says no.
+/// True if a final response to a cacheable request ends the use of the response stored under the same key and
+/// variant, even if the new response is not stored itself. Server errors do not end it: the stored response
+/// may still be used while the origin fails (RFC 9111 section 4.3.3). Answers to the conditions of one
+/// request do not end it either. A 206 ends it if [`crate::range::may_combine`] is false.
 #[must_use]
 pub const fn supersedes(request: &RequestDigest, status: u16) -> bool {
     let answer = matches!(status, 200..=205 | 207..=499);

@@ -1,6 +1,6 @@
-//! Surrogate-Control (W3C Note "Edge Architecture", 2001): the legacy way to talk to a cache in
-//! front of a site. Read like Cache-Control, but a directive may be addressed to one surrogate:
-//! `max-age=60, max-age=600;foxy`.
+//! Surrogate-Control (W3C Note "Edge Architecture", 2001): an old way for an origin to give
+//! directives to a cache in front of a site. It is parsed like Cache-Control, but a directive may
+//! be addressed to one surrogate: `max-age=60, max-age=600;foxy`.
 
 use foxy_base::{Fields, values};
 
@@ -9,8 +9,8 @@ use crate::text::{closing_quote, directives, members};
 
 const FIELD: &str = "Surrogate-Control";
 
-/// The directives that concern the surrogate called `token`: those addressed to it if there are
-/// any, else those addressed to nobody. `None` if there are none at all.
+/// The directives for the surrogate called `token`. If any directives are addressed to it, only
+/// these count; otherwise, those without an address count. `None` if there are no such directives.
 pub(crate) fn read<F: Fields + ?Sized>(fields: &F, token: &str) -> Option<ResponseControl> {
     let own = read_for(fields, |target| {
         target.is_some_and(|t| t.eq_ignore_ascii_case(token.as_bytes()))
@@ -36,8 +36,8 @@ fn read_for<F: Fields + ?Sized>(
     })
 }
 
-/// A directive and the surrogate that it is addressed to: the text behind the first `;` outside
-/// quotes.
+/// Splits a member into a directive and the surrogate to which it is addressed, which is the text
+/// behind the first `;` outside of quotes.
 fn split_target(member: &[u8]) -> (&[u8], Option<&[u8]>) {
     let mut at = 0;
     while at < member.len() {

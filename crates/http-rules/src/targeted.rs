@@ -1,5 +1,5 @@
-//! Targeted cache control (RFC 9213): a Structured Field dictionary, parsed strictly. A field
-//! that does not parse, or in which a known directive has a wrong type, counts as absent.
+//! Targeted cache control (RFC 9213): a Structured Field dictionary, parsed strictly. A field counts as
+//! absent if it cannot be parsed, or if a known directive has a wrong type.
 
 use foxy_base::{Fields, values};
 use sfv::{BareItem, Dictionary, ListEntry, Parser};
@@ -7,7 +7,7 @@ use sfv::{BareItem, Dictionary, ListEntry, Parser};
 use crate::cache_control::{ControlSource, ResponseControl};
 use crate::text::DELTA_MAX;
 
-/// The directives of the targeted field `name`; `None` if it is absent, empty or invalid.
+/// The directives of the targeted field `name`; `None` if the field is absent, empty or invalid.
 pub(crate) fn read<F: Fields + ?Sized>(fields: &F, name: &str) -> Option<ResponseControl> {
     let mut lines = values(fields, name);
     let first = lines.next()?;
@@ -32,7 +32,7 @@ fn parse(text: &[u8]) -> Option<Dictionary> {
     Parser::new(text).parse().ok()
 }
 
-/// Several lines are one list (RFC 9651 section 4.2).
+/// Joins several lines into one list (RFC 9651 section 4.2).
 fn joined<'a>(first: &[u8], second: &[u8], more: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     let mut text = [first, b", ", second].concat();
     for line in more {
@@ -42,7 +42,7 @@ fn joined<'a>(first: &[u8], second: &[u8], more: impl Iterator<Item = &'a [u8]>)
     text
 }
 
-/// Takes one member; `None` if a known directive has a wrong type.
+/// Adds one member to the directives; `None` if a known directive has a wrong type.
 fn add(control: &mut ResponseControl, key: &str, entry: &ListEntry) -> Option<()> {
     match key {
         "max-age" => control.max_age = Some(seconds(entry)?),
@@ -83,8 +83,8 @@ fn truth(entry: &ListEntry) -> Option<bool> {
     Some(on)
 }
 
-/// `no-cache` and `private` may carry a list of fields as a string; they are taken to cover the whole
-/// response, which is the safe reading.
+/// Reads `no-cache` or `private`. They may have a list of fields as a string. Even then they count for the
+/// complete response, which is the safe interpretation.
 fn truth_or_list(entry: &ListEntry) -> Option<bool> {
     match entry {
         ListEntry::Item(item) if matches!(item.bare_item, BareItem::String(_)) => Some(true),

@@ -1,24 +1,26 @@
-//! Helpers of tests: a fixed time, and responses in one line.
+//! Helpers for tests: a fixed time, and responses written in one line.
 
 use foxy_base::{FieldBlock, FieldBlockBuilder, WallTime};
 
 use crate::invalidation::TargetUri;
 use crate::{Config, Digest, NoStore, Request, RequestDigest, Response, StorePlan, can_store};
 
-/// Sun, 15 Jun 2025 12:00:00 GMT: every test's response arrives then, unless it says otherwise.
+/// Sun, 15 Jun 2025 12:00:00 GMT. The response of every test arrives at this time, unless the test
+/// states another.
 pub(crate) const T0: WallTime = WallTime::from_secs(1_749_988_800);
 
-/// `T0` and some seconds.
+/// `T0` plus `secs` seconds.
 pub(crate) fn after(secs: i64) -> WallTime {
     WallTime(T0.0 + secs * 1000)
 }
 
-/// The IMF-fixdate of `T0` and some seconds.
+/// The IMF-fixdate of `T0` plus `secs` seconds.
 pub(crate) fn date_at(secs: i64) -> String {
     String::from_utf8(crate::date::format(after(secs)).to_vec()).unwrap()
 }
 
-/// Fields written as `Name: value | Name: value`; `@n` in a value is the date of `T0` plus n.
+/// Reads fields from the form `Name: value | Name: value`. `@n` in a value stands for the date of
+/// `T0` plus n seconds.
 pub(crate) fn fields(text: &str) -> FieldBlock {
     let mut builder = FieldBlockBuilder::default();
     for line in text.split(" | ").filter(|line| !line.trim().is_empty()) {
@@ -41,7 +43,7 @@ pub(crate) const TARGET: TargetUri<'static> = TargetUri {
     path: "/a/b?c=d",
 };
 
-/// Result of storing a response.
+/// The result of storing a response.
 pub(crate) fn store_with(
     method: &str,
     request: &str,
@@ -67,12 +69,12 @@ pub(crate) fn store_with(
     )
 }
 
-/// A plain GET under the default configuration.
+/// The result of storing a response to a plain GET under the default configuration.
 pub(crate) fn store(status: u16, response: &str) -> Result<StorePlan, NoStore> {
     store_with("GET", "", status, response, &Config::default())
 }
 
-/// The digest of a stored 200.
+/// The digest of a stored response with status 200.
 pub(crate) fn stored(response: &str) -> Digest {
     store(200, response).unwrap().digest
 }

@@ -1,24 +1,24 @@
-//! The small grammar that Cache-Control and its relatives share: comma-separated directives with
-//! optional token or quoted arguments. Any bytes are accepted; malformed arguments are marked.
+//! The small grammar of Cache-Control and similar fields: comma-separated directives, with optional
+//! arguments that are tokens or quoted. Any bytes are accepted; malformed arguments are marked.
 
-/// Largest delta-seconds value; larger ones count as this (RFC 9111 section 1.2.2).
+/// The largest value of delta-seconds; larger values count as this value (RFC 9111 section 1.2.2).
 pub(crate) const DELTA_MAX: u32 = 1 << 31;
 
 /// The argument of a directive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Argument<'a> {
-    /// No `=`.
+    /// There is no `=`.
     None,
-    /// Unquoted.
+    /// An argument without quotes.
     Token(&'a [u8]),
-    /// Quoted; without the quotes, escapes left as they are.
+    /// A quoted argument, without its quotes. Escapes are not decoded.
     Quoted(&'a [u8]),
     /// White space around `=`, an open quote, or text after a closing quote.
     Malformed,
 }
 
 impl<'a> Argument<'a> {
-    /// The text, quoted or not.
+    /// The text of the argument, quoted or not.
     pub(crate) fn text(self) -> Option<&'a [u8]> {
         match self {
             Self::Token(text) | Self::Quoted(text) => Some(text),
@@ -26,7 +26,7 @@ impl<'a> Argument<'a> {
         }
     }
 
-    /// The argument as delta-seconds; `None` if it is anything else.
+    /// The argument as delta-seconds; `None` if it is not a valid number.
     pub(crate) fn seconds(self) -> Option<u32> {
         delta_seconds(self.text()?)
     }
@@ -35,14 +35,14 @@ impl<'a> Argument<'a> {
 /// One directive of a field line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Directive<'a> {
-    /// Name as spelt; compare without regard to case.
+    /// Name of the directive as spelt. Compare it without regard to case.
     pub(crate) name: &'a [u8],
     /// Argument after the name.
     pub(crate) argument: Argument<'a>,
 }
 
 impl Directive<'_> {
-    /// True if the name is `name` (given in lower case or any other).
+    /// True if the directive's name is `name`, in any letter case.
     pub(crate) fn is(&self, name: &str) -> bool {
         self.name.eq_ignore_ascii_case(name.as_bytes())
     }
@@ -53,8 +53,9 @@ pub(crate) fn directives(line: &[u8]) -> impl Iterator<Item = Directive<'_>> {
     members(line).map(directive)
 }
 
-/// The comma-separated members of one field line, trimmed, empty ones left out. Commas inside
-/// quoted strings do not separate; a quote that is never closed does not hide what follows it.
+/// The comma-separated members of one field line, trimmed, without empty members. Commas inside
+/// quoted strings do not separate members. A quote that is never closed does not hide the members
+/// behind it.
 pub(crate) fn members(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = Some(line);
     std::iter::from_fn(move || {
@@ -72,7 +73,7 @@ pub(crate) fn members(line: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// End of the first member of `text`: a comma outside quotes, or the end of the text.
 fn member_end(text: &[u8]) -> usize {
-    // Without a comma, quotes do not matter. This search looks at many bytes at a time.
+    // If there is no comma, quotes do not matter. This search compares many bytes at a time.
     if !text.contains(&b',') {
         return text.len();
     }
@@ -87,7 +88,7 @@ fn member_end(text: &[u8]) -> usize {
     text.len()
 }
 
-/// The position of the quote that closes the one at `open`.
+/// The position of the quote that closes the quoted string opened at `open`.
 pub(crate) fn closing_quote(text: &[u8], open: usize) -> Option<usize> {
     let mut at = open + 1;
     while at < text.len() {
@@ -131,13 +132,13 @@ fn argument(value: &[u8]) -> Argument<'_> {
     }
 }
 
-/// Digits only, saturating at [`DELTA_MAX`]; `None` for signs, fractions, spaces and nothing.
+/// Parses digits, saturating at [`DELTA_MAX`]. `None` for signs, fractions, spaces and empty text.
 pub(crate) fn delta_seconds(text: &[u8]) -> Option<u32> {
     let number = decimal(text)?;
     Some(u32::try_from(number).map_or(DELTA_MAX, |n| n.min(DELTA_MAX)))
 }
 
-/// Digits only, saturating; `None` for anything else.
+/// Parses digits, saturating; `None` for any other text.
 pub(crate) fn decimal(text: &[u8]) -> Option<u64> {
     if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
         return None;

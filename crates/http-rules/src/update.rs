@@ -1,4 +1,4 @@
-//! Freshening stored responses: by 304 (RFC 9111 sections 3.2 and 4.3.4) and by HEAD (4.3.5).
+//! Freshening of stored responses by 304 (RFC 9111 sections 3.2 and 4.3.4) and by HEAD (section 4.3.5).
 
 use foxy_base::{
     FieldBlock, FieldBlockBuilder, FieldBlockError, Fields, FieldsIter, eq_name, first, rule,
@@ -16,34 +16,34 @@ use crate::request::RequestDigest;
 use crate::storing::{Request, Response, can_store};
 use crate::vary;
 
-/// Update of a stored response by a 304.
+/// The update of a stored response by a 304.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refresh {
-    /// The updated fields: send these, and store them if the effect allows.
+    /// The updated fields. Send these, and store them if `effect` permits.
     pub fields: FieldBlock,
-    /// The updated digest; meaningless for [`RefreshEffect::Unstorable`].
+    /// The updated digest. It has no meaning with [`RefreshEffect::Unstorable`].
     pub digest: Digest,
-    /// Effect on the stored response.
+    /// The effect of the update on the stored response.
     pub effect: RefreshEffect,
 }
 
-/// Comparison of the update with the stored response. An update that `Extends` may be written lazily.
-/// The others must be durable before the old form can come back, or the entry must be dropped.
+/// The effect of an update. An update that `Extends` may be written later. Other updates must be durable
+/// before the old form can come back, or the entry must be dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefreshEffect {
-    /// Same rules, life not shortened.
+    /// The same rules apply to the response, and its lifetime is not shorter.
     Extends,
-    /// The life is shorter, or a use that was allowed is now forbidden, or Vary changed.
+    /// The lifetime is shorter, or a use that was permitted is now forbidden, or Vary changed.
     Shortens,
-    /// It may no longer be stored; it may still answer the request that validated it. If the
-    /// reason [is about the request](NoStore::is_about_request), the stored response stays as
-    /// it was; else it must go.
+    /// The response may no longer be stored, but it may still answer the request that validated it. If the
+    /// reason [is about the request](NoStore::is_about_request), the stored response stays unchanged;
+    /// otherwise it must be removed.
     Unstorable(NoStore),
 }
 
-/// True if a 304 speaks of this stored response (RFC 9111 section 4.3.4). A 304 without any validator
-/// can only mean the response whose validators the request carried, so it is accepted. `false`: fetch
-/// again without conditions.
+/// True if a 304 applies to this stored response (RFC 9111 section 4.3.4). A 304 without any validator is
+/// accepted, because it can only mean the response whose validators were in the request. If `false`, fetch
+/// the response again without conditions.
 pub fn selects<S, N>(stored: &S, not_modified: &N) -> bool
 where
     S: Fields + ?Sized,
@@ -70,10 +70,10 @@ where
     }
 }
 
-/// True if a field of a 304 or HEAD response never replaces the stored one: fields that describe the
-/// stored bytes cannot have changed while the bytes did not (RFC 9111 section 3.2 leaves out what the
-/// integrity of the stored response needs). A digest in a 304 describes its own, empty body. A digest
-/// in an answer to HEAD describes bytes that nobody has compared.
+/// True if a field of a 304 or HEAD response never replaces the stored one: fields that describe the stored
+/// bytes cannot have changed if the bytes did not. (RFC 9111 section 3.2 excludes fields that the integrity
+/// of the stored response needs.) A digest in a 304 describes the empty body of the 304. A digest in an
+/// answer to HEAD describes bytes that were not compared with the stored bytes.
 fn is_never_updated(name: &[u8]) -> bool {
     let kept = [
         "Content-Length",
@@ -91,10 +91,10 @@ fn is_never_updated(name: &[u8]) -> bool {
     )
 }
 
-/// The stored fields with those of `new` in place of their namesakes (RFC 9111 section 3.2).
+/// The stored fields, with fields of the same names replaced by those of `new` (RFC 9111 section 3.2).
 ///
 /// # Errors
-/// A field too large for a field block.
+/// A field is too large for a field block.
 pub fn updated_fields<S, N>(
     stored: &S,
     new: &N,
@@ -122,11 +122,11 @@ where
     Ok(builder.finish())
 }
 
-/// Applies a 304, a HEAD response that freshens, or a 206 that
-/// [may be combined](crate::range::may_combine), to the stored response that it [`selects`]. `response` is the 304 with its own times.
+/// Applies a 304, a HEAD response that freshens, or a 206 that [may be combined](crate::range::may_combine),
+/// to the stored response that it [`selects`]. `response` is the 304 with its own times.
 ///
 /// # Errors
-/// A field too large for a field block: forget the stored response.
+/// A field is too large for a field block. Then remove the stored response.
 pub fn refresh<Q, N>(
     request: &Request<'_, Q>,
     stored: &FieldBlock,
@@ -139,7 +139,7 @@ where
     N: Fields + ?Sized,
 {
     let updated = updated_fields(stored, response.fields, false)?;
-    // The stored response came from GET, whichever method freshens it.
+    // The stored response is a response to GET, whatever method freshens it.
     let as_get = RequestDigest {
         method: Method::Get,
         ..*request.digest
@@ -166,7 +166,7 @@ where
             let mut digest = plan.digest;
             digest.status = old.status;
             digest.flags.set(Flags::PARTIAL, partial);
-            // A response that is not of one user stays so when a user's request confirms it.
+            // A response that is not for one user stays so even if the request of a user confirms it.
             if digest.is_of_user() && !old.is_of_user() {
                 digest.flags.set(Flags::OF_NOBODY, true);
             }
@@ -187,7 +187,7 @@ where
     })
 }
 
-/// Removes the fields that the updated private or no-cache now lists.
+/// Removes the fields that private or no-cache lists after the update.
 fn without_listed(fields: FieldBlock, config: &Config) -> FieldBlock {
     let control = ResponseControl::of(&fields, config);
     let mut gone: Vec<&[u8]> = Vec::new();
@@ -211,7 +211,7 @@ fn without_listed(fields: FieldBlock, config: &Config) -> FieldBlock {
     fields.filtered(|name, _| !gone.iter().any(|listed| eq_name(listed, name)))
 }
 
-/// Fields with an Age in front.
+/// Fields with an Age field before them.
 struct WithAge<'a, F: ?Sized> {
     fields: &'a F,
     age: Option<&'a [u8]>,
@@ -231,7 +231,7 @@ impl<F: Fields + ?Sized> Fields for WithAge<'_, F> {
     }
 }
 
-/// Compares an update with what was stored.
+/// Compares the digest after an update with the digest before it.
 fn compare(old: &Digest, new: &Digest, same_vary: bool) -> RefreshEffect {
     let forbids_more = new.flags.0 & !old.flags.0 & Flags::FORBID_STALE.0 != 0;
     let stale_less = new.stale_while_revalidate_s < old.stale_while_revalidate_s
@@ -244,19 +244,19 @@ fn compare(old: &Digest, new: &Digest, same_vary: bool) -> RefreshEffect {
     }
 }
 
-/// Effect of a HEAD response on the stored GET response (RFC 9111 section 4.3.5).
+/// The effect of a HEAD response on the stored response to GET (RFC 9111 section 4.3.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeadUpdate {
-    /// Freshen it as a 304 would: [`refresh`].
+    /// Freshen the stored response as a 304 would: [`refresh`].
     Freshen,
-    /// There is another representation now: make the stored response stale.
+    /// The representation has changed: make the stored response stale.
     Invalidate,
-    /// The HEAD response says nothing about the stored one (another status).
+    /// The HEAD response does not concern the stored response, because it has another status.
     Nothing,
 }
 
-/// Compares a HEAD response with the stored response to GET; `length` is that of the stored
-/// body, if it is whole.
+/// Compares a HEAD response with the stored response to GET. `length` is the length of the stored body, if
+/// the body is complete.
 pub fn head_update<S, N>(
     stored: &S,
     old: &Digest,

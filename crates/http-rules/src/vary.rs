@@ -1,12 +1,14 @@
-//! Vary (RFC 9111 section 4.1, RFC 9110 section 12.5.5): reading the list, selecting values in a
-//! canonical form, and matching requests against them without allocating.
+//! Vary (RFC 9111 section 4.1, RFC 9110 section 12.5.5): reads the list, writes selecting values in a
+//! canonical form, and compares requests with them without allocating memory.
 //!
-//! The canonical form is text, one line per listed field in the list's order: `name=value` where
-//! the request has the field, `name` where it has not. Two requests match under a list if and
-//! only if their canonical forms are equal, so the form serves as part of a variant's key.
+//! The canonical form is text, one line per listed field in the list's order: `name=value` if the request has
+//! the field, else `name`. Two requests match under a list if and only if their canonical forms are equal, so
+//! the form serves as part of a variant's key.
 //!
-//! An operator's rule can add parts to a response's own list: further fields, and single cookies,
-//! written `cookie:NAME` (no field name has a colon). They select variants like any other.
+//!
+//! An operator's rule can add parts to a response's own list: further fields, and single cookies, written
+//! `cookie:NAME` (no field name has a colon). These parts select variants like the fields of the response's
+//! list.
 
 mod cookie;
 mod language;
@@ -22,26 +24,26 @@ use normal::{Compare, Sink};
 /// The Vary of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Vary {
-    /// None, or an empty one.
+    /// There is no Vary, or it is empty.
     None,
-    /// Contains `*`: matches no later request.
+    /// Vary contains `*`: no later request matches.
     Star,
     /// A list of fields.
     List(VaryList),
 }
 
-/// A canonical Vary list: names in lower case, ascending, each once, joined by commas.
+/// A canonical Vary list: names in lower case, in ascending order, without duplicates, joined by commas.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct VaryList(Vec<u8>);
 
 impl VaryList {
-    /// The bytes to store.
+    /// The bytes of the list, as they are stored.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// Number of fields it names.
+    /// Number of names in the list.
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "a list is never empty")]
     pub fn len(&self) -> usize {
@@ -59,7 +61,7 @@ pub fn of<F: Fields + ?Sized>(fields: &F) -> Vary {
 /// [`Config::key_parts`]: crate::Config::key_parts
 pub fn of_with<F: Fields + ?Sized>(fields: &F, parts: &[String]) -> Vary {
     if parts.is_empty() {
-        // The usual cases, without collecting a list of names: no Vary, or a single name.
+        // These are the usual cases, and they need no list of names: no Vary, or a single name.
         let mut listed = tokens(fields, "Vary");
         match (listed.next(), listed.next()) {
             (None, _) => return Vary::None,
@@ -84,8 +86,8 @@ pub fn of_with<F: Fields + ?Sized>(fields: &F, parts: &[String]) -> Vary {
     }
 }
 
-/// True if a stored list has all the parts that a rule wants of it. A response that was stored before
-/// the rule existed lacks them, and answers no request.
+/// True if a stored list has all the parts that a rule requires. A response that was stored before the rule
+/// existed does not have these parts, and answers no request.
 #[must_use]
 pub fn has_parts(list: &[u8], parts: &[String]) -> bool {
     let has = |part: &String| names(list).any(|name| name == part.as_bytes());
@@ -96,7 +98,7 @@ pub fn has_parts(list: &[u8], parts: &[String]) -> bool {
     )
 }
 
-/// The request fields of a stored list: its names, and `cookie` for single cookies.
+/// The names of the request fields of a stored list; a single cookie counts as the field `cookie`.
 pub fn field_names(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     names(list).map(|name| match name.starts_with(cookie::PREFIX) {
         true => &cookie::PREFIX[..cookie::PREFIX.len() - 1],
@@ -109,12 +111,12 @@ fn names(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     list.split(|b| *b == b',').filter(|name| !name.is_empty())
 }
 
-/// Appends the canonical selecting values of a request under a stored list.
+/// Appends the selecting values of a request under a stored list, in canonical form.
 pub fn selecting_values<F: Fields + ?Sized>(list: &[u8], request: &F, out: &mut Vec<u8>) {
     write_values(list, request, out);
 }
 
-/// True if a request selects the variant stored with `values` under `list`. Allocates nothing.
+/// True if a request selects the variant that was stored with `values` under `list`. Allocates no memory.
 pub fn matches<F: Fields + ?Sized>(list: &[u8], values: &[u8], request: &F) -> bool {
     let mut compare = Compare::new(values);
     write_values(list, request, &mut compare);
@@ -131,7 +133,7 @@ fn write_values<F: Fields + ?Sized, S: Sink>(list: &[u8], request: &F, out: &mut
     }
 }
 
-/// All lines of a field whose name is in a stored list.
+/// The lines of the field with this name of a stored list.
 fn values_of<'a, F: Fields + ?Sized>(
     name: &'a [u8],
     request: &'a F,
@@ -163,7 +165,7 @@ fn write_value<F: Fields + ?Sized, S: Sink>(name: &[u8], request: &F, out: &mut 
         }
     } else if let Some(line) = lines.next() {
         out.put(b"=");
-        // Nearly always there is one line; then one pass over the fields is enough.
+        // Nearly always there is one line. Then one pass over the fields is enough.
         match lines.next() {
             None => normal::write(name, || members(line), out),
             Some(_) => normal::write(name, || normal::all_members(name, request), out),

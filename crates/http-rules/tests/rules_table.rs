@@ -1,5 +1,5 @@
-//! `docs/http-caching.md` names a function and a test for each rule. This test reads the table
-//! and fails when one of them is gone, so that the document cannot rot.
+//! `docs/http-caching.md` names a function and a test for each rule. This test reads the table and
+//! fails if one of them no longer exists, so that the document stays correct.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,14 +26,14 @@ fn rows(title: &str) -> Vec<Vec<String>> {
     lines.skip(1).map(cells).collect()
 }
 
-/// Crate that a table belongs to.
+/// The crate to which a table belongs.
 #[derive(Clone, Copy)]
 enum About {
     Rules,
     Proxy,
 }
 
-/// The source of the module with this path, whether a file or a folder's child.
+/// The source text of the module with this path. The module is a file, or a file in a folder.
 fn source(about: About, module: &[&str]) -> Option<String> {
     let mut path: PathBuf = match about {
         About::Rules => crate_dir().join("src"),
@@ -54,12 +54,12 @@ fn source(about: About, module: &[&str]) -> Option<String> {
     file.or_else(|| fs::read_to_string(path.join("mod.rs")).ok())
 }
 
-/// The mistake in a `module::function` path; `None` if it names a function.
+/// The error in a `module::function` path; `None` if it names a function.
 fn missing(about: About, path: &str, test: bool) -> Option<String> {
     let mut module: Vec<&str> = path.trim_matches('`').split("::").collect();
     let name = module.pop()?;
     let in_file = source(about, &module);
-    // Short test modules are inside their module's file.
+    // Short test modules are in the file of their module.
     let text = in_file.or_else(|| source(about, module.strip_suffix(&["tests"])?));
     let Some(text) = text else {
         return Some(format!("{path}: no such module"));
@@ -109,8 +109,8 @@ fn every_rule_names_a_function_and_a_test_that_exist() {
     check(About::Proxy, "## Carried out by the proxy", 30);
 }
 
-/// Sections with a MUST or SHOULD for caches (RFC 9111, 5861, 9211, 9213; of 9110 sections 8, 13,
-/// 14, 15 and what those lean on): each has a row.
+/// The sections with a MUST or SHOULD for caches: RFC 9111, 5861, 9211, 9213, and of RFC 9110
+/// sections 8, 13, 14, 15 and the sections that they need. Each section must have a row.
 const SECTIONS: [(&str, &[&str]); 6] = [
     (
         "9111",

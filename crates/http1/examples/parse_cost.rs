@@ -1,5 +1,5 @@
-//! Prints what the codec costs per message, for a look before and after a change:
-//! `cargo run --release -p foxy-http1 --example parse_cost`. Not a test: nothing depends on it.
+//! Prints the cost of the codec per message, for comparisons before and after a change:
+//! `cargo run --release -p foxy-http1 --example parse_cost`. It is not a test and checks nothing.
 
 use std::hint::black_box;
 
@@ -67,7 +67,7 @@ fn decode(mut input: &[u8], limits: &Limits) -> usize {
     total
 }
 
-/// The best of ten runs, in nanoseconds per call.
+/// Prints the time of the best of ten runs, in nanoseconds per call.
 fn report(what: &str, mut call: impl FnMut()) {
     const CALLS: u32 = 100_000;
     let clock = SystemClock::default();

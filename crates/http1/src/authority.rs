@@ -1,22 +1,24 @@
-//! Host and port: checking and normal form (RFC 3986 section 3.2, RFC 9110 section 4.2).
+//! Host and port of a URL: check and normal form (RFC 3986 section 3.2, RFC 9110 section 4.2).
 //!
-//! Promises: authorities that RFC 9110 section 4.2.3 calls equivalent under a scheme are written
-//! alike; what the URL parsers of other programs could take for another host is refused
-//! (userinfo, percent escapes, IPv6 zones and futures, bytes outside letters, digits, `-`, `.`,
-//! `_`). A dot at the end of a name is kept: DNS says it is the same name, HTTP does not.
+//! This module makes two promises. If RFC 9110 section 4.2.3 calls two authorities equivalent under
+//! a scheme, they have the same normal form. A text is refused if the URL parsers of other programs
+//! could find another host in it (userinfo, percent escapes, IPv6 zones and futures, bytes other
+//! than letters, digits, `-`, `.`, `_`). A dot at the end of a name is kept: in DNS it makes no
+//! difference, but in HTTP the names differ.
 
 use std::io::Write as _;
 use std::net::Ipv6Addr;
 
 use crate::{Reject, Scheme};
 
-/// The longest name that DNS can have, with a dot at the end (RFC 1035 section 2.3.4).
+/// Length of the longest name that DNS permits, including a dot at the end (RFC 1035 section
+/// 2.3.4).
 const NAME_MAX: usize = 254;
 
-/// Host of an authority.
+/// The host of an authority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Host<'b> {
-    /// A name or IPv4 address, spelled as received.
+    /// A name or IPv4 address, in the spelling in which it was received.
     Name(&'b [u8]),
     /// An IPv6 address.
     V6(Ipv6Addr),
@@ -27,15 +29,15 @@ pub enum Host<'b> {
 pub struct Authority<'b> {
     /// The host.
     pub host: Host<'b>,
-    /// The port as written, 1 to 65535; `None` if left out.
+    /// The port as written, 1 to 65535; `None` if no port is written.
     pub port: Option<u16>,
 }
 
 impl<'b> Authority<'b> {
-    /// Reads `host`, `host:port`, `[v6]` or `[v6]:port`. An empty port counts as none.
+    /// Reads `host`, `host:port`, `[v6]` or `[v6]:port`. An empty port counts as no port.
     ///
     /// # Errors
-    /// Userinfo, an empty or malformed host, a port out of range.
+    /// If there is userinfo, if the host is empty or malformed, or if the port is out of range.
     pub fn parse(text: &'b [u8]) -> Result<Self, Reject> {
         // No valid host or port contains `@`, so it is searched for only after parsing failed.
         Self::parse_parts(text).map_err(|reject| {
@@ -66,14 +68,14 @@ impl<'b> Authority<'b> {
         Ok(Self { host, port })
     }
 
-    /// The port to connect to.
+    /// The port to connect to: the written port, or the default port of `scheme`.
     #[must_use]
     pub fn port_or_default(&self, scheme: Scheme) -> u16 {
         self.port.unwrap_or(scheme.default_port())
     }
 
-    /// Appends the host alone: names in lower case, IPv6 without brackets in the form of
-    /// RFC 5952. What a resolver or an address parser takes.
+    /// Appends only the host: names in lower case, IPv6 without brackets in the form of RFC 5952.
+    /// Resolvers and address parsers accept this form.
     pub fn write_host(&self, out: &mut Vec<u8>) {
         match self.host {
             Host::Name(name) => {
@@ -88,8 +90,8 @@ impl<'b> Authority<'b> {
         }
     }
 
-    /// Appends the normal form under `scheme`: lower case, IPv6 in brackets, the scheme's default
-    /// port left out.
+    /// Appends the normal form under `scheme`: lower case, IPv6 in brackets, and no port if it is
+    /// the scheme's default port.
     pub fn write_normalised(&self, scheme: Scheme, out: &mut Vec<u8>) {
         self.write_bracketed(out);
         if let Some(port) = self.port.filter(|p| *p != scheme.default_port()) {
@@ -97,7 +99,7 @@ impl<'b> Authority<'b> {
         }
     }
 
-    /// Appends host and port, the port always: the form of a CONNECT target.
+    /// Appends host and port. The port is always written, as in a CONNECT target.
     pub fn write_with_port(&self, scheme: Scheme, out: &mut Vec<u8>) {
         self.write_bracketed(out);
         push_port(self.port_or_default(scheme), out);
@@ -120,8 +122,8 @@ fn push_port(port: u16, out: &mut Vec<u8>) {
     out.extend_from_slice(itoa::Buffer::new().format(port).as_bytes());
 }
 
-/// The length of the name that `text` begins with, up to its end or a colon. A dot at its end
-/// stands for the root; one at its start or after another is wrong.
+/// The length of the name at the start of `text`; the name ends at a colon or at the end. A dot at
+/// the end of the name stands for the root. A dot at the start, or after another dot, is an error.
 fn name_length(text: &[u8]) -> Result<usize, Reject> {
     let (mut end, mut after_dot, mut empty_label) = (0, true, false);
     while let Some(byte) = text.get(end).filter(|b| NAME[usize::from(**b)]) {
@@ -137,7 +139,7 @@ fn name_length(text: &[u8]) -> Result<usize, Reject> {
     }
 }
 
-/// The bytes of names: letters, digits, `-`, `.`, `_`.
+/// The bytes that names may contain: letters, digits, `-`, `.`, `_`.
 static NAME: [bool; 256] = name_table();
 
 const fn name_table() -> [bool; 256] {

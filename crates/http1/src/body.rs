@@ -1,37 +1,37 @@
-//! Reads a body of any framing, piece by piece and without copying.
+//! Reads a body of any framing piece by piece, without copying.
 
 use std::ops::Range;
 
 use crate::chunked::ChunkedDecoder;
 use crate::{BodyFraming, Limits, Reject};
 
-/// One step of a [`BodyReader`] or [`ChunkedDecoder`]. All offsets count from the start of the
-/// input given to that step; after each step the caller drops `consumed` bytes from its input.
+/// One step of a [`BodyReader`] or [`ChunkedDecoder`]. All offsets count from the start of the input of that
+/// step. After each step the caller removes `consumed` bytes from its input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BodyStep {
     /// Body bytes: `input[data]`, never empty.
     Data {
-        /// Bytes consumed, with those of `data`.
+        /// Bytes consumed, including the bytes of `data`.
         consumed: usize,
         /// Position of the data in the input.
         data: Range<usize>,
     },
-    /// More input is needed after the bytes that were not consumed.
+    /// More input is needed after the bytes that were consumed.
     NeedMore {
         /// Bytes consumed.
         consumed: usize,
     },
-    /// The body is over; what follows belongs to the next message.
+    /// The body has ended. The bytes after the consumed bytes belong to the next message.
     End {
         /// Bytes consumed.
         consumed: usize,
         /// The trailer section in the input, for [`chunked::parse_trailers`](crate::chunked::parse_trailers);
-        /// empty if there is none.
+        /// empty if there is no trailer section.
         trailers: Range<usize>,
     },
 }
 
-/// Reads one body.
+/// Reads one body of any framing.
 #[derive(Clone, Debug)]
 pub struct BodyReader(State);
 
@@ -43,7 +43,7 @@ enum State {
 }
 
 impl BodyReader {
-    /// A reader for a body with this framing. A tunnel is read as bytes until the end of the connection.
+    /// A reader for a body with this framing. A tunnel is read until the end of the connection.
     #[must_use]
     pub fn new(framing: BodyFraming, limits: &Limits) -> Self {
         Self(match framing {
@@ -54,11 +54,12 @@ impl BodyReader {
         })
     }
 
-    /// Looks at `input`, the bytes received and not yet consumed. Ask again after
-    /// [`BodyStep::Data`]; after [`BodyStep::End`] every further step is an empty End.
+    /// Reads `input`, the bytes received and not yet consumed. Call it again after [`BodyStep::Data`]. After
+    /// [`BodyStep::End`] every further step is an empty End.
     ///
     /// # Errors
-    /// Bad chunking, with status 400 or 431; use [`Reject::of_response`] for an origin's.
+    /// Bad chunking, with status 400 or 431. For the body of an origin, convert the error with
+    /// [`Reject::of_response`].
     pub fn step(&mut self, input: &[u8]) -> Result<BodyStep, Reject> {
         match &mut self.0 {
             State::Length(0) => Ok(BodyStep::End {
@@ -82,8 +83,8 @@ impl BodyReader {
         }
     }
 
-    /// To be called when the connection ends: a body that is then not over is truncated, and
-    /// must be neither stored nor presented as whole.
+    /// Call this when the connection ends. If the body has not ended then, it is truncated. A truncated body
+    /// must not be stored, and must not be presented as complete.
     ///
     /// # Errors
     /// [`Reject::TRUNCATED_BODY`].
@@ -100,7 +101,7 @@ impl BodyReader {
         }
     }
 
-    /// The body is over by its own framing.
+    /// True if the body has ended by its own framing.
     #[must_use]
     pub fn is_done(&self) -> bool {
         match &self.0 {
@@ -110,7 +111,7 @@ impl BodyReader {
         }
     }
 
-    /// Bytes of body still to come, where that is known.
+    /// Number of body bytes still to come; `None` if it is not known.
     #[must_use]
     pub const fn remaining(&self) -> Option<u64> {
         match &self.0 {

@@ -1,8 +1,8 @@
-//! Fields that concern one connection alone, and what is left to forward (RFC 9110 section 7.6.1).
+//! Fields that concern only one connection, and fields that are forwarded (RFC 9110 section 7.6.1).
 //!
-//! Two rules decide what is dropped. Fields that are hop-by-hop by definition always go.
-//! Fields that the sender names in Connection go too, except those that every recipient needs:
-//! RFC 9110 forbids senders to list them, and dropping them on demand lets an attacker strip a
+//! Two rules decide which fields are dropped. Fields that are hop-by-hop by definition are always dropped.
+//! Fields that the sender names in Connection are dropped too, except those that every recipient needs. RFC
+//! 9110 forbids senders to name the latter. If they were dropped on request, an attacker could remove a
 //! cookie, a length, a validator or the client's address before the request reaches the origin.
 
 use foxy_base::{Fields, FieldsIter, eq_name};
@@ -10,9 +10,9 @@ use foxy_base::{Fields, FieldsIter, eq_name};
 use crate::facts::members;
 use crate::slots::FieldView;
 
-/// Names that never go on, besides Connection's own list. `Proxy-Authorization` and
-/// `Proxy-Authenticate` are between the client and this proxy; `HTTP2-Settings` belongs to an
-/// h2c upgrade, which is not forwarded.
+/// Names of fields that are never forwarded, in addition to Connection's own list. `Proxy-Authorization` and
+/// `Proxy-Authenticate` are between the client and this proxy. `HTTP2-Settings` belongs to an h2c upgrade,
+/// which is not forwarded.
 const HOP_BY_HOP: &[&str] = &[
     "connection",
     "http2-settings",
@@ -26,7 +26,7 @@ const HOP_BY_HOP: &[&str] = &[
     "upgrade",
 ];
 
-/// Names that Connection cannot remove.
+/// Names of fields that are forwarded although Connection names them.
 const PROTECTED: &[&str] = &[
     "accept",
     "accept-encoding",
@@ -78,10 +78,10 @@ const PROTECTED: &[&str] = &[
     "x-real-ip",
 ];
 
-/// True if fields of this name always stay on their connection.
+/// True if fields of this name are never forwarded.
 #[must_use]
 pub fn is_hop_by_hop(name: &[u8]) -> bool {
-    // The lengths of the names above; most fields are excluded by their length alone.
+    // These are the lengths of the names above. Most fields can be excluded by their length.
     matches!(name.len(), 2 | 7 | 10 | 14 | 16..=19 | 25) && one_of(name, HOP_BY_HOP)
 }
 
@@ -89,7 +89,7 @@ fn one_of(name: &[u8], list: &[&str]) -> bool {
     list.iter().any(|known| eq_name(name, known.as_bytes()))
 }
 
-/// The fields of a head that go on to the next hop, in order.
+/// The fields of a head that are forwarded, in order.
 #[derive(Clone, Copy, Debug)]
 pub struct ForwardFields<'b> {
     fields: FieldView<'b>,
@@ -100,9 +100,9 @@ pub struct ForwardFields<'b> {
     drop_length: bool,
 }
 
-/// The fields of `fields` to forward. `lists_names` may be false only if Connection is known to name
-/// no field; it saves the search. Transfer-Encoding is never among them: code that forwards the body
-/// in chunks writes this field anew.
+/// The fields of `fields` to forward. `lists_names` may be false only if it is known that Connection names no
+/// field; then no search is needed. Transfer-Encoding is never forwarded: code that forwards the body in
+/// chunks writes this field anew.
 #[must_use]
 pub fn forward_fields(fields: FieldView<'_>, lists_names: bool) -> ForwardFields<'_> {
     ForwardFields {
@@ -116,23 +116,23 @@ pub fn forward_fields(fields: FieldView<'_>, lists_names: bool) -> ForwardFields
 }
 
 impl ForwardFields<'_> {
-    /// Leaves Host out too.
+    /// Drops Host too.
     #[must_use]
     pub const fn without_host(mut self) -> Self {
         self.drop_host = true;
         self
     }
 
-    /// Leaves Expect out too: it is ignored in HTTP/1.0 requests (RFC 9110 section 10.1.1), but an
-    /// origin that gets it in a request of a later version would not ignore it.
+    /// Drops Expect too. It is ignored in HTTP/1.0 requests (RFC 9110 section 10.1.1), but the request is
+    /// forwarded with a later version, and then the origin would not ignore it.
     #[must_use]
     pub const fn without_expect(mut self) -> Self {
         self.drop_expect = true;
         self
     }
 
-    /// Leaves Content-Length out too: for messages that are sent on with another framing, and for
-    /// responses that must not have it.
+    /// Drops Content-Length too. This is for messages that are forwarded with another framing, and for
+    /// responses that must not have this field.
     #[must_use]
     pub const fn without_length(mut self) -> Self {
         self.drop_length = true;
@@ -147,7 +147,7 @@ impl ForwardFields<'_> {
     }
 }
 
-/// True if fields of this name are forwarded. `lists_names` as in [`forward_fields`].
+/// True if fields of this name are forwarded. For `lists_names` see [`forward_fields`].
 #[must_use]
 pub fn goes_on<F: Fields>(fields: &F, lists_names: bool, name: &[u8]) -> bool {
     !(is_hop_by_hop(name) || lists_names && is_listed(fields, name) && !one_of(name, PROTECTED))

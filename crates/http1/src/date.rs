@@ -2,10 +2,10 @@
 
 use foxy_base::WallTime;
 
-/// Bytes of an IMF-fixdate (RFC 9110 section 5.6.7).
+/// Length of an IMF-fixdate in bytes (RFC 9110 section 5.6.7).
 const LEN: usize = 29;
 
-/// Keeps the last date written. One per network thread.
+/// Keeps the text of the last date. Each network thread has its own cache.
 #[derive(Clone, Debug)]
 pub struct DateCache {
     secs: i64,
@@ -19,7 +19,7 @@ impl Default for DateCache {
 }
 
 impl DateCache {
-    /// A cache that shows the Unix epoch until it is first asked.
+    /// A cache that contains the text of the Unix epoch.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -28,7 +28,7 @@ impl DateCache {
         }
     }
 
-    /// `now` as an IMF-fixdate. Times before 1970 and after 9999 are clamped to that range.
+    /// Returns `now` as an IMF-fixdate. Times before 1970 and after 9999 are clamped to that range.
     pub fn get(&mut self, now: WallTime) -> &[u8; LEN] {
         let secs = now.secs().clamp(0, LAST_SECOND);
         if secs != self.secs {
@@ -48,5 +48,5 @@ impl DateCache {
     }
 }
 
-/// 9999-12-31 23:59:59.
+/// 9999-12-31 23:59:59, in seconds since 1970.
 const LAST_SECOND: i64 = 253_402_300_799;

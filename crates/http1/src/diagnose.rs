@@ -1,20 +1,21 @@
-//! Names what is wrong with a head that did not parse. The cold path: thorough, not fast.
+//! Finds the error in a head that could not be parsed. It runs rarely, so it is thorough and not
+//! fast.
 
 use crate::Reject;
 use crate::scan::is_token_byte;
 
-/// Why a complete request head (every line ends with CRLF) was refused.
+/// The reason why a complete request head (every line ends with CRLF) was refused.
 pub(crate) fn request(head: &[u8]) -> Reject {
     let head = head.strip_prefix(b"\r\n").unwrap_or(head);
     diagnose(head, request_line)
 }
 
-/// Why a complete response head was refused.
+/// The reason why a complete response head was refused.
 pub(crate) fn response(head: &[u8]) -> Reject {
     diagnose(head, status_line)
 }
 
-/// Why a trailer section was refused.
+/// The reason why a trailer section was refused.
 pub(crate) fn fields(section: &[u8]) -> Reject {
     section
         .split(|b| *b == b'\n')
@@ -36,7 +37,7 @@ fn diagnose(head: &[u8], first_line: fn(&[u8]) -> Reject) -> Reject {
     first_line(first.strip_suffix(b"\r").unwrap_or(first))
 }
 
-/// Bytes that no line may hold; `line` still has its CR.
+/// The reason if `line` contains a byte that no line may contain. `line` still has its CR.
 fn control(line: &[u8]) -> Option<Reject> {
     let text = line.strip_suffix(b"\r").unwrap_or(line);
     text.iter().find_map(|byte| match byte {
@@ -89,7 +90,7 @@ fn status_line(line: &[u8]) -> Reject {
     version(word).unwrap_or(Reject::BAD_STATUS_LINE)
 }
 
-/// The mistake in a version, if any.
+/// The error in a version, if there is one.
 fn version(word: &[u8]) -> Option<Reject> {
     match word {
         b"HTTP/1.0" | b"HTTP/1.1" => None,

@@ -1,9 +1,9 @@
-//! Framing and connection options of a head, collected from its fields in one pass.
+//! Framing and connection options of a head. They are collected from its fields in one pass.
 
 use crate::slots::Span;
 use crate::{Limits, Method, Reject, Version};
 
-/// The length that the fields declare, before method and status are considered.
+/// The length that the fields declare. Method and status are not considered here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Length {
     #[default]
@@ -12,16 +12,16 @@ pub(crate) enum Length {
     Chunked,
 }
 
-/// A change of protocol that a request asks for (RFC 9110 section 7.8).
+/// A change of protocol that a request requires (RFC 9110 section 7.8).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Upgrade {
-    /// No upgrade, or one that does not count (HTTP/1.0, or not named in Connection).
+    /// No upgrade, or an upgrade that does not count (in HTTP/1.0, or not named in Connection).
     #[default]
     None,
-    /// To `websocket` by GET with a key (RFC 6455 section 4.1).
+    /// An upgrade to `websocket` by GET with a key (RFC 6455 section 4.1).
     WebSocket,
-    /// To something else (`h2c` for instance). A proxy ignores these: a tunnel through it would
-    /// carry requests past its rules.
+    /// An upgrade to another protocol (`h2c` for instance). A proxy ignores it, because requests in
+    /// the tunnel would bypass the proxy's rules.
     Other,
 }
 
@@ -31,10 +31,10 @@ pub(crate) struct Facts {
     pub(crate) length: Length,
     pub(crate) close: bool,
     pub(crate) keep_alive: bool,
-    /// Connection names something besides `close`, `keep-alive` and `upgrade`.
+    /// True if Connection names something else than `close`, `keep-alive` and `upgrade`.
     pub(crate) lists_names: bool,
     pub(crate) te_trailers: bool,
-    /// Via is there.
+    /// True if there is a Via field.
     pub(crate) via: bool,
     pub(crate) expect_continue: bool,
     expect_other: bool,
@@ -49,7 +49,7 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    /// Takes one field of a request into account. Names are told apart by length first.
+    /// Takes one field of a request into account. The length of the name is compared first.
     pub(crate) fn note_request(
         &mut self,
         whole: &[u8],
@@ -69,7 +69,8 @@ impl Facts {
         Ok(())
     }
 
-    /// Takes one field of a response into account; the other fields above mean nothing there.
+    /// Takes one field of a response into account. The fields that only `note_request` handles mean
+    /// nothing in a response.
     pub(crate) fn note_response(
         &mut self,
         (name, value): (&[u8], &[u8]),
@@ -84,9 +85,9 @@ impl Facts {
         }
     }
 
-    /// Checks what only all fields together show.
+    /// Makes the checks for which all fields must be known.
     pub(crate) fn finish(&mut self, version: Version) -> Result<(), Reject> {
-        // HTTP/1.0 knows no expectations (RFC 9110 section 10.1.1).
+        // HTTP/1.0 has no expectations (RFC 9110 section 10.1.1).
         if self.expect_other && version == Version::Http11 {
             return Err(Reject::UNKNOWN_EXPECTATION);
         }
@@ -167,7 +168,8 @@ impl Facts {
         Ok(())
     }
 
-    /// Only chunked is supported; RFC 9112 section 6.1 requires 501 for other codings.
+    /// Takes a Transfer-Encoding field into account. Only chunked is supported; RFC 9112 section
+    /// 6.1 requires 501 for other codings.
     fn transfer_encoding(&mut self, value: &[u8]) -> Result<(), Reject> {
         self.coded = true;
         for coding in members(value) {
@@ -186,12 +188,12 @@ impl Facts {
     }
 }
 
-/// The members of a comma-separated value, trimmed; empty ones included.
+/// The members of a comma-separated value, trimmed, including empty members.
 pub(crate) fn members(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|b| *b == b',').map(trim_ows)
 }
 
-/// Without the spaces and tabs around it; no other byte counts as white space here.
+/// Removes spaces and tabs at both ends of `text`. No other byte counts as white space here.
 pub(crate) fn trim_ows(mut text: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] | [rest @ .., b' ' | b'\t'] = text {
         text = rest;
@@ -199,7 +201,7 @@ pub(crate) fn trim_ows(mut text: &[u8]) -> &[u8] {
     text
 }
 
-/// Digits alone, up to 2^63 - 1.
+/// Reads a number of digits only, up to 2^63 - 1.
 fn decimal(text: &[u8]) -> Option<u64> {
     if text.is_empty() {
         return None;

@@ -1,31 +1,32 @@
-//! End of a body (RFC 9112 section 6.3), derived from the head.
+//! The end of a body (RFC 9112 section 6.3), derived from the head.
 
 use crate::facts::Length;
 use crate::{Method, Reject};
 
-/// Delimitation of the body of a message.
+/// The way in which the body of a message is delimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyFraming {
-    /// No body, and nothing said about its length.
+    /// There is no body, and the head does not state a length.
     None,
-    /// That many bytes; zero is said explicitly.
+    /// The body has this many bytes; the head states the length even if it is zero.
     Length(u64),
-    /// Chunked transfer coding.
+    /// The body has the chunked transfer coding.
     Chunked,
-    /// Everything up to the end of the connection; responses only.
+    /// The body extends to the end of the connection; responses only.
     UntilClose,
-    /// Not a message any more: the connection is a tunnel from here on (2xx to CONNECT, 101).
+    /// The connection is a tunnel from here on, and no longer carries messages (2xx to CONNECT,
+    /// 101).
     Tunnel,
 }
 
 impl BodyFraming {
-    /// No byte of body will come.
+    /// True if the body has no bytes.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         matches!(self, Self::None | Self::Length(0))
     }
 
-    /// The length, where it is known before the body is read.
+    /// The length, if it is known before the body is read.
     #[must_use]
     pub const fn length(self) -> Option<u64> {
         match self {
@@ -36,22 +37,22 @@ impl BodyFraming {
     }
 }
 
-/// A request without Content-Length and Transfer-Encoding has no body.
+/// The framing of a request. A request without Content-Length and Transfer-Encoding has no body.
 pub(crate) fn of_request(method: Method, length: Length) -> Result<BodyFraming, Reject> {
     let framing = match length {
         Length::Unsaid => BodyFraming::None,
         Length::Bytes(n) => BodyFraming::Length(n),
         Length::Chunked => BodyFraming::Chunked,
     };
-    // Servers disagree on whether these have content, so bytes behind them could be either a
-    // body or a smuggled request.
+    // Servers disagree on whether requests with these methods have content. So bytes behind the
+    // head could be either a body or a smuggled request.
     if matches!(method, Method::Connect | Method::Trace) && !framing.is_empty() {
         return Err(Reject::UNEXPECTED_BODY);
     }
     Ok(framing)
 }
 
-/// The status and the request's method decide before the fields do.
+/// The framing of a response. Its status and the request's method are considered before the fields.
 pub(crate) fn of_response(status: u16, length: Length, request: Method) -> BodyFraming {
     match status {
         101 => return BodyFraming::Tunnel,

@@ -1,5 +1,5 @@
-//! Invariants that hold for any input bytes, as functions for fuzzers and seeded tests. Each panics
-//! if one is violated.
+//! Invariants that hold for any input bytes, as functions for fuzzers and seeded tests. Each
+//! function panics if an invariant is violated.
 
 use foxy_base::{FieldsIter, first, values};
 
@@ -21,7 +21,7 @@ pub fn request_head(text: &[u8]) -> bool {
     }
 }
 
-/// Reads an answer. Returns true if it was accepted.
+/// Reads a response. Returns true if it was accepted.
 pub fn response_head(text: &[u8]) -> bool {
     let (mut scanner, mut slots) = (HeadScanner::new(), FieldSlots::new());
     match ResponseHead::parse(text, &mut scanner, &mut slots, &Limits::default()) {
@@ -38,7 +38,7 @@ pub fn response_head(text: &[u8]) -> bool {
     }
 }
 
-/// Reads a chunked body whole and byte by byte; the results must agree.
+/// Reads a chunked body at once and byte by byte; the results must agree.
 pub fn chunked(text: &[u8]) {
     read_body(BodyFraming::Chunked, text);
     let mut reader = BodyReader::new(BodyFraming::Chunked, &Limits::default());
@@ -47,7 +47,7 @@ pub fn chunked(text: &[u8]) {
     assert_eq!(decoded(&mut reader, text, 1), whole);
 }
 
-/// Bytes of a body that arrives in pieces, and its refusal if it has one.
+/// Returns the bytes of a body that arrives in pieces, and the reason if it is refused.
 fn decoded(reader: &mut BodyReader, text: &[u8], piece: usize) -> (Vec<u8>, Option<&'static str>) {
     let (mut from, mut to, mut out) = (0, 0, Vec::new());
     loop {
@@ -70,7 +70,8 @@ fn decoded(reader: &mut BodyReader, text: &[u8], piece: usize) -> (Vec<u8>, Opti
     }
 }
 
-/// The head has lines ended by CRLF only, and no byte that could be read as another line end.
+/// Checks that all lines of the head end with CRLF, and that no byte could be read as another line
+/// end.
 fn assert_clean(head: &[u8]) {
     assert!(head.ends_with(b"\r\n\r\n"));
     for line in head[..head.len() - 2].split_inclusive(|b| *b == b'\n') {
@@ -80,7 +81,7 @@ fn assert_clean(head: &[u8]) {
     }
 }
 
-/// Invariants of an accepted request.
+/// Checks the invariants of an accepted request.
 fn check_request(text: &[u8], head: &RequestHead<'_>) {
     assert_clean(&text[..head.len()]);
     assert!(values(head, "host").count() <= 1);
@@ -104,7 +105,7 @@ fn check_request(text: &[u8], head: &RequestHead<'_>) {
     rewrite_request(head);
 }
 
-/// The forwarded head can be read again, with the same meaning.
+/// Checks that the forwarded head can be read again and has the same meaning.
 fn rewrite_request(head: &RequestHead<'_>) {
     let mut out = Vec::new();
     let mut target = Vec::new();
@@ -140,7 +141,7 @@ fn rewrite_request(head: &RequestHead<'_>) {
     }
 }
 
-/// Invariants of an accepted response.
+/// Checks the invariants of an accepted response.
 fn check_response(text: &[u8], head: &ResponseHead<'_>) {
     assert_clean(&text[..head.len()]);
     assert!((100..=999).contains(&head.status()));

@@ -1,19 +1,19 @@
-//! The strict HTTP/1.1 and HTTP/1.0 wire codec: bytes in, decisions about framing out.
+//! The strict codec of HTTP/1.1 and HTTP/1.0 messages. It reads bytes and decides about framing.
 //!
-//! Pure: no I/O, no clock, no runtime. The client side and the origin side of the proxy use the
-//! same code, so both agree on where a message ends; that agreement is what request smuggling
-//! attacks. Whatever two parsers could read in two ways is refused with a [`Reject`], which
-//! carries a status and a stable reason word.
+//! The codec does no I/O and needs neither clock nor runtime. The client side and the origin side of the
+//! proxy use the same code, so both sides agree on where a message ends. Request smuggling is an attack on
+//! this agreement. Bytes that two parsers could read in two ways are refused with a [`Reject`], which
+//! contains a status and a stable reason word.
 //!
-//! How a connection uses it, without allocation once its buffers have grown:
+//! A connection uses the codec as follows. Nothing is allocated once its buffers have grown.
 //!
-//! 1. Read into a buffer; call [`RequestHead::parse`] (or [`ResponseHead::parse`]) with the
-//!    connection's [`HeadScanner`] and [`FieldSlots`] until it gives a head. Bytes already seen
-//!    are not looked at again. A head borrows buffer and slots; [`RequestHead::parts`] is the
-//!    same knowledge as plain offsets, for code that must move the buffer across an `await`.
+//! 1. Read into a buffer; call [`RequestHead::parse`] (or [`ResponseHead::parse`]) with the connection's
+//!    [`HeadScanner`] and [`FieldSlots`] until it returns a head. Bytes are not examined twice. A head borrows
+//!    the buffer and the slots. [`RequestHead::parts`] contains the same information as plain offsets, for code
+//!    that must move the buffer across an `await`.
 //! 2. Read the body with a [`BodyReader`] made from the head's [`BodyFraming`].
-//! 3. Write heads into a reusable `Vec<u8>` with [`write`](mod@write), forwarding the fields that
-//!    [`forward_fields`] lets through.
+//! 3. Write heads into a reusable `Vec<u8>` with [`write`](mod@write), and forward the fields that
+//!    [`forward_fields`] returns.
 //!
 //! ```
 //! # use foxy_http1::*;

@@ -1,25 +1,27 @@
-//! Limits on what one peer may send.
+//! Limits on the messages of one peer.
 
-/// The most fields a head can have, whatever [`Limits::fields`] says.
+/// Most fields of a head, even if [`Limits::fields`] is higher.
 pub const MAX_FIELDS: usize = 256;
 
-/// Sizes at which a message is refused. All are inclusive: a head of exactly `head_bytes` passes.
+/// Sizes above which a message is refused. All limits are inclusive: a head of exactly `head_bytes`
+/// passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of a whole head, blank line included (431). Below 4 GiB.
+    /// Bytes of a complete head, including the blank line (431 above it). Below 4 GiB.
     pub head_bytes: usize,
-    /// Bytes of the request target (414).
+    /// Bytes of the request target (414 above it).
     pub target_bytes: usize,
-    /// Field lines in a head (431); at most [`MAX_FIELDS`].
+    /// Field lines in a head (431 above it); at most [`MAX_FIELDS`].
     pub fields: usize,
-    /// Members of all `Connection` fields of a head: bounds the work of comparing every field
+    /// Members of all `Connection` fields of a head. This limits the work of comparing every field
     /// with every listed name.
     pub connection_options: usize,
-    /// Bytes of one chunk-size line, extensions and CRLF included.
+    /// Bytes of one chunk-size line, including extensions and CRLF.
     pub chunk_line_bytes: usize,
-    /// Bytes of chunk extensions over a whole body: they are read only to be thrown away.
+    /// Bytes of all chunk extensions in a body. They are only read and discarded.
     pub chunk_extension_bytes: usize,
-    /// Bytes of a trailer section, blank line included; the reader's buffer must hold that much.
+    /// Bytes of a trailer section, including the blank line. The reader's buffer must have room for
+    /// this many bytes.
     pub trailer_bytes: usize,
     /// Field lines in a trailer section.
     pub trailer_fields: usize,
@@ -41,7 +43,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Field lines that are accepted: `fields`, but never over [`MAX_FIELDS`].
+    /// Number of field lines that are accepted: `fields`, but at most [`MAX_FIELDS`].
     pub(crate) fn fields_max(&self) -> usize {
         self.fields.min(MAX_FIELDS)
     }

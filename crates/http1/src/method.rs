@@ -1,6 +1,6 @@
 //! Methods and versions.
 
-/// A request method; case matters (RFC 9110 section 9.1).
+/// A request method. Upper and lower case differ (RFC 9110 section 9.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Method {
     /// `GET`
@@ -21,14 +21,14 @@ pub enum Method {
     Trace,
     /// `PATCH` (RFC 5789)
     Patch,
-    /// `PURGE`: not standardised, but common among caches.
+    /// `PURGE`: it is not standardised, but common among caches.
     Purge,
     /// Any other token; its text is [`RequestHead::method_text`](crate::RequestHead::method_text).
     Other,
 }
 
 impl Method {
-    /// The method with this text; [`Method::Other`] if it has no name here.
+    /// The method with this text; [`Method::Other`] if this type has no variant for it.
     #[must_use]
     pub fn from_text(text: &[u8]) -> Self {
         match text {
@@ -46,13 +46,14 @@ impl Method {
         }
     }
 
-    /// Changes nothing at the origin (RFC 9110 section 9.2.1). Unknown methods count as unsafe.
+    /// True if the method changes nothing at the origin (RFC 9110 section 9.2.1). Unknown methods
+    /// count as unsafe.
     #[must_use]
     pub const fn is_safe(self) -> bool {
         matches!(self, Self::Get | Self::Head | Self::Options | Self::Trace)
     }
 
-    /// May be sent again after a lost connection (RFC 9110 section 9.2.2).
+    /// True if the request may be sent again after a lost connection (RFC 9110 section 9.2.2).
     #[must_use]
     pub const fn is_idempotent(self) -> bool {
         self.is_safe() || matches!(self, Self::Put | Self::Delete)
@@ -69,7 +70,7 @@ pub enum Version {
 }
 
 impl Version {
-    /// As on the wire.
+    /// The text of this version in a message.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -1,24 +1,24 @@
-//! The normal form of a path (RFC 3986 section 6.2.2): escapes of unreserved characters are
-//! decoded; all others have upper-case digits. Queries stay as received.
+//! The normal form of a path (RFC 3986 section 6.2.2). Escapes of unreserved characters are
+//! decoded; all other escapes have upper-case digits. Queries stay as received.
 //!
-//! Guarantees: a path in normal form is unchanged; no segment becomes `.` or `..`, also for readers
-//! that split segments at `\`, `;` and their escapes; an invalid escape stays as received, and
-//! never becomes a valid one.
+//! This module guarantees three properties. A path in normal form is unchanged. No segment becomes
+//! `.` or `..`, even for readers that split segments at `\`, `;` and their escapes. An invalid
+//! escape stays as received and never becomes a valid escape.
 
-/// Form of the escapes in paths.
+/// The form of the escapes in paths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Escapes {
-    /// In their normal form.
+    /// Escapes are in their normal form.
     #[default]
     Normal,
-    /// As received.
+    /// Escapes stay as received.
     AsReceived,
 }
 
 impl Escapes {
     /// Appends a path with its query, which begins at the first `?`.
     pub fn write(self, text: &[u8], out: &mut Vec<u8>) {
-        // Most paths have no escape: one search and one copy.
+        // Most paths have no escape: then one search and one copy are enough.
         if self == Self::AsReceived || !has_percent(text) {
             out.extend_from_slice(text);
             return;
@@ -29,14 +29,15 @@ impl Escapes {
     }
 }
 
-/// Looks at eight bytes at a time: paths are short, and setting up a vectorised search costs more.
+/// True if there is a percent sign. Eight bytes are examined at a time: paths are short, and the
+/// start of a vectorised search costs more.
 fn has_percent(text: &[u8]) -> bool {
     const PERCENTS: u64 = u64::from_ne_bytes([b'%'; 8]);
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
     let (words, rest) = text.as_chunks::<8>();
     let has = |word: &[u8; 8]| {
         let differs = u64::from_ne_bytes(*word) ^ PERCENTS;
-        // Not zero if and only if some byte of `differs` is zero.
+        // The result is not zero if and only if some byte of `differs` is zero.
         differs.wrapping_sub(ONES) & !differs & ONES << 7 != 0
     };
     words.iter().any(has) || rest.contains(&b'%')
@@ -60,7 +61,7 @@ fn write_normal(path: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// The decoded byte at `at`, and its encoded length: three for an escape, else one.
+/// The decoded byte at `at`, and its encoded length: 3 for an escape, else 1.
 fn next(path: &[u8], at: usize) -> Option<(u8, usize)> {
     let first = *path.get(at)?;
     if first == b'%'
@@ -76,12 +77,13 @@ fn value(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).map(|value| value as u8)
 }
 
-/// Unreserved characters (RFC 3986 section 2.3).
+/// True for unreserved characters (RFC 3986 section 2.3).
 const fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
 }
 
-/// Characters where some servers end a segment's name: `/`, `\` and `;` before parameters.
+/// True for characters at which some servers end a segment's name: `/`, `\`, and `;` before
+/// parameters.
 const fn separates(byte: u8) -> bool {
     matches!(byte, b'/' | b'\\' | b';')
 }

@@ -1,7 +1,8 @@
-//! Request heads: parsed once, checked whole.
+//! Request heads. They are parsed once and checked completely.
 //!
-//! Promises: a head that comes out has exactly one reading of where it and its body end and of
-//! which server it is for; everything else is a [`Reject`].
+//! This module promises that an accepted head is unambiguous: it has only one meaning for its own
+//! end, for the end of its body, and for the server that it is for. All other heads are refused
+//! with a [`Reject`].
 
 use std::mem::MaybeUninit;
 use std::net::Ipv6Addr;
@@ -18,8 +19,8 @@ use crate::slots::{FieldSlots, FieldView, Span};
 use crate::target::{Scheme, Target, TargetForm, Url};
 use crate::{Authority, Host, Limits, Method, Reject, Version};
 
-/// A parsed request as offsets: `Copy`, borrows nothing. With the same buffer and slots,
-/// [`head`](Self::head) gives the view back.
+/// A parsed request as offsets: it is `Copy` and borrows nothing. With the same buffer and slots,
+/// [`head`](Self::head) makes a view again.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestParts {
     len: usize,
@@ -29,9 +30,9 @@ pub struct RequestParts {
     target: Span,
     form: TargetForm,
     scheme: Option<Scheme>,
-    /// In the target.
+    /// The authority in the target.
     authority: Option<Named>,
-    /// In the Host field.
+    /// The authority in the Host field.
     host: Option<Named>,
     path: Span,
     framing: BodyFraming,
@@ -40,7 +41,7 @@ pub struct RequestParts {
 }
 
 impl RequestParts {
-    /// The view of the head that these parts were taken from. `bytes` must begin with the bytes
+    /// The view of the head from which these parts were taken. `bytes` must begin with the bytes
     /// that were parsed and `slots` must not have been used since.
     ///
     /// # Panics
@@ -56,19 +57,20 @@ impl RequestParts {
         }
     }
 
-    /// Bytes of the head in the buffer, the blank line and an empty line before it included.
+    /// Number of bytes of the head in the buffer, including the blank line and an empty line before
+    /// the head.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.len
     }
 
-    /// Never: a head has at least a first line.
+    /// Always false: a head has at least a first line.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Delimitation of the body: None, Length or Chunked.
+    /// The framing of the body: None, Length or Chunked.
     #[must_use]
     pub const fn framing(&self) -> BodyFraming {
         self.framing
@@ -86,9 +88,9 @@ impl RequestParts {
         self.version
     }
 
-    /// True if the client wants the connection to last (RFC 9112 section 9.3). `keep-alive` of
-    /// HTTP/1.0 counts only for origin-form: in a request to a proxy, an older proxy that does not
-    /// know the option may have passed it on, and would then wait for ever.
+    /// True if the client wants to keep the connection open (RFC 9112 section 9.3). `keep-alive` of
+    /// HTTP/1.0 counts only for origin-form. In a request to a proxy, an older proxy that does not
+    /// know the option may have forwarded it, and would then wait for ever.
     #[must_use]
     pub fn persistent(&self) -> bool {
         let reusable = match self.version {
@@ -98,14 +100,14 @@ impl RequestParts {
         reusable && !self.facts.close && self.method != Method::Connect
     }
 
-    /// The change of protocol asked for.
+    /// The change of protocol that the request requires.
     #[must_use]
     pub const fn upgrade(&self) -> Upgrade {
         self.upgrade
     }
 
-    /// True if the client waits for 100 before it sends the body (RFC 9110 section 10.1.1). False
-    /// without a body, and for HTTP/1.0, where Expect is ignored.
+    /// True if the client waits for 100 before it sends the body (RFC 9110 section 10.1.1). It is
+    /// false for a request without a body, and for HTTP/1.0, where Expect is ignored.
     #[must_use]
     pub fn expects_continue(&self) -> bool {
         self.facts.expect_continue && self.version == Version::Http11 && !self.framing.is_empty()
@@ -117,20 +119,21 @@ impl RequestParts {
         self.facts.lists_names
     }
 
-    /// The request has been through a proxy: there is a Via field (RFC 9110 section 7.6.3).
+    /// True if the request has been through a proxy: then there is a Via field (RFC 9110 section
+    /// 7.6.3).
     #[must_use]
     pub const fn has_via(&self) -> bool {
         self.facts.via
     }
 
-    /// `TE: trailers`: the client wants trailer fields (RFC 9110 section 10.1.4).
+    /// True for `TE: trailers`: the client wants trailer fields (RFC 9110 section 10.1.4).
     #[must_use]
     pub const fn wants_trailers(&self) -> bool {
         self.facts.te_trailers
     }
 }
 
-/// A request head: a view of the buffer it arrived in.
+/// A request head: a view of the buffer in which it arrived.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestHead<'b> {
     parts: RequestParts,
@@ -138,9 +141,9 @@ pub struct RequestHead<'b> {
 }
 
 impl<'b> RequestHead<'b> {
-    /// Parses the head at the start of `bytes`, or says `None` while it is incomplete. Call it
-    /// again with the same scanner and the grown buffer; only new bytes are examined. The
-    /// body, or the next request, begins at [`len`](RequestParts::len).
+    /// Parses the head at the start of `bytes`; `None` while it is incomplete. For an incomplete
+    /// head, call it again with the same scanner and the longer buffer; only new bytes are
+    /// examined. The body, or the next request, begins at [`len`](RequestParts::len).
     ///
     /// # Errors
     /// A [`Reject`] with status 400, 414, 417, 431, 501 or 505.
@@ -158,7 +161,7 @@ impl<'b> RequestHead<'b> {
         Ok(Some(parts.head(head, slots)))
     }
 
-    /// The offsets behind this view.
+    /// The offsets of this view.
     #[must_use]
     pub const fn parts(&self) -> RequestParts {
         self.parts
@@ -182,7 +185,7 @@ impl<'b> RequestHead<'b> {
         self.parts.form
     }
 
-    /// The target, read.
+    /// The parsed target.
     #[must_use]
     pub fn target(&self) -> Target<'b> {
         let authority = self.parts.authority.as_ref();
@@ -194,17 +197,17 @@ impl<'b> RequestHead<'b> {
         }
     }
 
-    /// The Host field; `None` only in HTTP/1.0, or if it was empty beside a target with
-    /// authority.
+    /// The Host field. It is `None` only in HTTP/1.0, or if the field was empty and the target has
+    /// an authority.
     #[must_use]
     pub fn host(&self) -> Option<Authority<'b>> {
         let host = self.parts.host.as_ref();
         host.map(|named| named.get(self.fields.bytes))
     }
 
-    /// The requested URL. The target's own authority wins over Host (RFC 9112 section 3.2.2);
-    /// `scheme` is the listener's scheme, for targets without one. `None` for CONNECT, and for an
-    /// HTTP/1.0 request that names no host.
+    /// The requested URL. The target's own authority has precedence over Host (RFC 9112 section
+    /// 3.2.2). `scheme` is the listener's scheme; it is used for targets without a scheme. The
+    /// result is `None` for CONNECT, and for an HTTP/1.0 request without a host.
     #[must_use]
     pub fn url(&self, scheme: Scheme) -> Option<Url<'b>> {
         let target = self.target();
@@ -224,8 +227,8 @@ impl<'b> RequestHead<'b> {
         self.fields
     }
 
-    /// The fields to send on; without Host, which the proxy writes from the URL, and for
-    /// HTTP/1.0 without Expect, which means nothing there.
+    /// The fields to forward. Host is left out, because the proxy writes it from the URL. For
+    /// HTTP/1.0, Expect is left out too, because it means nothing there.
     #[must_use]
     pub fn forward_fields(&self) -> ForwardFields<'b> {
         let fields = forward_fields(self.fields, self.parts.facts.lists_names).without_host();
@@ -236,7 +239,7 @@ impl<'b> RequestHead<'b> {
     }
 }
 
-/// The parts' accessors are the head's too.
+/// A head has all accessors of its parts.
 impl std::ops::Deref for RequestHead<'_> {
     type Target = RequestParts;
     fn deref(&self) -> &RequestParts {
@@ -292,7 +295,7 @@ fn parse(head: &[u8], slots: &mut FieldSlots, limits: &Limits) -> Result<Request
     })
 }
 
-/// Copies the fields into the slots and gathers what they say.
+/// Copies the fields into the slots and collects their meaning.
 fn note_fields(
     head: &[u8],
     fields: &[httparse::Header<'_>],
@@ -311,8 +314,8 @@ fn note_fields(
     Ok(facts)
 }
 
-/// Host must be there in HTTP/1.1 and must be valid wherever it is. It may be empty only beside
-/// a target that carries the authority itself.
+/// Checks Host. It must be present in HTTP/1.1, and must always be valid. It may be empty only if
+/// the target contains the authority.
 fn host<'b>(
     head: &'b [u8],
     facts: &Facts,
@@ -321,7 +324,7 @@ fn host<'b>(
     version: Version,
 ) -> Result<Option<Authority<'b>>, Reject> {
     match facts.host.map(|span| span.get(head)) {
-        // The usual case for a proxy: no need to parse the same text again.
+        // This is the usual case for a proxy. The same text need not be parsed again.
         Some(text) if target.authority.is_some() && text == authority_text => Ok(target.authority),
         None if version == Version::Http11 => Err(Reject::MISSING_HOST),
         None => Ok(None),
@@ -330,7 +333,7 @@ fn host<'b>(
     }
 }
 
-/// The authority as an absolute-form target spells it; empty for the other forms.
+/// The authority in the spelling of an absolute-form target; empty for the other forms.
 fn authority_text<'b>(text: &'b [u8], target: &Target<'_>) -> &'b [u8] {
     let before = target.scheme.map_or(0, |scheme| scheme.as_str().len() + 3);
     text.get(before..text.len() - target.path.len())

@@ -1,8 +1,8 @@
 //! Response heads of origins.
 //!
-//! Promises: as for requests; every refusal has status 502. Where the origin is merely sloppy
-//! and nothing can be smuggled (no reason phrase, unknown status, a length on a 204), it is
-//! understood.
+//! The promises are the same as for requests, and every refusal has status 502. Errors of an origin
+//! are tolerated if nothing can be smuggled by them: a missing reason phrase, an unknown status, a
+//! length in a 204.
 
 use std::mem::MaybeUninit;
 
@@ -16,7 +16,7 @@ use crate::scan::{HeadScanner, Kind};
 use crate::slots::{FieldSlots, FieldView, Span};
 use crate::{Limits, Method, Reject, Version, diagnose};
 
-/// A parsed response as offsets: `Copy`, borrows nothing.
+/// A parsed response as offsets: it is `Copy` and borrows nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct ResponseParts {
     len: usize,
@@ -27,7 +27,7 @@ pub struct ResponseParts {
 }
 
 impl ResponseParts {
-    /// The view of the head that these parts were taken from. `bytes` must begin with the bytes
+    /// The view of the head from which these parts were taken. `bytes` must begin with the bytes
     /// that were parsed and `slots` must not have been used since.
     ///
     /// # Panics
@@ -43,13 +43,13 @@ impl ResponseParts {
         }
     }
 
-    /// Bytes of the head in the buffer, the blank line included.
+    /// Number of bytes of the head in the buffer, including the blank line.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.len
     }
 
-    /// Never: a head has at least a first line.
+    /// Always false: a head has at least a first line.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
@@ -67,20 +67,20 @@ impl ResponseParts {
         self.version
     }
 
-    /// 1xx other than 101: another response to the same request follows.
+    /// True for 1xx other than 101: another response to the same request follows.
     #[must_use]
     pub const fn is_interim(&self) -> bool {
         self.status < 200 && self.status != 101
     }
 
-    /// Delimitation of the body, given the method of the request answered (RFC 9112 section 6.3).
+    /// The framing of the body. `request` is the method of the request (RFC 9112 section 6.3).
     #[must_use]
     pub fn framing(&self, request: Method) -> BodyFraming {
         framing::of_response(self.status, self.facts.length, request)
     }
 
     /// True if the connection can carry another request once the body has been read. False if the
-    /// fields declare a body that the status excludes: such an origin may send that body.
+    /// fields declare a body although the status excludes a body: such an origin may send it.
     #[must_use]
     pub fn persistent(&self, request: Method) -> bool {
         let reusable = match self.version {
@@ -98,7 +98,7 @@ impl ResponseParts {
     }
 }
 
-/// A response head: a view of the buffer it arrived in.
+/// A response head: a view of the buffer in which it arrived.
 #[derive(Clone, Copy, Debug)]
 pub struct ResponseHead<'b> {
     parts: ResponseParts,
@@ -106,7 +106,7 @@ pub struct ResponseHead<'b> {
 }
 
 impl<'b> ResponseHead<'b> {
-    /// Parses the head at the start of `bytes`, or says `None` while it is incomplete; as
+    /// Parses the head at the start of `bytes`; `None` while it is incomplete. See
     /// [`RequestHead::parse`](crate::RequestHead::parse).
     ///
     /// # Errors
@@ -128,13 +128,13 @@ impl<'b> ResponseHead<'b> {
         Ok(Some(parts.head(head, slots)))
     }
 
-    /// The offsets behind this view.
+    /// The offsets of this view.
     #[must_use]
     pub const fn parts(&self) -> ResponseParts {
         self.parts
     }
 
-    /// The reason phrase; empty if there was none or it held bytes outside ASCII.
+    /// The reason phrase; empty if it was missing or contained bytes outside ASCII.
     #[must_use]
     pub fn reason(&self) -> &'b [u8] {
         self.parts.reason.get(self.fields.bytes)
@@ -146,8 +146,8 @@ impl<'b> ResponseHead<'b> {
         self.fields
     }
 
-    /// The fields to store and to send on; for 1xx and 204 without Content-Length, which they
-    /// must not have (RFC 9110 section 8.6).
+    /// The fields to store and to forward. For 1xx and 204, Content-Length is left out, because
+    /// these must not have it (RFC 9110 section 8.6).
     #[must_use]
     pub fn forward_fields(&self) -> ForwardFields<'b> {
         let fields = forward_fields(self.fields, self.parts.facts.lists_names);
@@ -158,7 +158,7 @@ impl<'b> ResponseHead<'b> {
     }
 }
 
-/// The parts' accessors are the head's too.
+/// A head has all accessors of its parts.
 impl std::ops::Deref for ResponseHead<'_> {
     type Target = ResponseParts;
     fn deref(&self) -> &ResponseParts {
@@ -206,7 +206,7 @@ fn parse(head: &[u8], slots: &mut FieldSlots, limits: &Limits) -> Result<Respons
         len,
         status,
         version,
-        // An absent phrase is not a slice of the head.
+        // If the phrase is absent, it is not a slice of the head.
         reason: if reason.is_empty() {
             Span::default()
         } else {

@@ -1,53 +1,53 @@
-//! Finds the end of a head as bytes arrive, looking at each byte once.
+//! Finds the end of a head while bytes arrive. Each byte is examined once.
 //!
-//! Promises: the answer does not depend on how the input was split; a line ended by LF alone,
-//! a head over its limits and a first byte that cannot begin a message are refused as soon as
-//! the offending byte is there.
+//! This module makes two promises. The result does not depend on how the input was split. A line that ends
+//! with LF without CR, a head over its limits, and a first byte that cannot begin a message are refused as
+//! soon as the wrong byte arrives.
 
 use crate::{Limits, Reject};
 
-/// Remembers how far the head in a growing buffer has been examined. One per connection;
-/// starts afresh by itself after each complete head.
+/// Remembers up to which byte the head in a growing buffer was examined. Each connection has its own scanner.
+/// The scanner resets itself after each complete head.
 #[derive(Clone, Debug, Default)]
 pub struct HeadScanner {
-    /// Bytes examined.
+    /// Number of bytes examined.
     seen: usize,
-    /// Start of the current line.
+    /// Start of the current line, as an offset in the buffer.
     line_start: usize,
-    /// Lines completed, without empty ones.
+    /// Number of complete lines, without empty lines.
     lines: usize,
     /// True if the first byte of the first line was acceptable.
     started: bool,
 }
 
-/// Kind of message that the head belongs to.
+/// The kind of message to which the head belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Request,
     Response,
 }
 
-/// Room in the first line for all but the target: a method of 32 bytes, spaces, version, CRLF.
+/// Most bytes of the first line besides the target: a method of 32 bytes, spaces, version, CRLF.
 const AROUND_TARGET: usize = 32 + 2 + 8 + 2;
 
 impl HeadScanner {
-    /// A scanner that has seen nothing.
+    /// A scanner that has examined no bytes.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Forgets a head begun, for instance because the buffer was emptied.
+    /// Forgets a partly examined head, for instance because the buffer was emptied.
     pub fn reset(&mut self) {
         *self = Self::default();
     }
 
-    /// The length of the request head at the start of `bytes` (an empty line before it
-    /// included), or `None` if more bytes are needed. `bytes` must begin with what was given
-    /// before and may only have grown.
+    /// The length of the request head at the start of `bytes`, including an empty line before it; `None` if
+    /// more bytes are needed. `bytes` must begin with the bytes of the previous call, and may only have
+    /// grown.
     ///
     /// # Errors
-    /// The reason to refuse the prefix seen so far: limits, bare LF, a bad first byte.
+    /// The reason to refuse the bytes received so far: limits, bare LF, a bad first byte.
     pub fn request(&mut self, bytes: &[u8], limits: &Limits) -> Result<Option<usize>, Reject> {
         self.advance(bytes, limits, Kind::Request)
     }
@@ -55,7 +55,7 @@ impl HeadScanner {
     /// As [`request`](Self::request), for a response head.
     ///
     /// # Errors
-    /// As above, with status 502.
+    /// As for `request`, with status 502.
     pub fn response(&mut self, bytes: &[u8], limits: &Limits) -> Result<Option<usize>, Reject> {
         self.advance(bytes, limits, Kind::Response)
             .map_err(Reject::of_response)
@@ -73,8 +73,7 @@ impl HeadScanner {
         loop {
             let limit = self.window(limits, kind);
             let end = bytes.len().min(limit);
-            // Nothing past the limit is looked at: the answer must not depend on whether bytes beyond
-            // it have arrived.
+            // Bytes past the limit are not examined: the result must not depend on whether they have arrived.
             self.check_start(&bytes[..end], kind)?;
             let Some(found) = memchr::memchr(b'\n', bytes.get(self.seen..end).unwrap_or(&[]))
             else {
@@ -93,8 +92,8 @@ impl HeadScanner {
         }
     }
 
-    /// The first byte of the first line tells a request or response from everything else, so
-    /// that a TLS handshake on a plain port is refused without waiting for a line end.
+    /// Checks the first byte of the first line. It distinguishes a request or response from other data, so
+    /// that a TLS handshake on a plain port is refused before a line end arrives.
     fn check_start(&mut self, bytes: &[u8], kind: Kind) -> Result<(), Reject> {
         let Some(&first) = bytes.get(self.line_start).filter(|_| !self.started) else {
             return Ok(());
@@ -103,7 +102,7 @@ impl HeadScanner {
             Kind::Request => is_token_byte(first),
             Kind::Response => first == b'H',
         };
-        // An empty line before a request is looked at when its LF arrives.
+        // An empty line before a request is checked when its LF arrives.
         let empty_line = kind == Kind::Request && first == b'\r' && self.line_start == 0;
         self.started = fits;
         match first {
@@ -115,7 +114,7 @@ impl HeadScanner {
         }
     }
 
-    /// The offset by which the line now being read must have ended.
+    /// The offset by which the current line must have ended.
     fn window(&self, limits: &Limits, kind: Kind) -> usize {
         if self.lines == 0 && kind == Kind::Request {
             let first_line = limits.target_bytes.saturating_add(AROUND_TARGET);
@@ -127,8 +126,8 @@ impl HeadScanner {
         }
     }
 
-    /// A first line without end is a target that is too long only if a method precedes it.
-    /// `bytes` ends at the limit.
+    /// The reason why a head that exceeds its limit is refused. A first line without end has a target that is
+    /// too long only if a method precedes the target. `bytes` end at the limit.
     fn too_large(&self, bytes: &[u8], kind: Kind) -> Reject {
         if self.lines > 0 || kind == Kind::Response {
             return Reject::HEAD_TOO_LARGE;
@@ -163,7 +162,7 @@ impl HeadScanner {
             return Ok(self.lines > 0);
         }
         if !self.started {
-            // A CR that begins the first line but does not end it.
+            // A CR begins the first line but does not end it.
             return Err(Reject::LEADING_WHITESPACE);
         }
         self.lines += 1;
@@ -174,8 +173,8 @@ impl HeadScanner {
     }
 }
 
-/// True if `bytes` is one whole head without any error that a scanner looks for: the usual case. If
-/// false, the exact scan finds out why.
+/// True if `bytes` are exactly one complete head without any error that a scanner finds. This is the usual
+/// case. If false, the exact scan finds the reason.
 fn is_one_head(bytes: &[u8], limits: &Limits, kind: Kind) -> bool {
     let starts = match (kind, bytes.first()) {
         (Kind::Request, Some(first)) => is_token_byte(*first),
@@ -200,7 +199,7 @@ fn is_one_head(bytes: &[u8], limits: &Limits, kind: Kind) -> bool {
     false
 }
 
-/// RFC 9110 section 5.6.2.
+/// True for the bytes of a token (RFC 9110 section 5.6.2).
 pub(crate) const fn is_token_byte(byte: u8) -> bool {
     TOKEN[byte as usize]
 }

@@ -1,8 +1,8 @@
-//! Fields of a parsed head as offsets into the caller's buffer.
+//! The fields of a parsed head, as offsets into the caller's buffer.
 
 use foxy_base::Fields;
 
-/// A part of a buffer. Offsets of 32 bits: heads are far below 4 GiB.
+/// A part of a buffer. Offsets of 32 bits are enough, because heads are far below 4 GiB.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Span {
     start: u32,
@@ -23,7 +23,7 @@ impl Span {
         }
     }
 
-    /// The bytes meant, in the buffer that the span was made for.
+    /// The bytes of the span, in the buffer for which the span was made.
     pub(crate) fn get(self, whole: &[u8]) -> &[u8] {
         let start = self.start as usize;
         &whole[start..start + self.len as usize]
@@ -36,9 +36,9 @@ pub(crate) struct FieldSpan {
     pub(crate) value: Span,
 }
 
-/// Reusable room for the fields of one head at a time (16 bytes per field). Grows to what the
-/// largest head so far needed, never over [`MAX_FIELDS`](crate::MAX_FIELDS); after that,
-/// parsing allocates nothing.
+/// Reusable room for the fields of one head at a time (16 bytes per field). It grows to the need of
+/// the largest head so far, never over [`MAX_FIELDS`](crate::MAX_FIELDS). After that, parsing
+/// allocates nothing.
 #[derive(Clone, Debug, Default)]
 pub struct FieldSlots {
     spans: Vec<FieldSpan>,
@@ -69,7 +69,7 @@ impl FieldSlots {
     }
 }
 
-/// The fields of a head or trailer section: a view of the buffer and the slots.
+/// The fields of a head or trailer section, as a view of the buffer and the slots.
 #[derive(Clone, Copy, Debug)]
 pub struct FieldView<'b> {
     pub(crate) bytes: &'b [u8],
@@ -77,7 +77,7 @@ pub struct FieldView<'b> {
 }
 
 impl<'b> FieldView<'b> {
-    /// No fields.
+    /// A view without fields.
     #[must_use]
     pub const fn empty() -> Self {
         Self {
@@ -86,7 +86,7 @@ impl<'b> FieldView<'b> {
         }
     }
 
-    /// Names and values in order of appearance; they live as long as the buffer.
+    /// Names and values in order of appearance. They live as long as the buffer.
     pub fn iter(self) -> impl Iterator<Item = (&'b [u8], &'b [u8])> {
         self.spans
             .iter()

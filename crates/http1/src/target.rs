@@ -1,4 +1,4 @@
-//! The request target in its four forms, and the URL it stands for (RFC 9112 section 3.2).
+//! The four forms of a request target, and the URL that a target stands for (RFC 9112 section 3.2).
 //!
 //! Scheme, authority and the escapes of the path have one normal form ([`Escapes`]). The query is
 //! kept byte for byte: the request to the origin and the cache key must agree.
@@ -8,14 +8,14 @@ use crate::{Authority, Escapes, Method, Reject};
 /// `http` or `https`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scheme {
-    /// Plain.
+    /// Plain HTTP.
     Http,
-    /// Over TLS.
+    /// HTTP over TLS.
     Https,
 }
 
 impl Scheme {
-    /// In lower case, without `://`.
+    /// The scheme in lower case, without `://`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -24,7 +24,7 @@ impl Scheme {
         }
     }
 
-    /// 80 or 443.
+    /// The default port: 80 or 443.
     #[must_use]
     pub const fn default_port(self) -> u16 {
         match self {
@@ -37,36 +37,37 @@ impl Scheme {
 /// The four forms of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetForm {
-    /// `/path?query`: to an origin server or a reverse proxy.
+    /// `/path?query`: a request to an origin server or a reverse proxy.
     Origin,
-    /// `http://host/path`: to a forward proxy.
+    /// `http://host/path`: a request to a forward proxy.
     Absolute,
-    /// `host:port`: CONNECT.
+    /// `host:port`: a CONNECT request.
     Authority,
-    /// `*`: OPTIONS for the server as a whole.
+    /// `*`: an OPTIONS request about the complete server.
     Asterisk,
 }
 
 /// A parsed target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target<'b> {
-    /// Its form.
+    /// The form of the target.
     pub form: TargetForm,
-    /// Given in absolute-form only.
+    /// The scheme; present only in absolute-form.
     pub scheme: Option<Scheme>,
-    /// Given in absolute-form and authority-form.
+    /// The authority; present only in absolute-form and authority-form.
     pub authority: Option<Authority<'b>>,
-    /// Path and query as received. May be empty or begin with `?` in absolute-form; empty in
-    /// authority-form; `*` in asterisk-form.
+    /// Path and query as received. In absolute-form the text may be empty or begin with `?`. In
+    /// authority-form it is empty, and in asterisk-form it is `*`.
     pub path: &'b [u8],
 }
 
 impl<'b> Target<'b> {
-    /// Reads a target, which must be of a form that `method` allows.
+    /// Reads a target, which must have a form that `method` permits.
     ///
     /// # Errors
-    /// No known form, or the wrong one for the method; a byte outside printable ASCII; a
-    /// fragment; an unknown scheme; whatever [`Authority::parse`] refuses.
+    /// If the form is unknown or not permitted for the method, if a byte is outside printable
+    /// ASCII, if there is a fragment, if the scheme is unknown, or if [`Authority::parse`] refuses
+    /// the authority.
     pub fn parse(text: &'b [u8], method: Method) -> Result<Self, Reject> {
         check_bytes(text)?;
         match text {
@@ -87,8 +88,8 @@ impl<'b> Target<'b> {
         }
     }
 
-    /// Writes the target for the next server, if that is the origin: the path (`/` if it is empty),
-    /// or `*` for an OPTIONS request about the server as a whole (RFC 9112 section 3.2.4).
+    /// Writes the target for the next server, if that server is the origin: the path (`/` if it is
+    /// empty), or `*` for an OPTIONS request about the complete server (RFC 9112 section 3.2.4).
     pub fn write_origin_form(&self, method: Method, escapes: Escapes, out: &mut Vec<u8>) {
         if method == Method::Options && self.path.is_empty() {
             out.push(b'*');
@@ -98,11 +99,12 @@ impl<'b> Target<'b> {
     }
 }
 
-/// Bytes looked at together; the compiler turns each group into vector instructions.
+/// Number of bytes that are checked together. The compiler turns each group into vector
+/// instructions.
 const GROUP: usize = 16;
 
 fn check_bytes(text: &[u8]) -> Result<(), Reject> {
-    // The last group overlaps the one before it, so that nothing is left over.
+    // The last group overlaps the group before it, so that no bytes are left over.
     let groups = text.chunks_exact(GROUP);
     let last = match text.last_chunk::<GROUP>() {
         Some(last) => last,
@@ -121,8 +123,8 @@ fn check_bytes(text: &[u8]) -> Result<(), Reject> {
     }
 }
 
-/// Two results: all bytes are printable; one of them is `#`. Without early exit, so that the
-/// compiler uses vector instructions.
+/// Returns two results: true if all bytes are printable, and true if one of them is `#`. There is
+/// no early exit, so that the compiler uses vector instructions.
 fn look(text: &[u8]) -> (bool, bool) {
     text.iter().fold((true, false), |(graphic, fragment), b| {
         (graphic & b.is_ascii_graphic(), fragment | (*b == b'#'))
@@ -179,7 +181,7 @@ fn any_scheme(text: &[u8]) -> Result<(Scheme, &[u8]), Reject> {
     }
 }
 
-/// An empty path is `/` (RFC 9110 section 4.2.3).
+/// Writes a path. An empty path is written as `/` (RFC 9110 section 4.2.3).
 fn write_path(path: &[u8], escapes: Escapes, out: &mut Vec<u8>) {
     if matches!(path, [] | [b'?', ..]) {
         out.push(b'/');
@@ -187,7 +189,7 @@ fn write_path(path: &[u8], escapes: Escapes, out: &mut Vec<u8>) {
     escapes.write(path, out);
 }
 
-/// An absolute URL, as requests name it after routing.
+/// An absolute URL of a request, after routing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Url<'b> {
     /// The scheme.
@@ -203,7 +205,7 @@ impl<'b> Url<'b> {
     /// dropped: it is never sent to a server.
     ///
     /// # Errors
-    /// As [`Target::parse`]; other forms are [`Reject::BAD_TARGET`].
+    /// As [`Target::parse`]. Other forms are refused with [`Reject::BAD_TARGET`].
     pub fn parse(text: &'b [u8]) -> Result<Self, Reject> {
         let end = memchr::memchr(b'#', text).unwrap_or(text.len());
         let target = Target::parse(&text[..end], Method::Get)?;
@@ -217,13 +219,13 @@ impl<'b> Url<'b> {
         }
     }
 
-    /// Appends `scheme://authority/path?query`; equal URLs are written alike. `OPTIONS *` is
-    /// written with a path of `*`, which no other request can have.
+    /// Appends `scheme://authority/path?query`. Equal URLs get the same text. `OPTIONS *` gets the
+    /// path `*`, which no other request can have.
     pub fn write_normalised(&self, out: &mut Vec<u8>) {
         self.write(Escapes::Normal, out);
     }
 
-    /// As [`write_normalised`](Self::write_normalised), with this form of the path's escapes.
+    /// As [`write_normalised`](Self::write_normalised), with this form of the escapes in the path.
     pub fn write(&self, escapes: Escapes, out: &mut Vec<u8>) {
         out.extend_from_slice(self.scheme.as_str().as_bytes());
         out.extend_from_slice(b"://");

@@ -1,4 +1,4 @@
-//! Tests over the whole codec.
+//! Tests of the complete codec.
 
 mod bodies;
 mod connection;
@@ -12,7 +12,7 @@ use foxy_base::Fields;
 
 use crate::{FieldSlots, HeadScanner, Limits, Reject, RequestHead, RequestParts, ResponseHead};
 
-/// Parses a request that must be complete and gives it to `look`.
+/// Parses a request, which must be complete, and passes it to `look`.
 pub(crate) fn with_request<T>(
     text: &[u8],
     look: impl FnOnce(RequestHead<'_>) -> T,
@@ -44,7 +44,7 @@ pub(crate) fn owned_fields<F: Fields + ?Sized>(fields: &F) -> Vec<(Vec<u8>, Vec<
         .collect()
 }
 
-/// A line of the tables in `tests/attacks`.
+/// A line of a table in `tests/attacks`.
 pub(crate) struct Attack {
     name: &'static str,
     bytes: Vec<u8>,

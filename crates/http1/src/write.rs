@@ -1,7 +1,8 @@
-//! Heads into a reusable `Vec<u8>`: no formatting machinery, no allocation once it has grown.
+//! Writes heads into a reusable `Vec<u8>`, without formatting code, and without allocation once the
+//! `Vec` has grown.
 //!
-//! The functions write what they are given. Names and values come from parsed heads or from the
-//! proxy itself, so they hold no CR, LF or NUL; debug builds check that.
+//! The functions write their arguments unchanged. Names and values come from parsed heads or from
+//! the proxy itself, so they contain no CR, LF or NUL. Debug builds check this.
 
 use foxy_base::Fields;
 
@@ -19,7 +20,7 @@ pub fn request_line(out: &mut Vec<u8>, method: &[u8], target: &[u8], version: Ve
 }
 
 /// Appends `HTTP/1.1 status reason` and CRLF, with the registered phrase. The version is always
-/// our own, whatever the client's (RFC 9110 section 6.2).
+/// Foxy's own, whatever version the client uses (RFC 9110 section 6.2).
 pub fn status_line(out: &mut Vec<u8>, status: u16) {
     if status == 200 {
         // Most answers have this status.
@@ -48,7 +49,7 @@ pub fn field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends a field line with a number: Content-Length, Age.
+/// Appends a field line whose value is a number, such as Content-Length or Age.
 #[inline]
 pub fn number_field(out: &mut Vec<u8>, name: &[u8], value: u64) {
     field(out, name, itoa::Buffer::new().format(value).as_bytes());
@@ -78,7 +79,7 @@ fn is_clean(text: &[u8]) -> bool {
     !text.iter().any(|b| matches!(b, b'\r' | b'\n' | 0))
 }
 
-/// The phrase registered for a status; empty for others, which is allowed
+/// The phrase that is registered for a status. It is empty for other statuses, which is permitted
 /// (RFC 9112 section 4).
 #[must_use]
 pub const fn reason_phrase(status: u16) -> &'static str {

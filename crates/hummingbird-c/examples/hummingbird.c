@@ -1,5 +1,6 @@
 /*
- * What a caching proxy does with the library: look, fetch what is missing, store, hint.
+ * A use of the library by a caching proxy: read a file, fetch it if it is missing, store it, and give a
+ * hint.
  *
  * cc hummingbird.c $(pkg-config --cflags --libs hummingbird) -o example && ./example PATH
  */
@@ -9,14 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Ends the program with what the library says. */
+/* Ends the program with the library's error text. */
 static void fail(const char *doing)
 {
     fprintf(stderr, "%s: %s\n", doing, hummingbird_last_error());
     exit(1);
 }
 
-/* Stands for a request to the origin. The memory is the caller's. */
+/* Takes the place of a request to the origin. The memory belongs to the caller. */
 static char *fetch(const char *url, size_t *size)
 {
     char *contents = malloc(strlen(url) + 32);
@@ -26,7 +27,7 @@ static char *fetch(const char *url, size_t *size)
     return contents;
 }
 
-/* One request of a visitor whose last page was page; 1 for a hit. */
+/* Serves one request of a visitor whose last page was page. Returns 1 for a hit. */
 static int request(hummingbird *fs, const char *url, const char *page)
 {
     const void *found;
@@ -35,7 +36,7 @@ static int request(hummingbird *fs, const char *url, const char *page)
     int64_t got = hummingbird_read_file(fs, url, strlen(url), &found);
 
     if (got >= 0) {
-        /* The contents are lent until they are given back. */
+        /* The contents are lent until hummingbird_done_read_file(). */
         contents = fetch(url, &size);
         if ((size_t)got != size || memcmp(found, contents, size) != 0) {
             fprintf(stderr, "%s: other contents\n", url);
@@ -49,7 +50,7 @@ static int request(hummingbird *fs, const char *url, const char *page)
     if (got != HUMMINGBIRD_NOT_FOUND)
         fail("read_file");
     contents = fetch(url, &size);
-    /* The memory is the library's from here on; it calls free(). */
+    /* The memory belongs to the library from here on; the library calls free(). */
     if (hummingbird_write_file(fs, url, strlen(url), contents, size, free) < 0)
         fail("write_file");
     if (page != NULL && hummingbird_collocate_files(fs, page, strlen(page), url, strlen(url)) < 0)

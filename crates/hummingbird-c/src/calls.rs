@@ -1,4 +1,4 @@
-//! The functions of the header.
+//! The functions of the C header.
 
 use std::ffi::{CStr, OsStr, c_char, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -14,35 +14,35 @@ use crate::structs::{ConfigOfC, DiskOfC, StatisticsOfC};
 
 type Answer = Result<i64, Failure>;
 
-/// The handle behind a pointer.
+/// The handle to which a pointer points.
 ///
 /// # Safety
-/// As the crate's head says.
+/// See the head of this crate.
 unsafe fn handle<'a>(fs: *mut Handle) -> Result<&'a Handle, Failure> {
-    // SAFETY: it is NULL or a handle that was not closed.
+    // SAFETY: the pointer is NULL or a handle that was not closed.
     unsafe { fs.as_ref() }.ok_or(NULL)
 }
 
 /// The bytes of a name.
 ///
 /// # Safety
-/// As the crate's head says.
+/// See the head of this crate.
 unsafe fn name<'a>(at: *const c_void, size: usize) -> Result<&'a [u8], Failure> {
     if at.is_null() {
         return Err(Error::Name.into());
     }
-    // SAFETY: it is not NULL, and the caller says that there are `size` bytes.
+    // SAFETY: the pointer is not NULL, and the caller guarantees `size` readable bytes.
     Ok(unsafe { std::slice::from_raw_parts(at.cast(), size) })
 }
 
-/// Sets the usual knobs.
+/// Sets all settings to their defaults.
 ///
 /// # Safety
 /// `config` is NULL or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hummingbird_config_init(config: *mut ConfigOfC) {
     if !config.is_null() {
-        // SAFETY: it is writable; what was there has no destructor.
+        // SAFETY: the pointer is writable, and the old value needs no destructor.
         unsafe { config.write(ConfigOfC::usual()) }
     }
 }
@@ -50,7 +50,7 @@ pub unsafe extern "C" fn hummingbird_config_init(config: *mut ConfigOfC) {
 /// Opens a file system.
 ///
 /// # Safety
-/// As the crate's head says; the paths are C strings.
+/// See the head of this crate; in addition, the paths are C strings.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hummingbird_open(
     disks: *const DiskOfC,
@@ -62,21 +62,21 @@ pub unsafe extern "C" fn hummingbird_open(
         if disks.is_null() || fs.is_null() {
             return Err(NULL);
         }
-        // SAFETY: it is NULL or a config.
+        // SAFETY: the pointer is NULL or points to a configuration.
         let config = unsafe { config.as_ref() }
             .copied()
             .unwrap_or_else(ConfigOfC::usual);
         if config.struct_bytes != size_of::<ConfigOfC>() as u64 {
             return Err(Failure::Text(-8, "hummingbird_config_init was not called"));
         }
-        // SAFETY: it is not NULL, and there are `count` of them.
+        // SAFETY: the pointer is not NULL, and there are `count` disks.
         let disks = unsafe { std::slice::from_raw_parts(disks, count) };
         let mut config = config.config();
         for disk in disks {
             if disk.path.is_null() {
                 return Err(NULL);
             }
-            // SAFETY: it is a C string.
+            // SAFETY: the path is a C string.
             let path = unsafe { CStr::from_ptr(disk.path) };
             config.disks.push(DiskPath {
                 path: OsStr::from_bytes(path.to_bytes()).into(),
@@ -84,7 +84,7 @@ pub unsafe extern "C" fn hummingbird_open(
             });
         }
         let opened = Box::new(Handle::new(Hummingbird::open(&config)?));
-        // SAFETY: it is writable.
+        // SAFETY: the pointer is writable.
         unsafe { fs.write(Box::into_raw(opened)) };
         Ok(0)
     })
@@ -93,21 +93,21 @@ pub unsafe extern "C" fn hummingbird_open(
 /// Closes a file system.
 ///
 /// # Safety
-/// As the crate's head says; no other call on `fs` is under way.
+/// See the head of this crate; in addition, no other call on `fs` is under way.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hummingbird_close(fs: *mut Handle) -> i64 {
     guarded(|| {
-        // SAFETY: see there.
+        // SAFETY: see the function's safety section.
         unsafe { handle(fs) }?.check_idle()?;
-        // SAFETY: it was made by `hummingbird_open`, and this is the last call on it.
+        // SAFETY: `hummingbird_open` made the handle, and this is the last call on it.
         unsafe { Box::from_raw(fs) }.close()
     })
 }
 
-/// Writes by one of the ways.
+/// Writes a file in one of the ways.
 ///
 /// # Safety
-/// As the crate's head says.
+/// See the head of this crate.
 unsafe fn write(
     fs: *mut Handle,
     named: (*const c_void, usize),
@@ -115,12 +115,12 @@ unsafe fn write(
     how: impl FnOnce(&Hummingbird, &[u8], Bytes) -> Result<u64, Error>,
 ) -> i64 {
     guarded(|| {
-        // SAFETY: the caller says so. This comes first: the memory belongs to the library even if the
-        // call fails.
+        // SAFETY: the caller guarantees it. This comes first, because the memory belongs to the library even
+        // if the call fails.
         let contents = unsafe { contents(buf, size, release) }.ok_or(NULL)?;
-        // SAFETY: see there.
+        // SAFETY: see the function's safety section.
         let handle = unsafe { handle(fs) }?;
-        // SAFETY: see there.
+        // SAFETY: see the function's safety section.
         let name = unsafe { name(named.0, named.1) }?;
         Ok(how(&handle.fs, name, contents)? as i64)
     })
@@ -129,7 +129,7 @@ unsafe fn write(
 /// Stores a file.
 ///
 /// # Safety
-/// As the crate's head says; with `release` the memory is given away.
+/// See the head of this crate; with `release`, the memory becomes the library's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hummingbird_write_file(
     fs: *mut Handle,
@@ -139,7 +139,7 @@ pub unsafe extern "C" fn hummingbird_write_file(
     size: usize,
     release: Option<Release>,
 ) -> i64 {
-    // SAFETY: see there.
+    // SAFETY: see the function's safety section.
     unsafe {
         write(
             fs,
@@ -150,7 +150,7 @@ pub unsafe extern "C" fn hummingbird_write_file(
     }
 }
 
-/// Stores a file past memory.
+/// Stores a file that is not kept in memory.
 ///
 /// # Safety
 /// As [`hummingbird_write_file`].
@@ -163,7 +163,7 @@ pub unsafe extern "C" fn hummingbird_write_nomem_file(
     size: usize,
     release: Option<Release>,
 ) -> i64 {
-    // SAFETY: see there.
+    // SAFETY: see the function's safety section.
     unsafe {
         write(
             fs,
@@ -174,7 +174,7 @@ pub unsafe extern "C" fn hummingbird_write_nomem_file(
     }
 }
 
-/// Stores a file beside another.
+/// Stores a file beside another file.
 ///
 /// # Safety
 /// As [`hummingbird_write_file`].
@@ -189,9 +189,9 @@ pub unsafe extern "C" fn hummingbird_write_file_beside(
     beside: *const c_void,
     beside_size: usize,
 ) -> i64 {
-    // SAFETY: see there.
+    // SAFETY: see the function's safety section.
     unsafe {
-        // An empty name is refused by the library.
+        // The library refuses an empty name.
         let beside = self::name(beside, beside_size).unwrap_or_default();
         write(
             fs,
@@ -202,10 +202,10 @@ pub unsafe extern "C" fn hummingbird_write_file_beside(
     }
 }
 
-/// Reads by one of the ways.
+/// Reads a file in one of the ways.
 ///
 /// # Safety
-/// As the crate's head says.
+/// See the head of this crate.
 unsafe fn read(
     fs: *mut Handle,
     named: (*const c_void, usize),
@@ -213,15 +213,15 @@ unsafe fn read(
     how: impl FnOnce(&Hummingbird, &[u8]) -> Result<File, Error>,
 ) -> i64 {
     guarded(|| {
-        // SAFETY: see there.
+        // SAFETY: see the function's safety section.
         let handle = unsafe { handle(fs) }?;
-        // SAFETY: see there.
+        // SAFETY: see the function's safety section.
         let name = unsafe { name(named.0, named.1) }?;
         if buf.is_null() {
             return Err(NULL);
         }
         let (at, size) = handle.lend(name, how(&handle.fs, name)?);
-        // SAFETY: it is writable.
+        // SAFETY: the pointer is writable.
         unsafe { buf.write(at.cast()) };
         Ok(size)
     })
@@ -230,7 +230,7 @@ unsafe fn read(
 /// Finds a file and lends its contents.
 ///
 /// # Safety
-/// As the crate's head says.
+/// See the head of this crate.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hummingbird_read_file(
     fs: *mut Handle,
@@ -238,14 +238,14 @@ pub unsafe extern "C" fn hummingbird_read_file(
     name_size: usize,
     buf: *mut *const c_void,
 ) -> i64 {
-    // SAFETY: see there.
+    // SAFETY: see the function's safety section.
     unsafe { read(fs, (name, name_size), buf, Hummingbird::read_file) }
 }
 
-/// Finds a file and lends its contents, past memory.
+/// Finds a file and lends its contents, without keeping them in memory.
 ///
 /// # Safety
-/// As the crate's head says.
+/// See the head of this crate.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hummingbird_read_nomem_file(
     fs: *mut Handle,
@@ -253,14 +253,14 @@ pub unsafe extern "C" fn hummingbird_read_nomem_file(
     name_size: usize,
     buf: *mut *const c_void,
 ) -> i64 {
-    // SAFETY: see there.
+    // SAFETY: see the function's safety section.
     unsafe { read(fs, (name, name_size), buf, Hummingbird::read_nomem_file) }
 }
 
 /// Ends one read.
 ///
 /// # Safety
-/// As the crate's head says; the contents are not used any more.
+/// See the head of this crate; in addition, the contents are not used any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hummingbird_done_read_file(
     fs: *mut Handle,
@@ -269,9 +269,9 @@ pub unsafe extern "C" fn hummingbird_done_read_file(
     buf: *const c_void,
 ) -> i64 {
     guarded(|| {
-        // SAFETY: see there.
+        // SAFETY: see the function's safety section.
         let handle = unsafe { handle(fs) }?;
-        // SAFETY: see there.
+        // SAFETY: see the function's safety section.
         let name = unsafe { self::name(name, name_size) }?;
         handle.done(name, buf.cast())
     })
@@ -280,7 +280,7 @@ pub unsafe extern "C" fn hummingbird_done_read_file(
 /// Deletes a file.
 ///
 /// # Safety
-/// As the crate's head says.
+/// See the head of this crate.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hummingbird_delete_file(
     fs: *mut Handle,
@@ -288,9 +288,9 @@ pub unsafe extern "C" fn hummingbird_delete_file(
     name_size: usize,
 ) -> i64 {
     guarded(|| {
-        // SAFETY: see there.
+        // SAFETY: see the function's safety section.
         let handle = unsafe { handle(fs) }?;
-        // SAFETY: see there.
+        // SAFETY: see the function's safety section.
         let name = unsafe { self::name(name, name_size) }?;
         handle.fs.delete_file(name)?;
         Ok(0)
@@ -300,7 +300,7 @@ pub unsafe extern "C" fn hummingbird_delete_file(
 /// Gives a hint.
 ///
 /// # Safety
-/// As the crate's head says.
+/// See the head of this crate.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hummingbird_collocate_files(
     fs: *mut Handle,
@@ -310,11 +310,11 @@ pub unsafe extern "C" fn hummingbird_collocate_files(
     second_size: usize,
 ) -> i64 {
     guarded(|| {
-        // SAFETY: see there.
+        // SAFETY: see the function's safety section.
         let handle = unsafe { handle(fs) }?;
-        // SAFETY: see there.
+        // SAFETY: see the function's safety section.
         let first = unsafe { name(first, first_size) }?;
-        // SAFETY: see there.
+        // SAFETY: see the function's safety section.
         let second = unsafe { name(second, second_size) }?;
         Ok(match handle.fs.collocate_files(first, second)? {
             Hint::Taken => 0,
@@ -323,13 +323,13 @@ pub unsafe extern "C" fn hummingbird_collocate_files(
     })
 }
 
-/// A call on the handle alone.
+/// Makes a call that needs only the handle.
 ///
 /// # Safety
-/// As the crate's head says.
+/// See the head of this crate.
 unsafe fn with(fs: *mut Handle, call: impl FnOnce(&Hummingbird) -> Result<(), Error>) -> i64 {
     guarded(|| {
-        // SAFETY: see there.
+        // SAFETY: see the function's safety section.
         call(&unsafe { handle(fs) }?.fs)?;
         Answer::Ok(0)
     })
@@ -342,59 +342,59 @@ fn lifetime(seconds: i64) -> Option<Duration> {
 /// Changes the lifetime of files.
 ///
 /// # Safety
-/// As the crate's head says.
+/// See the head of this crate.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hummingbird_update_file_lifetime(fs: *mut Handle, seconds: i64) -> i64 {
     let change = |fs: &Hummingbird| {
         fs.update_file_lifetime(lifetime(seconds));
         Ok(())
     };
-    // SAFETY: see there.
+    // SAFETY: see the function's safety section.
     unsafe { with(fs, change) }
 }
 
 /// Changes the lifetime of clusters.
 ///
 /// # Safety
-/// As the crate's head says.
+/// See the head of this crate.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hummingbird_update_cluster_lifetime(fs: *mut Handle, seconds: i64) -> i64 {
     let change = |fs: &Hummingbird| {
         fs.update_cluster_lifetime(lifetime(seconds));
         Ok(())
     };
-    // SAFETY: see there.
+    // SAFETY: see the function's safety section.
     unsafe { with(fs, change) }
 }
 
-/// Makes everything durable.
+/// Makes all files and deletions durable.
 ///
 /// # Safety
-/// As the crate's head says.
+/// See the head of this crate.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hummingbird_checkpoint(fs: *mut Handle) -> i64 {
-    // SAFETY: see there.
+    // SAFETY: see the function's safety section.
     unsafe { with(fs, Hummingbird::checkpoint) }
 }
 
-/// Begins to make everything durable.
+/// Begins to make all files and deletions durable.
 ///
 /// # Safety
-/// As the crate's head says.
+/// See the head of this crate.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hummingbird_begin_checkpoint(fs: *mut Handle) -> i64 {
     let begin = |fs: &Hummingbird| {
         let _: Checkpoint = fs.begin_checkpoint();
         Ok(())
     };
-    // SAFETY: see there.
+    // SAFETY: see the function's safety section.
     unsafe { with(fs, begin) }
 }
 
-/// Fills in the figures.
+/// Writes the figures into a structure.
 ///
 /// # Safety
-/// As the crate's head says; `statistics` has `struct_bytes` bytes.
+/// See the head of this crate; in addition, `statistics` has `struct_bytes` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hummingbird_get_statistics(
     fs: *mut Handle,
@@ -402,12 +402,12 @@ pub unsafe extern "C" fn hummingbird_get_statistics(
     struct_bytes: usize,
 ) -> i64 {
     guarded(|| {
-        // SAFETY: see there.
+        // SAFETY: see the function's safety section.
         let handle = unsafe { handle(fs) }?;
         if statistics.is_null() || struct_bytes != size_of::<StatisticsOfC>() {
             return Err(NULL);
         }
-        // SAFETY: it is writable and has the length of the structure.
+        // SAFETY: the pointer is writable and has the length of the structure.
         unsafe { statistics.write(handle.fs.statistics().into()) };
         Ok(0)
     })

@@ -1,4 +1,4 @@
-//! The handle: the library, and the reads that C code has not ended.
+//! The handle: it contains the library, and the reads that C code has not ended.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use crate::outcome::{Failure, NO_READ, READS_OPEN};
 
-/// `hummingbird`.
+/// The C type `hummingbird`.
 #[derive(Debug)]
 pub struct Handle {
     pub(crate) fs: Hummingbird,
@@ -17,8 +17,8 @@ pub struct Handle {
     names: RandomState,
 }
 
-/// Reads by the hash of the name and the address of the contents (section 4.1: "uniquely identified
-/// by the filename and address").
+/// The reads that were not ended, by hash of the name and address of the contents (section 4.1:
+/// "uniquely identified by the filename and address").
 type Lent = HashMap<(u64, usize), Vec<File>>;
 
 impl Handle {
@@ -30,8 +30,8 @@ impl Handle {
         }
     }
 
-    /// Keeps a read until it is ended. Returns address and size of its contents, which do not move
-    /// meanwhile.
+    /// Keeps a read until the caller ends it. Returns address and size of its contents, which do
+    /// not move until then.
     pub(crate) fn lend(&self, name: &[u8], file: File) -> (*const u8, i64) {
         let (at, size) = (file.as_ptr(), file.len() as i64);
         let key = (self.names.hash_one(name), at.addr());
@@ -51,7 +51,8 @@ impl Handle {
             lent.remove(&key);
         }
         drop(lent);
-        // Dropped outside of the lock: `file` may be the last owner of a large piece of memory.
+        // `file` is dropped outside of the lock, because it may be the last owner of a large piece
+        // of memory.
         drop(file);
         Ok(0)
     }

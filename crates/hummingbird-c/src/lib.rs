@@ -1,9 +1,9 @@
-//! The C interface of [`foxy_hummingbird`]. `include/hummingbird.h` describes it; here is only the
-//! boundary: pointers become slices, results become codes, and no panic leaves.
+//! The C interface of [`foxy_hummingbird`]. `include/hummingbird.h` describes it. This crate is only the
+//! boundary: it converts pointers to slices and results to codes, and lets no panic pass.
 //!
-//! Every function makes these demands on its caller, and the SAFETY comments below rely on them: `fs`
-//! is NULL or a handle of `hummingbird_open` that was not closed; a name or buffer points to as many
-//! readable bytes as the call says; a place for a result is NULL or writable.
+//! The caller of every function must ensure the following, and the SAFETY comments below rely on it. `fs` is
+//! NULL, or a handle of `hummingbird_open` that was not closed. A name or buffer points to as many readable
+//! bytes as the call states. A pointer to a result is NULL or writable.
 
 mod calls;
 mod handle;

@@ -1,4 +1,4 @@
-//! Codes and texts of errors.
+//! The codes and texts of errors.
 
 use std::cell::RefCell;
 use std::ffi::{CString, c_char};
@@ -6,20 +6,20 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use foxy_hummingbird::Error;
 
-/// A pointer that must not be NULL is.
+/// A pointer is NULL that must not be NULL.
 pub(crate) const NULL: Failure = Failure::Text(-8, "a pointer is NULL");
-/// `HUMMINGBIRD_BUSY` for a file system.
+/// The meaning of `HUMMINGBIRD_BUSY` for a file system.
 pub(crate) const READS_OPEN: Failure = Failure::Text(-2, "there are reads that were not ended");
-/// `HUMMINGBIRD_NOT_FOUND` for the end of a read.
+/// The meaning of `HUMMINGBIRD_NOT_FOUND` for the end of a read.
 pub(crate) const NO_READ: Failure = Failure::Text(-1, "there is no such read to end");
 const INTERNAL: Failure = Failure::Text(-9, "a defect of the library");
 
-/// Why a call failed.
+/// The reason why a call failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The library says so.
+    /// An error of the library.
     Library(Error),
-    /// The boundary says so: code and text.
+    /// An error at the boundary: its code and its text.
     Text(i64, &'static str),
 }
 
@@ -38,7 +38,7 @@ fn remember(failure: &Failure) -> i64 {
         Failure::Library(error) => (error.code(), error.to_string()),
         Failure::Text(code, text) => (*code, (*text).to_owned()),
     };
-    // Paths in texts come from C strings, so there is no zero in them.
+    // The paths in the texts come from C strings, so they contain no zero.
     LAST.with(|last| *last.borrow_mut() = CString::new(text).unwrap_or_default());
     code
 }
@@ -48,7 +48,7 @@ pub(crate) fn last() -> *const c_char {
     LAST.with(|last| last.borrow().as_ptr())
 }
 
-/// Carries out a call; a panic ends here.
+/// Makes a call. A panic in the call becomes an error code.
 pub(crate) fn guarded(call: impl FnOnce() -> Result<i64, Failure>) -> i64 {
     let result = catch_unwind(AssertUnwindSafe(call)).unwrap_or(Err(INTERNAL));
     result.unwrap_or_else(|failure| remember(&failure))

@@ -1,4 +1,4 @@
-//! Memory that a caller hands over.
+//! Memory whose ownership a C caller passes to the library.
 
 use std::ffi::c_void;
 
@@ -13,12 +13,12 @@ struct Owned {
     release: Release,
 }
 
-// SAFETY: the caller gave the memory away and allows `release` on any thread (hummingbird.h).
+// SAFETY: the memory belongs to the library, and the caller permits `release` on any thread (hummingbird.h).
 unsafe impl Send for Owned {}
 
 impl AsRef<[u8]> for Owned {
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: the memory was given away with this size, is not NULL, and nobody changes it until
+        // SAFETY: the caller passed the memory with this size, and it is not NULL. Nobody changes it until
         // `release`, which the drop of `self` calls.
         unsafe { std::slice::from_raw_parts(self.buf, self.size) }
     }
@@ -26,15 +26,15 @@ impl AsRef<[u8]> for Owned {
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        // SAFETY: it is called once, with the pointer that it was given for.
+        // SAFETY: `release` is called once, with the pointer for which the caller passed it.
         unsafe { (self.release)(self.buf.cast()) }
     }
 }
 
-/// The contents of a write: the caller's memory itself with `release`, else a copy.
+/// The contents of a write: with `release` the caller's memory itself, else a copy.
 ///
 /// # Safety
-/// `buf` is NULL or points to `size` readable bytes; with `release` they are given away.
+/// `buf` is NULL or points to `size` readable bytes. With `release`, they become the library's.
 pub(crate) unsafe fn contents(
     buf: *mut c_void,
     size: usize,
@@ -48,7 +48,7 @@ pub(crate) unsafe fn contents(
             release,
         })),
         None => {
-            // SAFETY: the caller says that there are `size` bytes, and `buf` is not NULL.
+            // SAFETY: the caller guarantees `size` bytes, and `buf` is not NULL.
             let bytes = unsafe { std::slice::from_raw_parts(buf.cast::<u8>(), size) };
             Some(Bytes::copy_from_slice(bytes))
         }
@@ -70,7 +70,7 @@ mod tests {
     /// Frees memory of [`given`].
     unsafe extern "C" fn free(buf: *mut c_void) {
         FREED.fetch_add(1, Ordering::SeqCst);
-        // SAFETY: `contents` calls it once, with what `given` made.
+        // SAFETY: `contents` calls this function once, with the memory that `given` made.
         drop(unsafe { Box::from_raw(buf.cast::<[u8; SIZE]>()) });
     }
 
@@ -94,11 +94,11 @@ mod tests {
         let buf = given();
         // SAFETY: `given` made the memory, and the call only borrows it.
         let bytes = unsafe { contents(buf, SIZE, None) }.unwrap();
-        // SAFETY: it is freed once, with its own type.
+        // SAFETY: the memory is freed once, with its own type.
         drop(unsafe { Box::from_raw(buf.cast::<[u8; SIZE]>()) });
         assert_eq!(bytes, "bytes");
         for (size, is_right) in [(0, true), (1, false)] {
-            // SAFETY: NULL is allowed.
+            // SAFETY: NULL is permitted.
             let nothing = unsafe { contents(std::ptr::null_mut(), size, None) };
             assert_eq!(nothing.is_some_and(|bytes| bytes.is_empty()), is_right);
         }

@@ -1,11 +1,11 @@
-//! The structures of the header; order and types are the same there.
+//! The structures of the header. Order and types of the members are the same as in the header.
 
 use std::ffi::c_char;
 use std::time::Duration;
 
 use foxy_hummingbird::{Config, Statistics};
 
-/// `hummingbird_disk`.
+/// The C structure `hummingbird_disk`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct DiskOfC {
@@ -13,7 +13,7 @@ pub struct DiskOfC {
     pub(crate) bytes: u64,
 }
 
-/// `hummingbird_config`.
+/// The C structure `hummingbird_config`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct ConfigOfC {
@@ -29,7 +29,7 @@ pub struct ConfigOfC {
     reserved: u32,
 }
 
-/// `hummingbird_statistics`.
+/// The C structure `hummingbird_statistics`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StatisticsOfC {
@@ -65,7 +65,7 @@ fn short(span: Duration) -> u32 {
 }
 
 impl ConfigOfC {
-    /// The usual knobs.
+    /// The default settings.
     pub(crate) fn usual() -> Self {
         let usual = Config::on("", 0);
         Self {
@@ -82,7 +82,7 @@ impl ConfigOfC {
         }
     }
 
-    /// The library's knobs, without disks.
+    /// Converts these settings to those of the library, without disks.
     pub(crate) fn config(&self) -> Config {
         let life = |ms: u64| (ms > 0).then(|| Duration::from_millis(ms));
         Config {

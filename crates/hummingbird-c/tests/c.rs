@@ -1,4 +1,4 @@
-//! The header, both libraries and the installation, as a program in C uses them.
+//! Tests of the header, both libraries and the installation, with programs in C.
 
 #![expect(clippy::unwrap_used, reason = "tests may")]
 
@@ -8,7 +8,7 @@ use std::process::Command;
 
 const CRATE: &str = env!("CARGO_MANIFEST_DIR");
 
-/// The folder with the libraries that were built with this test, under their names.
+/// Makes a folder with the libraries that were built with this test, under their installed names.
 fn built(folder: &Path) -> PathBuf {
     let deps = std::env::current_exe().unwrap();
     let deps = deps.parent().unwrap();
@@ -28,7 +28,7 @@ fn run(command: &mut Command) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Installs below `folder`; the arguments that pkg-config gives.
+/// Installs below `folder`. Returns the arguments that pkg-config prints.
 fn install(folder: &Path, wanted: &[&str]) -> Vec<String> {
     let prefix = folder.join("usr");
     if !prefix.exists() {
@@ -42,7 +42,7 @@ fn install(folder: &Path, wanted: &[&str]) -> Vec<String> {
     found.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Compiles a program strictly, and runs it on a disk of its own.
+/// Compiles a program with strict warnings, and runs it on its own disk.
 fn compiled(folder: &Path, source: &str, link: &[String]) -> String {
     let program = folder.join("program");
     run(Command::new("cc")
@@ -84,7 +84,7 @@ fn every_function_keeps_what_the_header_says_in_both_libraries() {
     assert_eq!(compiled(folder.path(), "tests/calls.c", &whole), "ok\n");
 }
 
-/// A function is in the header, in the library and in the test of every function.
+/// Every function is in the header, in the library, and in the test of all functions.
 #[test]
 fn header_library_and_test_name_the_same_functions() {
     let read = |path: &str| std::fs::read_to_string(Path::new(CRATE).join(path)).unwrap();

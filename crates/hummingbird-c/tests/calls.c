@@ -1,4 +1,4 @@
-/* Each function of the header, its codes and its rules of ownership. Prints "ok" at the end. */
+/* Tests each function of the header, its codes and its rules of ownership. Prints "ok" at the end. */
 #include <hummingbird.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,7 +68,7 @@ static void files(hummingbird *fs)
     char name[4] = {'a', 0, 'b', 0};
     char text[] = "text";
 
-    /* Copied: the caller may change its memory afterwards. Names may contain zeros. */
+    /* The contents are copied: the caller may change its memory afterwards. Names may contain zeros. */
     CHECK(hummingbird_write_file(fs, name, 3, text, 4, NULL) == 4);
     text[0] = 'T';
     CHECK(hummingbird_read_file(fs, name, 3, &buf) == 4 && memcmp(buf, "text", 4) == 0);
@@ -87,7 +87,8 @@ static void files(hummingbird *fs)
     CHECK(hummingbird_read_file(fs, "e", 1, &buf) == 0 && buf != NULL);
     CHECK(hummingbird_done_read_file(fs, "e", 1, buf) == 0);
 
-    /* Given away: released once, whatever happens; not while a reader has it. */
+    /* The memory belongs to the library: it is released once, even after an error, and not while
+     * the file has a reader. */
     released = 0;
     CHECK(hummingbird_write_file(fs, "g", 1, piece(1000, 'g'), 1000, release) == 1000);
     CHECK(hummingbird_read_file(fs, "g", 1, &buf) == 1000);
@@ -103,7 +104,7 @@ static void files(hummingbird *fs)
           == HUMMINGBIRD_TOO_LARGE);
     CHECK(released == 4);
 
-    /* A long one, past memory. */
+    /* A long file that is not kept in memory. */
     CHECK(hummingbird_write_nomem_file(fs, "l", 1, piece(3 << 20, 'l'), 3 << 20, release)
           == 3 << 20);
     CHECK(hummingbird_read_nomem_file(fs, "l", 1, &buf) == 3 << 20);
@@ -122,7 +123,7 @@ static void hints(hummingbird *fs)
     CHECK(hummingbird_write_file_beside(fs, "icon", 4, text, 4, NULL, NULL, 4) == HUMMINGBIRD_NAME);
     CHECK(hummingbird_begin_checkpoint(fs) == 0);
     CHECK(hummingbird_checkpoint(fs) == 0);
-    /* Packed, in a set of its own, and replicas are off. */
+    /* The file is packed, in its own set, and replicas are off. */
     CHECK(hummingbird_collocate_files(fs, "page", 4, "e", 1) == 1);
 }
 

@@ -1,15 +1,16 @@
-//! A caching proxy's use of the library: look, fetch what is missing, store, hint.
+//! A use of the library by a caching proxy: read a file, fetch it if it is missing, store it, and
+//! give a hint.
 //!
 //! `cargo run --release -p foxy-hummingbird --example hummingbird -- PATH`
 
 use foxy_hummingbird::{Config, Error, Hummingbird};
 
-/// Stands for a request to the origin.
+/// Takes the place of a request to the origin.
 fn fetch(url: &str) -> Vec<u8> {
     format!("the contents of {url}").into_bytes()
 }
 
-/// One request of a visitor whose last page was `page`.
+/// Serves one request of a visitor whose last page was `page`. Returns true for a hit.
 fn request(fs: &Hummingbird, url: &str, page: Option<&str>) -> Result<bool, Error> {
     match fs.read_file(url.as_bytes()) {
         // The contents are lent until `file` goes out of scope.

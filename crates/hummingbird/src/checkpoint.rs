@@ -1,4 +1,4 @@
-//! Waiting until everything is durable (section 4.6).
+//! Checkpoints: waits until all written data is durable (section 4.6).
 
 use std::future::Future;
 use std::pin::pin;
@@ -10,8 +10,8 @@ use foxy_store::{Durable, SyncTicket};
 
 use crate::{Error, Hummingbird};
 
-/// A checkpoint: it covers everything that was written and deleted before it began. Dropping it
-/// cancels nothing.
+/// A checkpoint: it covers all files that were written or deleted before it began. Dropping this value does
+/// not cancel the checkpoint.
 #[derive(Clone, Debug)]
 pub struct Checkpoint(SyncTicket);
 
@@ -24,13 +24,13 @@ impl Wake for Unpark {
 }
 
 impl Checkpoint {
-    /// Returns whether the checkpoint has ended, successfully or not.
+    /// True if the checkpoint has ended, successfully or not.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.0.is_done()
     }
 
-    /// Waits for the end.
+    /// Waits for the end of the checkpoint.
     ///
     /// # Errors
     /// [`Error::NotDurable`].
@@ -49,14 +49,14 @@ impl Checkpoint {
 }
 
 impl Hummingbird {
-    /// Packs all waiting files into clusters now, and makes them and all deletions durable (section
-    /// 4.5: the pack daemon "can be synchronously called"; 4.6: the log of changes). Returns at once:
+    /// Packs all waiting files into clusters now, and makes them and all deletions durable (section 4.5: the
+    /// pack daemon "can be synchronously called"; 4.6: the log of changes). It returns at once;
     /// [`Checkpoint::wait`] waits for the end.
     pub fn begin_checkpoint(&self) -> Checkpoint {
         Checkpoint(self.inner.engine.sync())
     }
 
-    /// The same, and waits for the end. Must not be called on the thread that turns a
+    /// Begins a checkpoint and waits for its end. It must not be called on the thread that turns a
     /// [`crate::Driver`].
     ///
     /// # Errors

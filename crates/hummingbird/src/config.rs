@@ -1,4 +1,4 @@
-//! Knobs (sections 4 and 4.4: cluster size, memory, lifetimes, disks).
+//! Settings of the library (sections 4 and 4.4: cluster size, memory, lifetimes, disks).
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,47 +11,47 @@ use crate::Error;
 /// A file or block device that holds files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiskPath {
-    /// Its path. A file is created if it is missing.
+    /// Path of the file or device. A file is created if it is missing.
     pub path: PathBuf,
-    /// Bytes of it that are used; `None`: all of a device, or of a file that is there.
+    /// Number of bytes that are used. `None`: the complete device, or the complete existing file.
     pub bytes: Option<u64>,
 }
 
-/// Choices at the start. Sizes in bytes.
+/// Settings that are chosen when the library is opened. Sizes are in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Disks; files are spread over them (section 4: "size and name of the disks").
+    /// The disks. Files are spread over them (section 4: "size and name of the disks").
     pub disks: Vec<DiskPath>,
-    /// Memory for everything: contents of files, those that wait for their cluster, the index.
-    /// Contents of [`crate::File`]s that a caller keeps come on top.
+    /// Memory for everything: contents of files, files that wait for their cluster, and the index. The
+    /// contents of [`crate::File`]s that a caller keeps need memory in addition.
     pub memory_bytes: u64,
-    /// Bytes of files that are gathered in one place and read together (section 4.3: "the size of a
-    /// cluster is tunable"; the paper's best is 64 KB).
+    /// Bytes of files that are gathered in one place and read together (section 4.3: "the size of a cluster
+    /// is tunable"). The best size in the paper is 64 KB.
     pub cluster_bytes: u32,
     /// Longest time from the writing of a file until it is packed into a cluster (section 4.3: "as
     /// late as possible"). A crash loses files that are not packed.
     pub pack_age: Duration,
-    /// Longest time from the writing of a cluster until it is durable.
+    /// Longest time from the writing of a cluster until the cluster is durable.
     pub sync_interval: Duration,
-    /// A hint for a file that is already in a cluster writes it once more, beside the other file
-    /// (section 4.3: "it can still be added to the current cluster if the file is in memory").
+    /// If true, a hint for a file that is already in a cluster writes the file once more, beside the other
+    /// file (section 4.3: "it can still be added to the current cluster if the file is in memory").
     pub replicas: bool,
-    /// Time after its writing from which on a file is no longer found (section 4.5); `None`: no
+    /// Time after the writing of a file from which on the file is no longer found (section 4.5). `None`: no
     /// limit.
     pub file_lifetime: Option<Duration>,
-    /// Time after the writing of the last file of its cluster from which on a file is no longer found
-    /// (section 4.5). That last file is written at most [`Config::pack_age`] after this one. `None`:
-    /// no limit.
+    /// A file is no longer found when this time has passed since the writing of the last file of its cluster
+    /// (section 4.5). The last file counts as written [`Config::pack_age`] after the file itself. `None`: no
+    /// limit.
     pub cluster_lifetime: Option<Duration>,
-    /// Formats a disk even if it holds something else. Destroys what is there.
+    /// If true, a disk is formatted even if it contains other data. This destroys the data.
     pub force_format: bool,
 }
 
-/// The least memory with which all parts have room.
+/// The least memory in bytes with which all parts of the library have enough room.
 const MEMORY_MIN: u64 = 4 << 20;
 
 impl Config {
-    /// The usual choices for one disk of which `bytes` are used.
+    /// The default settings for one disk of which `bytes` bytes are used.
     #[must_use]
     pub fn on(path: impl Into<PathBuf>, bytes: u64) -> Self {
         let path = path.into();
@@ -90,8 +90,8 @@ impl Config {
     }
 
     pub(crate) fn store(&self) -> StoreOptions {
-        // The locality buffers may take an eighth of the bytes that may wait: the rest is for
-        // clusters under way.
+        // The locality buffers may use an eighth of the bytes that may wait. The rest is for clusters that
+        // are being written.
         let waiting = EngineConfig::new(self.memory_bytes, 0).pending_bytes_max;
         let buffers = waiting / 8 / u64::from(self.cluster_bytes);
         StoreOptions {

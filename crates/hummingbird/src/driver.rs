@@ -9,9 +9,10 @@ use foxy_store::{WakeHandle, Writer};
 
 use crate::Error;
 
-/// The daemons of one disk: packing, freeing of memory and disk, recovery of what is older. A program
-/// that opens the library by [`crate::Hummingbird::on_disks`] calls [`Driver::turn`] on a thread of
-/// its own; other programs do not need it. Dropping it without [`Driver::finish`] is like a crash.
+/// The daemons of one disk: packing, freeing of memory and disk space, recovery of older files. A program
+/// that opens the library by [`crate::Hummingbird::on_disks`] calls [`Driver::turn`] on its own thread; other
+/// programs do not need a driver. If a driver is dropped without [`Driver::finish`], the effect is that of a
+/// crash.
 #[derive(Debug)]
 pub struct Driver(Writer);
 
@@ -20,8 +21,8 @@ impl Driver {
         Self(writer)
     }
 
-    /// Does all pending work without waiting for the disk. Returns how long there is no further work;
-    /// `None`: until there is a call or an operation of the disk ends.
+    /// Does all pending work without waiting for the disk. Returns the time until there is further work;
+    /// `None` if further work comes only with a call or with the end of a disk operation.
     pub fn turn(&mut self) -> Option<Duration> {
         let turn = self.0.turn();
         if turn.busy {
@@ -31,14 +32,14 @@ impl Driver {
         }
     }
 
-    /// Returns whether nothing waits, nothing is under way and everything is recovered and durable.
+    /// True if nothing waits, nothing is under way, and everything is recovered and durable.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.0.is_idle()
     }
 
-    /// Writes everything, so that the next start has nothing to scan; false if `at_most` was too
-    /// short or the disk refuses.
+    /// Writes everything, so that the next start has nothing to scan. False if `at_most` was too short or the
+    /// disk refuses writes.
     pub fn finish(mut self, at_most: Duration) -> bool {
         self.0.drain(at_most)
     }
@@ -76,12 +77,12 @@ impl Threads {
         Ok(started)
     }
 
-    /// Ends all of them; true if everything was written. The second call has nothing to do.
+    /// Ends all threads; true if everything was written. A second call does nothing.
     pub(crate) fn end(&mut self) -> bool {
         self.stop.store(true, Ordering::Release);
         self.threads.iter().for_each(|(wake, _)| wake.wake());
         let ended = self.threads.drain(..);
-        // All of them are waited for, whatever the first says.
+        // The code waits for all threads, even if the first one reports a failure.
         ended.fold(true, |all, (_, thread)| {
             thread.join().unwrap_or(false) && all
         })

@@ -1,52 +1,52 @@
-//! Errors, and their codes (section 4.1: "a negative return value indicates an error code").
+//! Errors and their codes (section 4.1: "a negative return value indicates an error code").
 
 use foxy_disk::DiskError;
 use foxy_store::OpenError;
 use thiserror::Error;
 
-/// Why a call failed.
+/// The reason why a call failed.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// No file of that name, or it is past its lifetime.
+    /// There is no file of that name, or the file is past its lifetime.
     #[error("no such file")]
     NotFound,
     /// The file has readers.
     #[error("the file has readers; end their reads first")]
     Busy,
-    /// Neither memory nor a disk takes the file now.
+    /// Neither memory nor a disk has room for the file now.
     #[error("no room for the file now; its older contents, if any, are gone")]
     NoRoom,
-    /// Longer than a quarter of the smallest disk.
+    /// The file is longer than a quarter of the smallest disk.
     #[error("the file is longer than a quarter of the smallest disk")]
     TooLarge,
-    /// Empty, or longer than [`crate::MAX_NAME_BYTES`].
+    /// The name is empty, or longer than [`crate::MAX_NAME_BYTES`].
     #[error("a name has 1 to 32768 bytes")]
     Name,
-    /// Written data may not survive a power cut: a disk refuses writes.
+    /// Written data may not survive a power cut, because a disk refuses writes.
     #[error("a disk takes no writes; what was written may be lost")]
     NotDurable,
-    /// A knob out of range.
+    /// The value of a setting is out of range.
     #[error("{what} is out of range: {why}")]
     Config {
-        /// The knob.
+        /// The name of the setting.
         what: &'static str,
-        /// Its range.
+        /// The range of the setting.
         why: &'static str,
     },
     /// A file or device cannot be opened.
     #[error("{0}")]
     Disk(#[from] DiskError),
-    /// A disk holds nothing that can be used.
+    /// A disk contains nothing that can be used.
     #[error("{0}")]
     Store(#[from] OpenError),
-    /// No thread for a disk.
+    /// The thread of a disk cannot be started.
     #[error("cannot start the thread of a disk: {0}")]
     Thread(std::io::Error),
 }
 
 impl Error {
-    /// The code that the C interface returns: below 0.
+    /// The code that the C interface returns; it is below 0.
     #[must_use]
     pub const fn code(&self) -> i64 {
         match self {

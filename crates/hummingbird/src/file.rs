@@ -1,4 +1,4 @@
-//! A file that is being read, and the count of readers of each name.
+//! Files that are being read, and the number of readers of each name.
 
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -8,11 +8,11 @@ use bytes::Bytes;
 use foxy_base::KeyHash;
 use parking_lot::{Mutex, MutexGuard};
 
-/// Locks that the names are divided by.
+/// Number of locks among which the names are divided.
 const STRIPES: usize = 64;
 
-/// Contents lent by a read (section 4.1). They stay as they are until this is dropped, whatever
-/// happens to the file's name meanwhile; dropping it is the paper's `done_read_file`.
+/// The contents that a read lends (section 4.1). They stay unchanged until this value is dropped,
+/// even if the file is replaced or deleted meanwhile. Dropping it is the paper's `done_read_file`.
 #[derive(Debug)]
 pub struct File {
     contents: Bytes,
@@ -29,7 +29,7 @@ impl File {
         }
     }
 
-    /// Returns whether memory had it.
+    /// True if the file was in memory.
     #[must_use]
     pub const fn from_memory(&self) -> bool {
         self.from_memory
@@ -49,12 +49,12 @@ impl AsRef<[u8]> for File {
     }
 }
 
-/// Readers of each name. A name's lock is also held while its contents are exchanged, so that a
-/// deletion sees all readers, and a hint does not replace newer contents by older ones.
+/// The readers of each name. The lock of a name is also held while its contents are exchanged. So a
+/// deletion sees all readers, and a hint does not replace newer contents by older contents.
 #[derive(Debug)]
 pub(crate) struct Names(Box<[Mutex<HashMap<KeyHash, u32>>]>);
 
-/// The lock of a name.
+/// The held lock of a name.
 pub(crate) struct Held<'a>(MutexGuard<'a, HashMap<KeyHash, u32>>);
 
 /// One reader of a name.
@@ -85,7 +85,7 @@ impl Names {
         }
     }
 
-    /// Names that have readers.
+    /// Number of names that have readers now.
     pub(crate) fn read_now(&self) -> u64 {
         self.0.iter().map(|stripe| stripe.lock().len() as u64).sum()
     }

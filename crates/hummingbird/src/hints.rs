@@ -1,8 +1,8 @@
-//! Files that are wanted together (sections 4.1 and 4.3).
+//! Hints about files that belong together (sections 4.1 and 4.3).
 //!
-//! A set has the name of its first file. Files of a set gather in one locality buffer of the store,
-//! which is written as one piece when it is full, when another set needs it (the buffer used longest
-//! ago is taken), or when it is old. All files without a hint gather in one buffer, in the order of
+//! A set has the name of its first file. The files of a set gather in one locality buffer of the store. The
+//! buffer is written in one piece when it is full, when it is old, or when another set needs a buffer and
+//! this one was not used for the longest time. All files without a hint gather in one buffer, in the order of
 //! writing.
 
 use foxy_base::hash64;
@@ -14,25 +14,26 @@ use crate::{Error, Hummingbird};
 /// The set of files without a hint.
 pub(crate) const LOOSE: u64 = 0;
 
-/// An answer to a hint.
+/// The result of a hint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hint {
-    /// The second file goes to the set of the first.
+    /// The second file joins the set of the first file.
     Taken,
-    /// It stays where it is: it is packed already and cannot be written again, as it is not in memory,
-    /// is longer than half a cluster, or [`crate::Config::replicas`] is off; or the disks do not keep up.
+    /// The second file stays where it is. Either it is packed already and cannot be written again, because it
+    /// is not in memory, is longer than half a cluster, or [`crate::Config::replicas`] is off. Or the disks
+    /// do not keep up.
     TooLate,
 }
 
-/// The set that a file begins.
+/// The set whose first file has this name.
 pub(crate) fn set_of(name: Name<'_>) -> u64 {
     hash64(0x7365_7473, name.bytes).max(LOOSE + 1)
 }
 
 impl Hummingbird {
-    /// A hint: `second` should lie beside `first` (section 4.1). Both must have been written. A hint
-    /// may have no effect, as the paper says; a caller may ignore the answer. If `second` is packed
-    /// already and in memory, it is written once more and read from there
+    /// Gives a hint: `second` should lie beside `first` (section 4.1). Both must have been written before. As
+    /// the paper states, a hint may have no effect; a caller may ignore the result. If `second` is already
+    /// packed and is in memory, it is written once more, and later reads use the new copy
     /// ([`crate::Config::replicas`]).
     ///
     /// # Errors
@@ -50,7 +51,8 @@ impl Hummingbird {
 }
 
 impl Inner {
-    /// The set of a file. A file without a set begins its own, and moves there if that costs nothing.
+    /// Returns the set of a file. A file without a set begins its own set, and is moved there if this costs
+    /// nothing.
     fn open_set(self: &std::sync::Arc<Self>, name: Name<'_>) -> Result<u64, Error> {
         let set = set_of(name);
         let _held = self.names.hold(name.hash);

@@ -1,4 +1,4 @@
-//! The library: opening, closing, lifetimes.
+//! The library: opening, closing, and lifetimes of files.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -16,8 +16,8 @@ use crate::file::Names;
 use crate::stats::Counters;
 use crate::{Config, DiskPath, Driver, Error, MAX_NAME_BYTES};
 
-/// The file system. Clones are the same file system. It is closed when the last clone is dropped, as
-/// by [`Hummingbird::close`].
+/// The file system. Clones are the same file system. When the last clone is dropped, it is closed as by
+/// [`Hummingbird::close`].
 #[derive(Clone, Debug)]
 pub struct Hummingbird {
     pub(crate) inner: Arc<Inner>,
@@ -30,16 +30,16 @@ pub(crate) struct Inner {
     pub(crate) names: Arc<Names>,
     pub(crate) counters: Counters,
     pub(crate) replicas: bool,
-    /// True if the library's own threads drive it.
+    /// True if the library's own threads turn the drivers.
     pub(crate) driven: bool,
     pack_age: Duration,
-    /// Milliseconds; 0: no limit.
+    /// Lifetime in milliseconds; `FOR_EVER`: no limit.
     file_lifetime: AtomicU64,
     cluster_lifetime: AtomicU64,
     threads: Mutex<Option<Threads>>,
 }
 
-/// A name with its hash.
+/// A name and its hash.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Name<'a> {
     pub(crate) bytes: &'a [u8],
@@ -57,12 +57,13 @@ impl<'a> Name<'a> {
 }
 
 impl Hummingbird {
-    /// Opens the disks, formats empty ones, recovers what is on them (section 4.6) and starts the
-    /// daemons (4.5), one thread for each disk. When it returns, files are found if they are loaded
-    /// already ([`crate::Statistics::recovering`]), and no deleted or replaced file is returned.
+    /// Opens the disks, formats empty disks, recovers their contents (section 4.6), and starts the daemons
+    /// (section 4.5), one thread for each disk. After the return, files are found if they are already loaded
+    /// ([`crate::Statistics::recovering`]), and no deleted or replaced file is returned.
     ///
     /// # Errors
-    /// [`Error::Config`], [`Error::Disk`], [`Error::Store`], [`Error::Thread`]; the texts say what to do.
+    /// [`Error::Config`], [`Error::Disk`], [`Error::Store`], [`Error::Thread`]. Their texts tell the user
+    /// what to do.
     pub fn open(config: &Config) -> Result<Self, Error> {
         config.check()?;
         let open = |disk: &DiskPath| -> Result<Arc<dyn Disk>, Error> {
@@ -77,7 +78,7 @@ impl Hummingbird {
             .iter()
             .map(open)
             .collect::<Result<Vec<_>, _>>()?;
-        // The standard library keys its hash maps from the system's randomness.
+        // The standard library takes the keys of its hash maps from the system's random numbers.
         let seed = RandomState::new().build_hasher().finish();
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
         let (library, writers) = Self::assemble(config, &disks, clock, seed, true)?;
@@ -85,8 +86,8 @@ impl Hummingbird {
         Ok(library)
     }
 
-    /// The library on disks that are open, without threads: the caller turns the drivers, one for each
-    /// disk. Everything random follows from `seed`, so that a run can be repeated.
+    /// Opens the library on open disks, without threads. The caller turns the drivers, one for each disk. All
+    /// random choices follow from `seed`, so that a run can be repeated.
     ///
     /// # Errors
     /// [`Error::Config`], [`Error::Store`].
@@ -137,29 +138,29 @@ impl Hummingbird {
         Ok((library, writers))
     }
 
-    /// Packs and writes everything, and ends the daemons. True if all of it is durable; false after
-    /// 20 seconds, or if a disk refuses. Later calls on clones work on memory and on the contents of
-    /// the disks; files that they write are no longer packed.
+    /// Packs and writes all files, and ends the daemons. True if everything is durable; false after 20
+    /// seconds, or if a disk refuses writes. Later calls on clones still use memory and the contents of the
+    /// disks, but files that they write are no longer packed.
     #[must_use]
     pub fn close(self) -> bool {
         let threads = self.inner.threads.lock().take();
         threads.is_none_or(|mut threads| threads.end())
     }
 
-    /// Changes the lifetime of files (section 4.2), existing files included.
+    /// Changes the lifetime of files (section 4.2). This includes existing files.
     pub fn update_file_lifetime(&self, lifetime: Option<Duration>) {
         let millis = millis(lifetime);
         self.inner.file_lifetime.store(millis, Ordering::Relaxed);
     }
 
-    /// Changes the lifetime of clusters (section 4.2), existing clusters included.
+    /// Changes the lifetime of clusters (section 4.2). This includes existing clusters.
     pub fn update_cluster_lifetime(&self, lifetime: Option<Duration>) {
         let millis = millis(lifetime);
         self.inner.cluster_lifetime.store(millis, Ordering::Relaxed);
     }
 }
 
-/// Stands for "no limit", in milliseconds. 0 is a lifetime: it is over at once.
+/// The value for "no limit", in milliseconds. 0 is a valid lifetime, which ends at once.
 const FOR_EVER: u64 = u64::MAX;
 
 fn millis(lifetime: Option<Duration>) -> u64 {
@@ -169,7 +170,7 @@ fn millis(lifetime: Option<Duration>) -> u64 {
 }
 
 impl Inner {
-    /// Milliseconds that a file lives after it was written.
+    /// Milliseconds that a file lives after it was written; `None` if there is no limit.
     pub(crate) fn life(&self) -> Option<i64> {
         let files = self.file_lifetime.load(Ordering::Relaxed);
         let clusters = self.cluster_lifetime.load(Ordering::Relaxed);
@@ -181,7 +182,7 @@ impl Inner {
         (least != FOR_EVER).then(|| i64::try_from(least).unwrap_or(i64::MAX))
     }
 
-    /// Returns whether a file is past its lifetime.
+    /// True if a file is past its lifetime.
     pub(crate) fn is_over(&self, file: &Object) -> bool {
         let written = file.meta().response_time.millis();
         // If the clock was set back, the age is 0, never negative.

@@ -1,4 +1,4 @@
-//! Files longer than half a cluster of the store: written part by part, found as a whole.
+//! Files longer than half a cluster of the store. They are written in parts, and found as one file.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use foxy_store::{DropReason, NewLarge, NewObject, Put};
 use crate::library::Inner;
 use crate::write::NOMEM;
 
-/// Most attempts to write a long file, if other files take the room that it waited for.
+/// Most attempts to write a long file if other files repeatedly take the room for which it waited.
 const ATTEMPTS: u32 = 8;
 
 impl Inner {

@@ -11,22 +11,23 @@ use crate::stats::count;
 use crate::write::is_nomem;
 use crate::{Error, File, Hummingbird};
 
-/// Most lookups of one read: another one follows if the file was moved or replaced during the last.
+/// Most lookups of one read. A lookup is repeated if the file was moved or replaced during it.
 const LOOKS: u32 = 8;
 
 impl Hummingbird {
-    /// Finds a file and lends its contents (section 4.1). If the file is not in memory, reads it from
-    /// the disk. Where measurements showed that it pays, also reads what lies around it, which brings
-    /// the rest of its set into memory (4.3). Blocks until the read has ended.
+    /// Finds a file and lends its contents (section 4.1). If the file is not in memory, it is read from the
+    /// disk. If measurements have shown that it pays, the neighbouring bytes are read too, so that the rest
+    /// of the file's set comes into memory (section 4.3). The call blocks until the read has ended.
     ///
     /// # Errors
-    /// [`Error::NotFound`], also for a file whose disk fails: it may be forgotten, and a damaged one is.
-    /// [`Error::Name`].
+    /// [`Error::NotFound`]. This includes a file whose disk fails; such a file may be forgotten, and a
+    /// damaged file is always forgotten. [`Error::Name`].
     pub fn read_file(&self, name: &[u8]) -> Result<File, Error> {
         self.read(name, true)
     }
 
-    /// The same, but a file that is read from a disk is not kept in memory (section 4.2).
+    /// As [`Hummingbird::read_file`], but a file that is read from a disk is not kept in memory (section
+    /// 4.2).
     ///
     /// # Errors
     /// As [`Hummingbird::read_file`].
@@ -60,7 +61,7 @@ impl Hummingbird {
 }
 
 impl Inner {
-    /// The file, or the head of a long one, and whether memory had it.
+    /// The file, or the head of a long file, and true if it was in memory.
     fn find(&self, name: Name<'_>, keep: bool) -> Option<(Arc<Object>, bool)> {
         let engine = &self.engine;
         for look in 0..LOOKS {
@@ -69,8 +70,8 @@ impl Inner {
                 Lookup::Disk(plan) => plan,
                 Lookup::Miss => return None,
             };
-            // Only the first look widens the read: if a widened read fails, the file alone may still
-            // be readable.
+            // Only the first lookup widens the read. If a widened read fails, a read of only the file may
+            // still succeed.
             let plan = if look == 0 && keep {
                 engine.reads().widen(&plan)
             } else {
@@ -89,7 +90,7 @@ impl Inner {
         None
     }
 
-    /// Reads what a plan says and passes the buffer to `finish`.
+    /// Reads the bytes of a plan and passes the buffer to `finish`.
     pub(crate) fn carry_out<T>(
         &self,
         plan: &ReadPlan,
@@ -108,7 +109,7 @@ impl Inner {
         }
     }
 
-    /// All of a long file, in one piece; `None` if a part is not there any more.
+    /// The contents of a long file in one piece; `None` if a part no longer exists.
     fn read_long(&self, head: &Arc<Object>, keep: bool) -> Option<(Bytes, bool)> {
         let length = usize::try_from(head.total_length()).ok()?;
         let mut contents = Vec::new();

@@ -1,4 +1,4 @@
-//! Counts and sizes.
+//! Counts and sizes of the library.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -24,56 +24,58 @@ pub(crate) fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Figures since the library was opened (the measurements of section 5), and of this moment.
+/// Figures since the library was opened (the measurements of section 5), and figures of this
+/// moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Statistics {
-    /// Files written.
+    /// Number of files written.
     pub writes: u64,
-    /// Writes that waited for the disks.
+    /// Number of writes that waited for the disks.
     pub write_waits: u64,
-    /// Files that went to memory alone, because the disks did not keep up.
+    /// Number of files that were stored only in memory, because the disks did not keep up.
     pub memory_only: u64,
-    /// Files deleted.
+    /// Number of files deleted.
     pub deletes: u64,
-    /// Reads that memory answered.
+    /// Number of reads that were answered from memory.
     pub memory_hits: u64,
-    /// Reads that a disk answered.
+    /// Number of reads that were answered from a disk.
     pub disk_hits: u64,
-    /// Reads of files that were not there.
+    /// Number of reads of files that were not found.
     pub misses: u64,
-    /// Hints that took effect.
+    /// Number of hints that took effect.
     pub hints_taken: u64,
-    /// Hints that came too late.
+    /// Number of hints that came too late.
     pub hints_late: u64,
-    /// Files that a hint has written once more.
+    /// Number of files that were written once more because of a hint.
     pub replicas: u64,
-    /// Files that came into memory with another one's read.
+    /// Number of files that came into memory with the read of another file.
     pub prefetched: u64,
-    /// Of these, the ones that were asked for while they were there.
+    /// Number of these files that were read while they were in memory.
     pub prefetch_hits: u64,
-    /// Bytes that were given to be stored on disks: names, contents, and four bytes for each file.
+    /// Bytes that were passed to the store for the disks: names, contents, and four bytes for each
+    /// file.
     pub stored_bytes: u64,
-    /// Bytes written to disks, meta-data included.
+    /// Bytes written to disks, including meta-data.
     pub device_bytes: u64,
-    /// Write operations of disks.
+    /// Number of write operations on disks.
     pub device_writes: u64,
-    /// Files on disks; a long one counts each of its parts.
+    /// Number of files on disks. A long file counts once for each of its parts.
     pub disk_files: u64,
-    /// Names that have readers now.
+    /// Number of names that have readers now.
     pub read_now: u64,
     /// Bytes of contents in memory.
     pub memory_bytes: u64,
-    /// Bytes that wait for their cluster.
+    /// Bytes of files that wait for their cluster.
     pub waiting_bytes: u64,
-    /// Recovery is still loading older files, which are not found until then (section 4.6).
+    /// True while recovery is loading older files, which are not found until then (section 4.6).
     pub recovering: bool,
-    /// Disks that take no writes, or nothing at all, because they failed.
+    /// Number of disks that refuse writes or all operations, because they failed.
     pub failed_disks: u64,
 }
 
 impl Hummingbird {
-    /// The figures.
+    /// Returns the figures.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         let counters = &self.inner.counters;

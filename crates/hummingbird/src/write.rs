@@ -12,10 +12,10 @@ use crate::library::{Inner, Name};
 use crate::stats::count;
 use crate::{Error, Hummingbird};
 
-/// Flag of a file that takes no place in memory; kept with it on disk.
+/// Flag of a file that must not be kept in memory. It is stored with the file on disk.
 pub(crate) const NOMEM: u16 = 1;
 
-/// Longest wait of a write for room, and the pause between its checks.
+/// Longest wait of a write for room. The next constant is the pause between its checks.
 const PATIENCE: Duration = Duration::from_secs(10);
 const STEP: Duration = Duration::from_millis(1);
 
@@ -24,25 +24,25 @@ pub(crate) const fn is_nomem(file: &Object) -> bool {
 }
 
 impl Hummingbird {
-    /// Stores a file in place of an older one of its name, and returns its size (section 4.1). It is
-    /// found at once, and goes to a disk later, packed with others. Readers of an older file keep its
-    /// contents.
+    /// Stores a file in place of an older file of its name, and returns its size (section 4.1). The file is
+    /// found at once. It goes to a disk later, packed with other files. Readers of an older file keep the
+    /// older contents.
     ///
-    /// `contents` that are `Bytes` or a `Vec` change hands without a copy up to half a cluster of the
-    /// store (254 KiB); they should be memory of their own length. A write waits at most ten seconds
-    /// where the disks do not keep up.
+    /// `contents` that are `Bytes` or a `Vec` are taken without a copy if they are at most half a cluster of
+    /// the store (254 KiB); their memory should have exactly their length. A write waits at most ten seconds
+    /// if the disks do not keep up.
     ///
     /// # Errors
-    /// [`Error::Name`], [`Error::TooLarge`], [`Error::NoRoom`]. Afterwards no file of the name is there.
+    /// [`Error::Name`], [`Error::TooLarge`], [`Error::NoRoom`]. After an error there is no file of this name.
     pub fn write_file(&self, name: &[u8], contents: impl Into<Bytes>) -> Result<u64, Error> {
         self.write(Name::new(name)?, contents.into(), LOOSE, 0)
     }
 
-    /// As [`Hummingbird::write_file`], beside another file: the hint of
-    /// [`Hummingbird::collocate_files`] given at once, which is then never too late.
+    /// Stores a file as [`Hummingbird::write_file`] does, beside another file. The effect is that of the hint
+    /// [`Hummingbird::collocate_files`], but this hint is never too late.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Hummingbird::write_file`].
     pub fn write_file_beside(
         &self,
         name: &[u8],
@@ -53,8 +53,8 @@ impl Hummingbird {
         self.write(Name::new(name)?, contents.into(), set, 0)
     }
 
-    /// Stores a file past memory (section 4.2, for large ones): it waits in memory for its cluster,
-    /// but takes no memory afterwards, not even when it is read.
+    /// Stores a file that is not kept in memory (section 4.2; for large files). It waits in memory for its
+    /// cluster, but uses no memory afterwards, not even when it is read.
     ///
     /// # Errors
     /// As [`Hummingbird::write_file`].
@@ -62,12 +62,12 @@ impl Hummingbird {
         self.write(Name::new(name)?, contents.into(), LOOSE, NOMEM)
     }
 
-    /// Deletes a file (section 4.1). A crash of the program does not bring the file back. Nor does a
-    /// power cut, once a checkpoint that began after the deletion has ended.
+    /// Deletes a file (section 4.1). A crash of the program does not bring the file back. Nor does a power
+    /// cut, once a checkpoint that began after the deletion has ended.
     ///
     /// # Errors
-    /// [`Error::NotFound`], [`Error::Busy`] while somebody reads it, [`Error::Name`]. (A file that
-    /// recovery has not loaded yet counts as not found, and is deleted.)
+    /// [`Error::NotFound`], [`Error::Busy`] while the file has readers, [`Error::Name`]. (A file that
+    /// recovery has not loaded yet is reported as not found, but it is deleted.)
     pub fn delete_file(&self, name: &[u8]) -> Result<(), Error> {
         let name = Name::new(name)?;
         let held = self.inner.names.hold(name.hash);
@@ -134,7 +134,7 @@ impl Inner {
         }
     }
 
-    /// The same contents in another set. The caller holds the name.
+    /// Stores the same contents in another set. The caller holds the lock of the name.
     pub(crate) fn put_again(self: &Arc<Self>, file: &Object, set: u64) -> bool {
         let put = self.put(NewObject {
             key: file.key().clone(),
@@ -149,7 +149,7 @@ impl Inner {
         put.admitted == Admission::Disk
     }
 
-    /// Waits until the bytes that wait to be written are few enough for files to be accepted.
+    /// Waits until few enough bytes wait to be written, so that files are accepted.
     pub(crate) fn wait_for_room(&self) {
         if !self.driven || !self.engine.is_congested() {
             return;
@@ -164,7 +164,7 @@ impl Inner {
     fn admitted(&self, admitted: Admission) -> Result<(), Error> {
         match admitted {
             Admission::Disk => Ok(()),
-            // The file may be forgotten before it reaches a disk, as any file may.
+            // The file may be forgotten before it reaches a disk; this is permitted for every file.
             Admission::Memory(_) => {
                 count(&self.counters.memory_only);
                 Ok(())

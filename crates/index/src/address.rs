@@ -6,8 +6,8 @@ use std::ops::Range;
 /// Bytes in one unit of an [`Address`] and of a [`crate::SizeClass`].
 pub const UNIT_BYTES: u64 = 512;
 
-/// Position of a record, in 512-byte units over the joined address space of all stores (the owner
-/// knows which store covers which range). 36 bits: 32 TiB.
+/// Position of a record, in 512-byte units over the joined address space of all stores (the code
+/// that uses the index knows which store covers which range). 36 bits: 32 TiB.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Address(u64);
 
@@ -17,7 +17,7 @@ impl Address {
     /// The greatest address.
     pub const MAX: Self = Self((1 << Self::BITS) - 1);
 
-    /// From units of 512 bytes; `None` from 2^36 up.
+    /// Makes an address from a number of units of 512 bytes; `None` from 2^36 up.
     #[must_use]
     pub const fn from_units(units: u64) -> Option<Self> {
         if units <= Self::MAX.0 {
@@ -27,7 +27,8 @@ impl Address {
         }
     }
 
-    /// From a byte position; `None` if it is not a multiple of 512 or beyond 32 TiB.
+    /// Makes an address from a byte position; `None` if it is not a multiple of 512 or beyond
+    /// 32 TiB.
     #[must_use]
     pub const fn from_bytes(bytes: u64) -> Option<Self> {
         if bytes.is_multiple_of(UNIT_BYTES) {
@@ -37,24 +38,24 @@ impl Address {
         }
     }
 
-    /// The lowest 36 bits of a packed word.
+    /// Makes an address of the lowest 36 bits of a packed word.
     pub(crate) const fn from_word(word: u64) -> Self {
         Self(word & Self::MAX.0)
     }
 
-    /// In units of 512 bytes.
+    /// Position in units of 512 bytes.
     #[must_use]
     pub const fn units(self) -> u64 {
         self.0
     }
 
-    /// In bytes.
+    /// Position in bytes.
     #[must_use]
     pub const fn bytes(self) -> u64 {
         self.0 * UNIT_BYTES
     }
 
-    /// Every address there is, for sweeps and scans of the whole table.
+    /// Range of all possible addresses in units, for sweeps and scans of the whole table.
     #[must_use]
     pub const fn all() -> Range<u64> {
         0..Self::MAX.0 + 1

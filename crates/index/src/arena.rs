@@ -1,14 +1,14 @@
-//! The memory of all shards: filled from the front and never moved, so that readers need no guard
-//! and the system can back it with huge pages.
+//! The memory of all shards. It is handed out from the front and never moved. So readers need no guard, and
+//! the system can back the memory with huge pages.
 //!
-//! Handing memory out in order keeps together what is used together: with many small pages, a random
-//! access costs as much for translating its address as for the data. All of it comes from one
-//! *reserve*, mapped memory that costs nothing until it is used, so that a line is found by its
-//! number alone. A huge page is requested only when all of its memory has been handed out; before, it
-//! would hold memory that nobody uses yet.
+//! Memory is handed out in order, so lines that are used together lie together. In many small pages, a random
+//! access spends as much time on the translation of its address as on the data. All of the memory comes from
+//! one *reserve*: mapped memory that costs nothing until it is used. So the number of a line is enough to
+//! find the line. A huge page is requested only when all of its memory has been handed out. An earlier
+//! request would make memory resident that nobody uses yet.
 //!
-//! Where the system has no such memory, or the reserve is used up, *regions* of the heap follow.
-//! The first are short, each as long as all before it, so that a small index stays small.
+//! If the system cannot map memory, or the reserve is used up, *regions* of the heap follow. The first
+//! regions are short: each is as long as all regions before it together. So a small index stays small.
 
 use std::sync::OnceLock;
 
@@ -22,32 +22,32 @@ const SHORT_BITS: u32 = if cfg!(loom) { 8 } else { 15 };
 /// `2^REGION_BITS` lines make a long region: 64 MiB, as long as the longest chunk.
 pub(crate) const REGION_BITS: u32 = if cfg!(loom) { 8 } else { 20 };
 const SHORT: usize = (SHORT_BITS - FIRST_BITS + 1) as usize;
-/// Regions: all shards at their greatest size, and as much again for the ends of regions that a
-/// chunk did not fit into.
+/// Number of regions: enough for all shards at their greatest size, and as many again, because the end of a
+/// region stays unused if a chunk does not fit into it.
 const REGIONS: usize = SHORT + if cfg!(loom) { 1 } else { 1024 };
 /// The reserve of an index without a limit has `2^RESERVE_BITS` lines: 16 GiB.
 const RESERVE_BITS: u32 = 28;
-/// A handle without a line; the handles that follow it in a chunk have no lines either.
+/// A handle that has no line. The handles that follow it in a chunk have no lines either.
 pub(crate) const NO_HANDLE: u32 = 1 << 31;
 const _: () = assert!((1 << RESERVE_BITS) + ((REGIONS as u64) << REGION_BITS) <= NO_HANDLE as u64);
 /// Length and alignment of one request to [`PageAdvice`].
 const HUGE_BYTES: usize = 2 << 20;
 
-/// Asks the system to back whole pages of `len` bytes from `start` by huge pages. Called with
-/// ranges of 2 MiB, aligned to that, with their contents in place.
+/// Asks the system to back whole pages by huge pages: `len` bytes from `start`. It is called with ranges of
+/// 2 MiB, aligned to 2 MiB, after their contents were written.
 pub type PageAdvice = fn(start: *const u8, len: usize);
 
-/// Source of memory from the system. This crate has no unsafe code to request it.
+/// Functions that get memory from the system. This crate has no unsafe code of its own for this.
 #[derive(Clone, Copy, Debug)]
 pub struct Pages {
-    /// Zeroed memory of this many bytes (a multiple of 4096), aligned to 64, that costs nothing
+    /// Returns zeroed memory of this many bytes (a multiple of 4096), aligned to 64. The memory costs nothing
     /// until it is used.
     pub map: fn(usize) -> Option<&'static mut [u8]>,
-    /// Takes memory back that `map` gave.
+    /// Takes back memory that `map` returned.
     pub unmap: fn(&'static mut [u8]),
-    /// Called with memory that is worth huge pages.
+    /// Called with memory for which huge pages are useful.
     pub advice: PageAdvice,
-    /// Brings the line of memory at an address into the processor's caches, without waiting.
+    /// Requests the memory at this address for the processor's caches, without waiting.
     pub prefetch: fn(*const u8),
 }
 
@@ -70,7 +70,7 @@ impl Reserve {
             let mut sizes = sizes.take_while(|size| *size > 0).map(pages_of);
             sizes.find_map(|size| (pages.map)(size))
         });
-        // What is mapped is aligned and full of zeros: lines without entries.
+        // The mapped memory is aligned and full of zeros: lines without entries.
         let lines = mapped.and_then(|bytes| zerocopy::FromBytes::mut_from_bytes(bytes).ok());
         Self {
             lines: lines.unwrap_or_default(),
@@ -84,7 +84,7 @@ impl Reserve {
         Self { lines, pages }
     }
 
-    /// Asks for huge pages where the lines `from..to` complete them.
+    /// Asks the system for the huge pages that the lines `from..to` complete.
     fn advise(&self, from: usize, to: usize) {
         let Some(Pages { advice, .. }) = self.pages else {
             return;
@@ -108,12 +108,12 @@ impl Drop for Reserve {
     }
 }
 
-/// The memory, and how much of it may be used.
+/// The memory of all shards, and its limit.
 #[derive(Debug)]
 pub(crate) struct Arena {
     reserve: Reserve,
     regions: Box<[OnceLock<Box<[Line]>>]>,
-    /// The first line not handed out.
+    /// Number of the first line that was not handed out.
     next: Mutex<u32>,
     used: AtomicU64,
     limit: AtomicU64,
@@ -122,7 +122,7 @@ pub(crate) struct Arena {
 }
 
 impl Arena {
-    /// `used` bytes are counted beside the lines; both together stay within `limit`.
+    /// Makes an arena. `used` bytes are counted in addition to the lines; both together stay within `limit`.
     pub(crate) fn new(limit: u64, used: u64, pages: Option<Pages>) -> Self {
         Self {
             reserve: Reserve::new(limit, pages),
@@ -139,7 +139,7 @@ impl Arena {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Sets another limit, at most the first one. What is used beyond it stays.
+    /// Sets another limit, at most the first limit. Memory in use beyond the new limit is kept.
     pub(crate) fn set_limit(&self, bytes: u64) {
         self.limit
             .store(bytes.min(self.limit_max), Ordering::Relaxed);
@@ -160,14 +160,14 @@ impl Arena {
         fits
     }
 
-    /// The line of `handle`, if there is one.
+    /// The line of `handle`, if it exists.
     #[inline(always)]
     pub(crate) fn line(&self, handle: u32) -> Option<&Line> {
         let reserved = self.reserve.lines.get(handle as usize);
         reserved.or_else(|| self.line_of_region(handle))
     }
 
-    /// Both lines of `handles`, looked up together: usually the reserve has both.
+    /// Both lines of `handles`. Both are looked up together, because the reserve usually contains both.
     #[inline(always)]
     pub(crate) fn lines(&self, handles: [u32; 2]) -> Option<[&Line; 2]> {
         let [first, second] = handles.map(|handle| self.reserve.lines.get(handle as usize));
@@ -203,8 +203,8 @@ impl Arena {
         self.reserve.pages.map(|pages| pages.prefetch)
     }
 
-    /// Takes `lines` (at most a long region) empty lines in a row. Returns the handle of the first;
-    /// the handles of the others follow it. `None` if there is no more room.
+    /// Takes `lines` empty lines in a row (at most a long region). Returns the handle of the first line; the
+    /// handles of the further lines follow it. Returns `None` if there is no more room.
     pub(crate) fn take(&self, lines: u32) -> Option<u32> {
         let mut next = self.next.lock();
         let reserved = self.reserved();
@@ -222,18 +222,19 @@ impl Arena {
         Some(reserved + handle(region, offset))
     }
 
-    /// Bytes of the directory.
+    /// Size of the directory of regions, in bytes.
     const fn base_bytes() -> u64 {
         (REGIONS * size_of::<OnceLock<Box<[Line]>>>()) as u64
     }
 }
 
-/// A region and an offset in it as one number.
+/// A region and an offset in that region as one number.
 const fn handle(region: usize, offset: usize) -> u32 {
     (region << REGION_BITS | offset) as u32
 }
 
-/// Region of a line, offset in it, and the region's length, all in lines.
+/// Region of a line, the line's offset in the region, and the region's length. Offset and length are in
+/// lines.
 #[inline]
 const fn place(number: u32) -> (usize, usize, usize) {
     if let Some(far) = number.checked_sub(1 << SHORT_BITS) {
@@ -250,7 +251,8 @@ const fn place(number: u32) -> (usize, usize, usize) {
     (region, offset as usize, 1 << level)
 }
 
-/// The first line from `next` on that begins a run of `lines` lines in its region, with its place.
+/// The first line from `next` on that begins a run of `lines` lines in one region, and its region, offset and
+/// region length.
 const fn room_from(mut next: u32, lines: usize) -> (u32, usize, usize, usize) {
     loop {
         let (region, offset, length) = place(next);
@@ -320,7 +322,7 @@ mod tests {
     }
 
     fn leak(bytes: usize) -> Option<&'static mut [u8]> {
-        // More than a huge page is too much here, as if memory were short.
+        // This source has no more than two huge pages, as if memory were short.
         if bytes > 2 * HUGE_BYTES {
             return None;
         }
@@ -355,7 +357,7 @@ mod tests {
         assert_eq!(arena.reserved(), reserved, "as much as there was");
         for taken in 0..4 {
             assert_eq!(ASKED.load(Ordering::Relaxed), taken / 2);
-            // 1 MiB each.
+            // Each step takes 1 MiB.
             assert_eq!(arena.take(step), Some(taken as u32 * step));
         }
         assert_eq!(ASKED.load(Ordering::Relaxed), 2);

@@ -1,13 +1,13 @@
 //! The bits of a key's hash that the table uses, where they are stored, and how they select a line.
 //!
 //! The key is not stored, so growth must derive an entry's new line from the bits that are stored. A
-//! *fingerprint* is [`FP_BITS`] bits of the hash. A line of a shard is chosen by the lowest bits of
-//! the fingerprint (as many as the shard's size asks for, never fewer than [`BASE_BITS`]), and a slot
-//! stores all fingerprint bits above [`BASE_BITS`]: line number and slot together always give back
-//! the whole fingerprint, however far the table grows, without reading a record.
+//! *fingerprint* is [`FP_BITS`] bits of the hash. A line of a shard is chosen by the lowest bits of the
+//! fingerprint (their number depends on the shard's size and is at least [`BASE_BITS`]). A slot stores all
+//! fingerprint bits above [`BASE_BITS`]. So line number and slot together always contain the whole
+//! fingerprint, at any size of the table, and no record must be read.
 //!
-//! The second place of an entry is the fingerprint with its low half mixed by its high half; the
-//! same step leads back, so a slot need not say which of the two places it is.
+//! The second place of an entry follows from a second fingerprint: the low half is mixed with the high half.
+//! The same step leads back to the first place. So a slot need not state which of the two places it is.
 
 use foxy_base::KeyHash;
 
@@ -17,53 +17,55 @@ use crate::size_class::SizeClass;
 
 /// A shard starts with `2^BASE_BITS` lines.
 pub(crate) const BASE_BITS: u32 = if cfg!(loom) { 2 } else { 4 };
-/// A shard grows to less than `2^LINE_BITS_MAX` lines.
+/// Limit of a shard's growth: it has fewer than `2^LINE_BITS_MAX` lines.
 pub(crate) const LINE_BITS_MAX: u32 = if cfg!(loom) { 5 } else { 24 };
-/// Bits of a fingerprint: what a slot stores and what the smallest shard's line number says.
+/// Bits of a fingerprint: those that a slot stores, and those that the line number of the smallest shard
+/// contains.
 pub(crate) const FP_BITS: u32 = BASE_BITS + EXT_BITS + WORD_BITS + TAG_BITS;
-/// The lowest fingerprint bits above [`BASE_BITS`] are stored beside the word, above the caller's
-/// hint.
+/// Number of the fingerprint bits next above [`BASE_BITS`]. They are stored beside the word, above the
+/// caller's hint.
 const EXT_BITS: u32 = 4;
-/// Bits of the caller's hint.
+/// Number of bits of the caller's hint.
 pub(crate) const HINT_BITS: u32 = u16::BITS - EXT_BITS;
-/// The fingerprint bits after these are stored in the word.
+/// Number of the fingerprint bits above those of `EXT_BITS`. They are stored in the word.
 const WORD_BITS: u32 = 19;
-/// The highest fingerprint bits are the tag. A line keeps the tags of all its slots in one number, so
-/// that they are compared at once. Tags tell the keys of a line apart best, since the bits that chose
-/// the line are the same for all of them.
+/// Number of the highest fingerprint bits, which are the tag. A line keeps the tags of all its slots in one
+/// number, so that one operation compares all tags. Tags distinguish the keys of one line best, since the
+/// bits that chose the line are the same for all of these keys.
 pub(crate) const TAG_BITS: u32 = 12;
-/// The bits of a fingerprint that differ between its two places; the tag is not among them.
+/// Number of the fingerprint bits that differ between the two places of an entry; the tag is not among them.
 const LOW_BITS: u32 = 24;
 
-/// Shards; a power of two near the number of threads that may write at once.
+/// Number of shards: a power of two near the number of threads that may write at once.
 pub(crate) const SHARDS: usize = 32;
-/// Bits of the hash that choose the shard.
+/// Number of bits of the hash that choose the shard.
 const SHARE_BITS: u32 = 10;
 
 const CLASS_SHIFT: u32 = Address::BITS;
 const FREQ_SHIFT: u32 = CLASS_SHIFT + 7;
 const WORD_SHIFT: u32 = FREQ_SHIFT + 2;
-/// The two use bits of a word.
+/// Mask of the two bits of a word that count uses.
 pub(crate) const FREQ_MASK: u64 = 3 << FREQ_SHIFT;
-/// The caller's bits beside a word.
+/// Mask of the caller's bits beside a word.
 const HINT_MASK: u16 = (1 << HINT_BITS) - 1;
-/// One use.
+/// The value that one use adds to a word.
 pub(crate) const FREQ_ONE: u64 = 1 << FREQ_SHIFT;
 
 const _: () = assert!(WORD_SHIFT + WORD_BITS == 64 && FP_BITS + SHARE_BITS <= 64);
 const _: () = assert!(LOW_BITS + TAG_BITS <= FP_BITS && LINE_BITS_MAX <= LOW_BITS);
 
-/// Shards have unequal shares of the hash space, from 1 to nearly 2, so that they do not all
-/// grow at the same moment: what one holds in reserve, another has used up.
+/// The shard of each part of the hash space. Shards have unequal shares of the hash space: the largest share
+/// is nearly twice the smallest. So the shards do not all grow at the same moment: while some have much
+/// unused memory, others have little.
 const SHARES: [u8; 1 << SHARE_BITS] = shares();
 
-/// Two groups of shards, with about as many entries each.
+/// The group of a shard. There are two groups of shards, with about equal numbers of entries.
 pub(crate) const fn lane(shard: usize) -> usize {
     (shard >= SHARES[SHARES.len() / 2] as usize) as usize
 }
 
 const fn shares() -> [u8; 1 << SHARE_BITS] {
-    // Shard s gets a share in proportion to 1 + s/SHARDS; the sum of all is 3/2 - 1/(2 SHARDS).
+    // Shard s gets a share in proportion to 1 + s/SHARDS; the sum of all these numbers is 3/2 - 1/(2 SHARDS).
     let mut table = [0u8; 1 << SHARE_BITS];
     let total = SHARDS * SHARDS + SHARDS * (SHARDS - 1) / 2;
     let (mut place, mut shard, mut sum) = (0, 0, SHARDS);
@@ -78,7 +80,7 @@ const fn shares() -> [u8; 1 << SHARE_BITS] {
     table
 }
 
-/// Values in [`SHARES`] of each shard.
+/// Number of values in [`SHARES`] that each shard has.
 const PLACES: [u16; SHARDS] = places();
 
 const fn places() -> [u16; SHARDS] {
@@ -91,12 +93,12 @@ const fn places() -> [u16; SHARDS] {
     counts
 }
 
-/// Number of `entries` that shard `shard` is expected to get.
+/// Number of `entries` that `shard` is expected to get.
 pub(crate) fn share(shard: usize, entries: u64) -> u64 {
     ((u128::from(entries) * u128::from(PLACES[shard])) >> SHARE_BITS) as u64
 }
 
-/// A fingerprint; see the head of this file.
+/// A fingerprint; the head of this file explains it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fingerprint(pub(crate) u64);
 
@@ -109,8 +111,8 @@ impl Fingerprint {
         (usize::from(shard), Self(high & ((1 << FP_BITS) - 1)))
     }
 
-    /// The fingerprint of the same entry at its other place. This function is its own inverse. The
-    /// lowest bit always changes, so the two places are never one line.
+    /// The fingerprint of the same entry at its other place. This function is its own inverse. The lowest bit
+    /// always changes, so the two places are never the same line.
     pub(crate) const fn other(self) -> Self {
         let mixed = (self.0 >> LOW_BITS).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - LOW_BITS);
         Self(self.0 ^ (mixed | 1))
@@ -147,7 +149,7 @@ impl Fingerprint {
         (rest >> EXT_BITS, (rest & ((1 << EXT_BITS) - 1)) as u16)
     }
 
-    /// Restores the fingerprint from a line number and from tag and contents of a slot in that line.
+    /// Restores the fingerprint from the line's number, the slot's tag and the slot's contents.
     pub(crate) const fn from_slot(line: u32, tag: u64, slot: Packed) -> Self {
         let (word, ext) = slot.stored();
         let stored = (tag << WORD_BITS | word) << EXT_BITS | ext as u64;
@@ -155,9 +157,9 @@ impl Fingerprint {
     }
 }
 
-/// The lines of a shard: their number (lower half), and the bits of a fingerprint that choose among
-/// them once their number has doubled (upper half). Both are in one number, so that readers see both
-/// as of one moment.
+/// The number of lines of a shard (lower half), and the mask of the fingerprint bits that will choose a line
+/// when this number has doubled (upper half). Both are in one number, so that readers always see two values
+/// of the same moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Extent(pub(crate) u64);
 
@@ -177,7 +179,7 @@ impl Extent {
     }
 }
 
-/// A slot's contents but for its tag: the word, and what stands beside it. An empty slot has the
+/// A slot's contents without its tag: the word, and the bits stored beside the word. An empty slot has the
 /// word 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Packed {
@@ -202,7 +204,7 @@ impl Packed {
         self.word == 0
     }
 
-    /// Parts of the fingerprint that the word and its neighbour store.
+    /// The parts of the fingerprint that the word and the bits beside it store.
     pub(crate) const fn stored(self) -> (u64, u16) {
         (self.word >> WORD_SHIFT, self.aux >> HINT_BITS)
     }
@@ -236,12 +238,13 @@ const fn in_all(tag: u64, fields: usize) -> u64 {
     all
 }
 
-/// Finds the fields of `tags` that equal `tag`: sets the highest bit of each of them.
+/// Finds the fields of `tags` that equal `tag`. Sets the highest bit of each of these fields in the result.
 #[inline(always)]
 pub(crate) const fn same_fields<const FIELDS: usize>(tags: u64, tag: u64) -> u64 {
     let (ones, highest) = (in_all(1, FIELDS), in_all(1 << (TAG_BITS - 1), FIELDS));
     let different = tags ^ (tag * ones);
-    // Adding this carries into the highest bit, and never beyond, unless all others are zero.
+    // The sum carries into the highest bit of a field, and never beyond, unless all other bits of the field
+    // are zero.
     let others = highest - ones;
     !(((different & others) + others) | different) & highest
 }

@@ -1,13 +1,13 @@
-//! The lines of a shard by number: chunks that are added, never moved and never freed before the
-//! end, each a sixteenth of what was there, so that growth is smooth.
+//! The lines of a shard by number. They lie in chunks, each a sixteenth of the shard's size before
+//! it, so that growth is smooth. Chunks are added, never moved, and freed only with the index.
 
 use crate::arena::{Arena, NO_HANDLE, REGION_BITS};
 use crate::bits::{BASE_BITS, LINE_BITS_MAX};
 use crate::line::Line;
 use crate::sync::{AtomicU32, Ordering};
 
-/// `2^STEP_BITS` chunks double a shard, once it is large enough for chunks of `2^BASE_BITS`
-/// lines; smaller ones would cost more in their directory than they save.
+/// `2^STEP_BITS` chunks double a shard, once it is large enough for chunks of `2^BASE_BITS` lines.
+/// Smaller chunks would cost more memory in their directory than they save.
 const STEP_BITS: u32 = BASE_BITS;
 /// Lines below this number lie in chunks of the smallest size.
 const SMALL_BITS: u32 = BASE_BITS + STEP_BITS;
@@ -18,12 +18,12 @@ const _: () = assert!(CHUNKS.is_power_of_two() && LINE_BITS_MAX - 1 - STEP_BITS 
 /// Positions of the chunks of a shard.
 #[derive(Debug)]
 pub(crate) struct Chunks {
-    /// Handle of a chunk's first line in the arena; [`NO_HANDLE`] without a chunk.
+    /// Handle of a chunk's first line in the arena; [`NO_HANDLE`] if the chunk does not exist.
     starts: [AtomicU32; CHUNKS],
 }
 
 impl Chunks {
-    /// The first `2^BASE_BITS` lines.
+    /// Makes the first `2^BASE_BITS` lines.
     pub(crate) fn new(arena: &Arena) -> Self {
         let starts = std::array::from_fn(|_| AtomicU32::new(NO_HANDLE));
         let chunks = Self { starts };
@@ -46,18 +46,19 @@ impl Chunks {
     #[inline(always)]
     fn handle(&self, number: u32) -> u32 {
         let (chunk, offset, _) = place(number);
-        // The remainder spares a branch. Chunk numbers are so small that it never changes one.
+        // The remainder makes a check of the bounds unnecessary. It never changes the number,
+        // because chunk numbers are below `CHUNKS`.
         let start = self.starts[chunk % CHUNKS].load(Ordering::Acquire);
         start + offset
     }
 
-    /// The first line behind the chunk of line `number`.
+    /// The number of the first line behind the chunk that contains line `number`.
     pub(crate) const fn end_of(number: u32) -> u32 {
         let (_, offset, lines) = place(number);
         number - offset + lines
     }
 
-    /// Bytes that line `number` would cost; 0 if it is there already.
+    /// Bytes that line `number` would cost; 0 if the line exists already.
     pub(crate) fn cost(&self, number: u32) -> u64 {
         let (chunk, _, lines) = place(number);
         match self.starts.get(chunk) {
@@ -68,8 +69,8 @@ impl Chunks {
         }
     }
 
-    /// Makes line `number` if it is not there (under the shard's lock only); false beyond the
-    /// greatest size.
+    /// Makes line `number` if it does not exist. Only the holder of the shard's lock calls this.
+    /// Returns false beyond the greatest size.
     pub(crate) fn ensure(&self, number: u32, arena: &Arena) -> bool {
         let (chunk, _, lines) = place(number);
         let Some(start) = self.starts.get(chunk) else {
@@ -83,17 +84,19 @@ impl Chunks {
         taken.is_some()
     }
 
-    /// Bytes of the first lines.
+    /// Bytes of the first lines of a shard.
     pub(crate) const fn base_bytes() -> u64 {
         (size_of::<Line>() << BASE_BITS) as u64
     }
 }
 
-/// Chunk number, offset in it and its size in lines.
+/// The number of the chunk that contains a line, the line's offset in the chunk, and the chunk's
+/// size in lines.
 ///
 /// Lines are counted from `2^SMALL_BITS`, so that every level has the same number of chunks. The
-/// count is converted to a floating-point number. Its exponent is the level; exponent and leading
-/// fraction bits together give the chunk. This takes the processor the fewest steps.
+/// count is converted to a floating-point number. Its exponent is the level; the exponent and the
+/// leading fraction bits together are the number of the chunk. This is the fastest way for the
+/// processor.
 #[inline]
 const fn place(number: u32) -> (usize, u32, u32) {
     const FRACTION_BITS: u32 = f64::MANTISSA_DIGITS - 1;

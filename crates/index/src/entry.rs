@@ -4,17 +4,17 @@ use crate::address::Address;
 use crate::bits::Packed;
 use crate::size_class::SizeClass;
 
-/// The index's knowledge of one record. Everything but `address` is a hint: a wrong hint may
-/// cost a read, never a wrong answer, because the record repeats and checks all of it.
+/// The index's knowledge of one record. Every field except `address` is a hint: a wrong hint may cost a read,
+/// but never causes a wrong answer, because the record contains the same facts and they are checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Position of the record.
     pub address: Address,
     /// Number of bytes to read.
     pub class: SizeClass,
-    /// Uses since insertion or since [`crate::Index::take_freq`], 0 to 3 (saturating).
+    /// Number of uses since the insertion or since [`crate::Index::take_freq`]: 0 to 3 (saturating).
     pub freq: u8,
-    /// For the owner, 12 bits; the index carries it and never looks at it.
+    /// A hint for the caller, 12 bits. The index stores it and never interprets it.
     pub hint: u16,
 }
 
@@ -30,18 +30,18 @@ impl Entry {
         }
     }
 
-    /// The same with a hint, of which the index keeps the lowest 12 bits.
+    /// The same entry with a hint. The index keeps the lowest 12 bits of the hint.
     #[must_use]
     pub const fn with_hint(self, hint: u16) -> Self {
         Self { hint, ..self }
     }
 }
 
-/// The entries that a hash may belong to: mostly none or one, more only while an entry is
-/// being moved. The record's full key decides.
+/// The entries that a hash may belong to: usually none or one, and more only while an entry is being moved.
+/// The full key in the record decides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Candidates {
-    /// As the table stores them; a caller that needs one unpacks it.
+    /// The slots as the table stores them; a caller that needs an entry unpacks it.
     slots: [Packed; Candidates::MAX],
 }
 
@@ -58,14 +58,14 @@ impl Candidates {
         }
     }
 
-    /// The first candidate. A caller that treats a mismatch as a miss needs no other.
+    /// The first candidate. A caller that treats a mismatch as a miss needs no further candidates.
     #[must_use]
     #[inline]
     pub fn first(&self) -> Option<Entry> {
         self.slots[0].entry()
     }
 
-    /// True on a miss.
+    /// True if the lookup found nothing.
     #[must_use]
     #[inline]
     pub const fn is_empty(&self) -> bool {
@@ -90,13 +90,13 @@ impl IntoIterator for Candidates {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Insert {
-    /// Stored; nothing was there under these hash bits.
+    /// Stored; no entry had these hash bits.
     Stored,
-    /// Stored in place of this entry of the same key (or of a tag twin, which is thereby forgotten).
+    /// Stored in place of this entry of the same key, or of a twin of the key. The twin's entry is lost.
     Replaced(Entry),
-    /// Only from [`crate::Index::insert_if_absent`]: this entry was there and stays.
+    /// Not stored, because this entry exists and stays. Only [`crate::Index::insert_if_absent`] returns this.
     Present(Entry),
-    /// Not stored: the table is at its limit or the neighbourhood is full. Counted.
+    /// Not stored and counted: the table is at its limit, or all slots that the hash could have are full.
     Dropped,
 }
 
@@ -108,19 +108,21 @@ impl Insert {
     }
 }
 
-/// Figures of an index at one moment; not a consistent cut under concurrent writers.
+/// Figures of an index at one moment. With concurrent writers the figures may not be of exactly the same
+/// moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IndexStats {
-    /// Entries.
+    /// Number of entries.
     pub len: u64,
-    /// Bytes of memory held, directory included.
+    /// Bytes of memory held, including the directories.
     pub memory_bytes: u64,
-    /// Slots that memory has room for.
+    /// Number of slots in this memory.
     pub slots: u64,
-    /// Insertions dropped since the start.
+    /// Number of insertions that were dropped since the start.
     pub dropped: u64,
-    /// Entries moved to make room since the start (growth not counted).
+    /// Number of entries that were moved since the start to make room. Moves because of growth are not
+    /// counted.
     pub displaced: u64,
-    /// Lookups repeated because of a concurrent move.
+    /// Number of lookups that were repeated because of a concurrent move.
     pub retried: u64,
 }

@@ -5,7 +5,7 @@ use crate::bits::{Fingerprint, Packed, TAG_BITS};
 use crate::entry::{Candidates, Entry, Insert};
 use crate::line::{Line, SLOTS};
 
-/// A line, and the fingerprint as its slots store it.
+/// A line, its number, and the fingerprint as the slots of this line store it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place<'a> {
     pub(crate) line: &'a Line,
@@ -28,13 +28,13 @@ impl<'a> Home<'a> {
         [first.line.version(), second.line.version()]
     }
 
-    /// For readers: the entries of the fingerprint.
+    /// Returns the entries of the fingerprint. For readers.
     #[inline(always)]
     pub(crate) fn find(&self) -> Candidates {
         let mut found = Candidates::default();
         let mut tagged = self.tagged();
         let held = |(place, slot): (Place<'_>, usize)| place.line.packed_of(place.fp, slot);
-        // Nearly always there is one at most.
+        // There is nearly always at most one entry.
         if let Some(packed) = tagged.next().and_then(held) {
             found.push(packed);
         }
@@ -42,24 +42,27 @@ impl<'a> Home<'a> {
         found
     }
 
-    /// For the holder of the lock: the position of the fingerprint, at `address` if one is given.
+    /// Returns the position of the fingerprint's entry, at `address` if an address is given. For the holder
+    /// of the lock.
     pub(crate) fn position(&self, address: Option<Address>) -> Option<(Place<'a>, usize)> {
         self.tagged()
             .find(|(place, slot)| place.line.holds(place.fp, *slot, address))
     }
 
-    /// For the holder of the lock: all slots.
+    /// Returns all slots of both lines. For the holder of the lock.
     pub(crate) fn slots(self) -> impl Iterator<Item = (&'a Line, usize)> {
         let lines = self.0.into_iter().map(|place| place.line);
         lines.flat_map(|line| (0..SLOTS).map(move |slot| (line, slot)))
     }
 
-    /// All slots with the tag; empty slots may be among them. The tags of both lines are compared
-    /// before any slot is read: the processor can predict whether a slot matches, but not which one.
+    /// All slots that have the fingerprint's tag; empty slots may be among them. The tags of both lines are
+    /// compared before any slot is read: the processor can predict whether a slot matches, but not which slot
+    /// matches.
     #[inline(always)]
     pub(crate) fn tagged(&self) -> impl Iterator<Item = (Place<'a>, usize)> {
         let [first, second] = self.0;
-        // A slot of the first line has an odd bit, the same slot of the second the even one below.
+        // A slot of the first line has an odd bit. The same slot of the second line has the even bit below
+        // it.
         const { assert!(TAG_BITS.is_multiple_of(2)) };
         let mut left = first.line.tagged(first.fp) | second.line.tagged(second.fp) >> 1;
         std::iter::from_fn(move || {
@@ -70,7 +73,7 @@ impl<'a> Home<'a> {
         })
     }
 
-    /// Deals with an entry that is already there: it stays, or the new one takes its place.
+    /// Handles an entry that exists already: it stays, or the new entry takes its place.
     pub(crate) fn settle_present(&self, entry: Entry, keep: bool) -> Option<Insert> {
         let (Place { line, fp, .. }, slot) = self.position(None)?;
         if keep {

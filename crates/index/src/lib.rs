@@ -1,9 +1,10 @@
 //! The compact table from key hashes to places on disk.
 //!
-//! It promises: at most 16 bytes of memory per entry, grown in small steps from what it holds;
-//! lookups without locks and without allocation; a removed address is never returned again.
-//! It may forget an entry (a tag twin takes its place, a full neighbourhood drops it) and it may
-//! return an entry of another key (the record's key decides), but it never invents an address.
+//! It makes these promises. It needs at most 16 bytes of memory per entry, and grows in small steps with the
+//! number of entries. Lookups need no lock and no allocation. A removed address is never returned again. The
+//! index may forget an entry: a twin takes its place, or a full neighbourhood drops it. The index may also
+//! return an entry of another key; the key in the record decides. But it never returns an address that was
+//! not inserted.
 
 mod address;
 mod arena;
@@ -41,15 +42,16 @@ use shard::Shard;
 /// Groups of shards; see [`Index::lane`].
 pub const LANES: usize = 2;
 
-/// Memory of an entry in bytes, at most, in a table that is not nearly empty.
+/// Most bytes of memory that an entry needs, in a table that is not nearly empty.
 const BYTES_PER_ENTRY: u64 = 16;
 
-/// Entries by key hash. `Send + Sync`; share it by `Arc`. See the crate's head for its promises.
+/// The index entries, by hash of the key. `Send + Sync`; share it by `Arc`. See the crate's head for its
+/// promises.
 #[derive(Debug)]
 pub struct Index {
     shards: [Shard; SHARDS],
     arena: Arc<Arena>,
-    /// Mixed into every hash; 0: hashes are used as they are.
+    /// Number that is mixed into every hash. 0 means that hashes are used as they are.
     secret: u64,
 }
 
@@ -60,21 +62,21 @@ impl Default for Index {
 }
 
 impl Index {
-    /// An empty index (some 100 KiB) without a limit of its own.
+    /// Makes an empty index (some 100 KiB) without a limit of its own.
     #[must_use]
     pub fn new() -> Self {
         Self::with_limit(u64::MAX)
     }
 
-    /// An empty index that does not grow beyond `bytes` of memory: insertions that find no room
-    /// then are dropped and counted.
+    /// Makes an empty index that does not grow beyond `bytes` of memory. Insertions that find no room are
+    /// then dropped and counted.
     #[must_use]
     pub fn with_limit(bytes: u64) -> Self {
         Self::with_pages(bytes, None)
     }
 
-    /// As [`Index::with_limit`], with memory from `pages`: with huge pages, a lookup in a large index
-    /// waits much less for memory.
+    /// Makes an empty index as [`Index::with_limit`] does, with memory from `pages`. With huge pages, a
+    /// lookup in a large index waits much less for memory.
     #[must_use]
     pub fn with_pages(bytes: u64, pages: Option<Pages>) -> Self {
         let base = size_of::<Self>() as u64 + SHARDS as u64 * Chunks::base_bytes();
@@ -86,15 +88,14 @@ impl Index {
         }
     }
 
-    /// Sets another limit, in bytes, at most that of the constructor. An index that holds more memory
-    /// keeps it and does not grow.
+    /// Sets another limit in bytes, at most the limit of the constructor. If the index uses more memory than
+    /// the new limit, it keeps the memory and does not grow.
     pub fn set_limit(&self, bytes: u64) {
         self.arena.set_limit(bytes);
     }
 
-    /// The same index, with places that follow from hash and `secret` (0: from the hash alone). So
-    /// nobody can choose keys that share a line without knowing the secret. Call this on an index
-    /// without entries.
+    /// Makes the places of entries depend on the hash and `secret` (0: only on the hash). So nobody who does
+    /// not know the secret can choose keys that share a line. Call this on an index without entries.
     #[must_use]
     pub fn with_secret(mut self, secret: u64) -> Self {
         self.secret = secret;
@@ -107,8 +108,9 @@ impl Index {
         (&self.shards[shard], fp)
     }
 
-    /// Every bit of the result depends on every bit of the hash, in a way that only the secret
-    /// reveals: both halves of a product, as in wyhash.
+    /// Mixes the secret into a hash. Every bit of the result depends on every bit of the hash, and only
+    /// somebody who knows the secret can predict how. The result contains both halves of a product, as in
+    /// wyhash.
     #[inline(always)]
     fn mixed(&self, hash: KeyHash) -> KeyHash {
         if self.secret == 0 {
@@ -121,8 +123,8 @@ impl Index {
         KeyHash(u128::from(folded) << 64 | u128::from(hash.low()))
     }
 
-    /// Entries that `hash` may belong to. No lock, no allocation; an entry that is present for
-    /// the whole call is always among them, also while the table grows or moves it.
+    /// The entries that `hash` may belong to. No lock and no allocation is needed. An entry that is present
+    /// during the whole call is always among them, even if the table grows or moves the entry meanwhile.
     #[must_use]
     #[inline(always)]
     pub fn lookup(&self, hash: KeyHash) -> Candidates {
@@ -130,27 +132,27 @@ impl Index {
         shard.lookup(fp)
     }
 
-    /// Stores `entry` for `hash` in place of whatever is there under the same bits.
+    /// Stores `entry` for `hash` in place of any entry with the same bits.
     pub fn insert(&self, hash: KeyHash, entry: Entry) -> Insert {
         let (shard, fp) = self.shard(hash);
         shard.insert(fp, entry, false)
     }
 
-    /// Stores `entry` for `hash` unless something is there under the same bits (for recovery, which
-    /// inserts the newest entry first: that one stays).
+    /// Stores `entry` for `hash` unless an entry with the same bits exists. Recovery uses this: it inserts
+    /// the newest entry of a key first, and that entry stays.
     pub fn insert_if_absent(&self, hash: KeyHash, entry: Entry) -> Insert {
         let (shard, fp) = self.shard(hash);
         shard.insert(fp, entry, true)
     }
 
-    /// Makes room at once (as far as the limit goes) for the share of `lane` in `entries` further
-    /// entries. Loading a known number of entries then neither grows the table step by step nor moves
-    /// entries. `entries` must be a count of contents, such as recovery reads from summaries, never
-    /// the capacity of a disk.
+    /// Makes room at once (as far as the limit permits) for the share of `lane` in `entries` further entries.
+    /// Loading a known number of entries then neither grows the table step by step nor moves entries.
+    /// `entries` must be a number of entries that exist, such as recovery reads from summaries. It must never
+    /// be derived from the capacity of a disk.
     pub fn reserve(&self, lane: usize, entries: u64) {
         let shards = self.shards.iter().enumerate();
         let own = shards.filter(|(number, _)| bits::lane(*number) == lane);
-        // Gets the memory for all shards before any of it is used, so that it is in huge pages from
+        // Gets the memory for all shards before any of it is used, so that the memory is in huge pages from
         // the beginning.
         for (number, shard) in own.clone() {
             shard.reserve(bits::share(number, entries), Shard::have_memory);
@@ -168,50 +170,51 @@ impl Index {
         bits::lane(Fingerprint::of(self.mixed(hash)).0)
     }
 
-    /// Prefetches the memory that a lookup of `hash` needs. For callers that know the next lookup.
+    /// Prefetches the memory that a lookup of `hash` needs. This is for callers that know the next lookup in
+    /// advance.
     pub fn warm(&self, hash: KeyHash) {
         let (shard, fp) = self.shard(hash);
         shard.warm(fp);
     }
 
-    /// Removes everything that a lookup of `hash` would return (the key's entry and any twin)
-    /// and returns it. Use it to supersede a key whose place is not known.
+    /// Removes and returns all entries that a lookup of `hash` would return: the entry of the key, and any
+    /// twin. Use it to supersede a key when its address is not known.
     pub fn remove(&self, hash: KeyHash) -> Candidates {
         let (shard, fp) = self.shard(hash);
         shard.remove(fp, None)
     }
 
-    /// Removes the entry of `hash` at `address`; `None`, and nothing changed, if there is none.
-    /// After it returned, no lookup that starts later returns that address for this hash.
+    /// Removes the entry of `hash` at `address`. Returns `None` and changes nothing if there is no such
+    /// entry. Lookups that start after this call never return that address for this hash.
     pub fn remove_if(&self, hash: KeyHash, address: Address) -> Option<Entry> {
         let (shard, fp) = self.shard(hash);
         shard.remove(fp, Some(address)).first()
     }
 
-    /// Entries, of any keys, in the slots that `hash` could have. Where there is no room for `hash`, one of them
-    /// can be [evicted](Self::evict).
+    /// The entries in the slots that `hash` could have; they may belong to any keys. If there is no room for
+    /// `hash`, one of these entries can be [evicted](Self::evict).
     pub fn neighbours(&self, hash: KeyHash) -> impl Iterator<Item = Entry> + use<> {
         let (shard, fp) = self.shard(hash);
         shard.neighbours(fp).into_iter().flatten()
     }
 
-    /// Removes this [neighbour](Self::neighbours) of `hash`, so that an insertion of `hash` finds room; false,
-    /// and nothing changed, if it is not there any more. If it was used since its insertion, the uses of the
-    /// other neighbours are set back to 0.
+    /// Removes this [neighbour](Self::neighbours) of `hash`, so that an insertion of `hash` finds room.
+    /// Returns false and changes nothing if the neighbour was removed meanwhile. If the neighbour was used
+    /// since its insertion, the uses of the other neighbours are set back to 0.
     pub fn evict(&self, hash: KeyHash, neighbour: Entry) -> bool {
         let (shard, fp) = self.shard(hash);
         shard.evict(fp, neighbour)
     }
 
-    /// Exchanges the entry of `hash` at `old` for `new` (a relocation); false, and nothing
-    /// changed, if there is none at `old` any more.
+    /// Exchanges the entry of `hash` at `old` for `new` (a relocation). Returns false and changes nothing if
+    /// no entry is at `old` any more.
     pub fn replace_if(&self, hash: KeyHash, old: Address, new: Entry) -> bool {
         let (shard, fp) = self.shard(hash);
         shard.replace_if(fp, old, new)
     }
 
-    /// Counts a use of the entry of `hash` at `address`, up to 3. No lock; may be lost when it
-    /// meets a writer.
+    /// Counts a use of the entry of `hash` at `address`, up to 3 uses. No lock is needed. The use may be lost
+    /// if a writer changes the slot at the same moment.
     pub fn touch(&self, hash: KeyHash, address: Address) {
         let (shard, fp) = self.shard(hash);
         shard.touch(fp, address);
@@ -224,8 +227,8 @@ impl Index {
         shard.take_freq(fp, address)
     }
 
-    /// Calls `visit` for every entry whose address lies in `units` (512-byte units). Entries
-    /// moved by concurrent writers may be seen twice or not at all: for figures, not decisions.
+    /// Calls `visit` for every entry whose address lies in `units` (512-byte units). Entries moved by
+    /// concurrent writers may be seen twice or not at all. So use this only for figures, not for decisions.
     pub fn for_each_in(&self, units: Range<u64>, mut visit: impl FnMut(Entry)) {
         for shard in &self.shards {
             shard.for_each(&mut |entry| {
@@ -236,40 +239,41 @@ impl Index {
         }
     }
 
-    /// Starts to remove every entry whose address lies in `units` (512-byte units), in steps.
-    /// Exact for all entries that were in the table at the start; entries inserted into the
-    /// range meanwhile may or may not go, so finish before the range is used again.
+    /// Starts to remove every entry whose address lies in `units` (512-byte units), in steps. It removes all
+    /// entries of the range that were in the table at the start. Entries of the range that are inserted
+    /// meanwhile may be removed or not. So finish the sweep before the range is used again.
     #[must_use]
     pub fn sweep(&self, units: Range<u64>) -> Sweep<'_> {
         Sweep::new(&self.shards, units)
     }
 
-    /// Entries.
+    /// Number of entries.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.shards.iter().map(Shard::len).sum()
     }
 
-    /// True without entries.
+    /// True if there are no entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Bytes of memory held, directory included. Never shrinks: what was freed by removals is
-    /// filled again by insertions.
+    /// Bytes of memory held, including the directories. This number never shrinks: insertions fill the room
+    /// that removals have freed.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         self.arena.used()
     }
 
-    /// Estimated number of entries that fit into the memory below the limit; huge without a limit.
+    /// Estimated number of further entries that fit into the memory below the limit; a huge number without a
+    /// limit.
     #[must_use]
     pub fn room(&self) -> u64 {
         self.arena.left() / BYTES_PER_ENTRY
     }
 
-    /// Figures of this moment; takes every shard's lock for a moment.
+    /// Figures of this moment. The call takes the lock of each shard for a short time.
     #[must_use]
     pub fn stats(&self) -> IndexStats {
         let mut stats = IndexStats {

@@ -1,21 +1,22 @@
 //! One cache line of the table: five slots, their tags in one number, and a version.
 //!
-//! Writers hold the shard's lock; readers hold nothing. The order of the stores makes this possible:
-//! a slot that changes its key is empty in between (word 0, then aux, then word), so a word and an
-//! aux read between two equal words belong together; and the version of a line counts the entries
-//! that were *moved* into it, before they leave their former place. A slot's tag is stored last and
-//! stays when the slot is emptied: a reader that finds the tag reads the word next, and sees by the
-//! rest of the fingerprint that the slot now belongs to another key. (In one of 2^23 such cases the
-//! rest is the same: the reader gets an entry of another key, which callers expect anyway.)
+//! Writers hold the shard's lock; readers hold no lock. The order of the stores makes this safe. A slot that
+//! changes its key is empty in between (word 0, then aux, then word). So a reader may trust an aux that it
+//! read between two reads of the same word. The version of a line counts the entries that were *moved* into
+//! it; it is increased before such an entry leaves its former place. A slot's tag is stored last and stays
+//! when the slot is emptied. A reader that finds the tag reads the word next. The rest of the fingerprint
+//! shows the reader if the slot now belongs to another key. (In one of 2^23 such cases the rest is the same.
+//! Then the reader gets an entry of another key, which callers expect in any case.)
 
 use crate::address::Address;
 use crate::bits::{FREQ_MASK, FREQ_ONE, Fingerprint, Packed, TAG_BITS, same_fields};
 use crate::sync::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 
-/// Slots of a line: 5 x 10 bytes, 8 of tags, 4 of version, and 2 to spare make 64.
+/// Slots of a line: 5 slots of 10 bytes, 8 bytes of tags, 4 bytes of version and 2 unused bytes make 64
+/// bytes.
 pub(crate) const SLOTS: usize = if cfg!(loom) { 2 } else { 5 };
 
-/// A bucket of the table.
+/// A bucket of the table: one cache line with five slots.
 #[derive(Debug)]
 #[cfg_attr(
     not(loom),
@@ -34,7 +35,7 @@ pub(crate) struct Line {
 const _: () = assert!(size_of::<Line>() == 64);
 
 impl Line {
-    /// For loom only: otherwise lines are made from zeroed memory.
+    /// Makes an empty line under loom. Without loom, lines are made from zeroed memory.
     #[cfg(loom)]
     pub(crate) fn new() -> Self {
         Self {
@@ -58,22 +59,23 @@ impl Line {
             .store(version.wrapping_add(1), Ordering::Release);
     }
 
-    /// The slots with the tag of `fp`, empty ones perhaps among them: bit `TAG_BITS - 1` of each
-    /// `TAG_BITS`.
+    /// The slots that have the tag of `fp`; empty slots may be among them. Each slot has `TAG_BITS` bits of
+    /// the result, and bit `TAG_BITS - 1` of these is set for a match.
     #[inline(always)]
     pub(crate) fn tagged(&self, fp: Fingerprint) -> u64 {
         same_fields::<SLOTS>(self.tags.load(Ordering::Acquire), fp.tag())
     }
 
-    /// For readers: the contents of `slot`, which has the tag of `fp`, if they (still) belong to
-    /// `fp`.
+    /// Returns the contents of `slot`, which has the tag of `fp`, if they (still) belong to `fp`. For
+    /// readers.
     #[inline(always)]
     pub(crate) fn packed_of(&self, fp: Fingerprint, slot: usize) -> Option<Packed> {
         let found = self.snapshot(slot);
         found.filter(|packed| packed.is_rest_of(fp))
     }
 
-    /// A word and the aux that belongs to it. Repeats while a writer is exchanging the slot.
+    /// Reads a word, and the aux that belongs to it. Repeats the reads while a writer exchanges the slot's
+    /// contents.
     #[inline(always)]
     fn snapshot(&self, slot: usize) -> Option<Packed> {
         let mut word = self.words[slot].load(Ordering::Acquire);
@@ -90,15 +92,15 @@ impl Line {
         }
     }
 
-    /// For readers: counts a use of the entry of `fp` at `address`; true if it is in `slot`, which
-    /// has its tag.
+    /// Counts a use of the entry of `fp` at `address`. True if the entry is in `slot`, which must have the
+    /// tag of `fp`. For readers.
     pub(crate) fn touch(&self, fp: Fingerprint, slot: usize, address: Address) -> bool {
         let packed = self.packed_of(fp, slot);
         let Some(packed) = packed.filter(|p| Address::from_word(p.word) == address) else {
             return false;
         };
         if packed.word & FREQ_MASK != FREQ_MASK {
-            // Losing the race against a writer or another reader loses one use, nothing else.
+            // If a writer or another reader changes the word first, only this use is lost.
             let more = packed.word + FREQ_ONE;
             let _ = self.words[slot].compare_exchange(
                 packed.word,
@@ -110,9 +112,9 @@ impl Line {
         true
     }
 
-    // From here on for the holder of the shard's lock only.
+    // The functions from here on are only for the holder of the shard's lock.
 
-    /// The slots' contents.
+    /// The contents of a slot.
     pub(crate) fn get(&self, slot: usize) -> Packed {
         Packed {
             word: self.words[slot].load(Ordering::Relaxed),
@@ -120,7 +122,7 @@ impl Line {
         }
     }
 
-    /// The fingerprint of what is in `slot` of this line, which is line `number`.
+    /// The fingerprint of the entry in `slot` of this line; `number` is the number of the line.
     pub(crate) fn fingerprint(&self, number: u32, slot: usize) -> Fingerprint {
         Fingerprint::from_slot(number, self.tag(slot), self.get(slot))
     }
@@ -130,15 +132,15 @@ impl Line {
         self.tags.load(Ordering::Relaxed) >> shift(slot) & TAG_MASK
     }
 
-    /// True if `slot`, which has the tag of `fp`, holds an entry of `fp`, at `address` if one is
-    /// given.
+    /// True if `slot` holds an entry of `fp`, at `address` if an address is given. The slot must have the tag
+    /// of `fp`.
     pub(crate) fn holds(&self, fp: Fingerprint, slot: usize, address: Option<Address>) -> bool {
         let packed = self.get(slot);
         let is_it = !packed.is_empty() && packed.is_rest_of(fp);
         is_it && address.is_none_or(|a| Address::from_word(packed.word) == a)
     }
 
-    /// The empty slots, a bit for each.
+    /// The empty slots: one bit for each slot.
     #[inline]
     pub(crate) fn free(&self) -> u32 {
         let words = self.words.iter().enumerate();
@@ -157,8 +159,8 @@ impl Line {
         self.tags.store(tags, Ordering::Release);
     }
 
-    /// Exchanges an entry for one of the same fingerprint; readers see one of the two at every
-    /// moment (with the hint of either).
+    /// Exchanges an entry for another entry of the same fingerprint. Readers see one of the two at every
+    /// moment, perhaps with the hint of the other.
     pub(crate) fn exchange(&self, slot: usize, packed: Packed) -> Packed {
         let aux = self.aux[slot].load(Ordering::Relaxed);
         self.aux[slot].store(packed.aux, Ordering::Release);
@@ -166,19 +168,21 @@ impl Line {
         Packed { word, aux }
     }
 
-    /// Empties a slot; a swap, so that the uses counted up to this moment are all returned.
+    /// Empties a slot and returns its contents. It is a swap, so that all uses counted up to this moment are
+    /// returned.
     pub(crate) fn clear(&self, slot: usize) -> Packed {
         let aux = self.aux[slot].load(Ordering::Relaxed);
         let word = self.words[slot].swap(0, Ordering::AcqRel);
         Packed { word, aux }
     }
 
-    /// Empties a slot whose entry is elsewhere by now. Uses counted meanwhile may be lost.
+    /// Empties a slot after its entry was stored in another place. Uses that are counted meanwhile may be
+    /// lost.
     pub(crate) fn leave(&self, slot: usize) {
         self.words[slot].store(0, Ordering::Release);
     }
 
-    /// The uses of a slot, set back to none.
+    /// Returns the number of uses of a slot, and sets it back to 0.
     pub(crate) fn take_freq(&self, slot: usize) -> Option<u8> {
         let word = self.words[slot].fetch_and(!FREQ_MASK, Ordering::Relaxed);
         Packed { word, aux: 0 }.entry().map(|entry| entry.freq)
@@ -187,7 +191,7 @@ impl Line {
 
 const TAG_MASK: u64 = (1 << TAG_BITS) - 1;
 
-/// Offset of the tag of `slot` in the tags.
+/// Bit offset of the tag of `slot` in the number with all tags.
 const fn shift(slot: usize) -> u32 {
     slot as u32 * TAG_BITS
 }

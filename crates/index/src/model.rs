@@ -1,5 +1,5 @@
-//! The concurrent core under loom: every interleaving of small scenarios (2 slots a line, 4
-//! lines to begin with). `RUSTFLAGS="--cfg loom" cargo test -p foxy-index --release`
+//! The concurrent core under loom: every interleaving of small scenarios (2 slots in a line, 4
+//! lines at the start). `RUSTFLAGS="--cfg loom" cargo test -p foxy-index --release`
 
 use loom::sync::Arc;
 use loom::thread;
@@ -18,7 +18,7 @@ fn entry(units: u64) -> Entry {
     )
 }
 
-/// The `nth` fingerprint whose two lines of four are `lines`.
+/// The `nth` fingerprint whose two lines are `lines`, in a shard of four lines.
 fn fp_in(lines: [u32; 2], nth: usize) -> Fingerprint {
     let fits = |fp: &Fingerprint| [fp, &fp.other()].map(|fp| fp.line(Extent::of(4))) == lines;
     let all = (1..).map(|n: u64| Fingerprint((n * 0x5_1234_5671) & ((1 << FP_BITS) - 1)));
@@ -36,7 +36,7 @@ fn check(scenario: impl Fn() + Sync + Send + 'static) {
     builder.check(scenario);
 }
 
-/// An empty shard that may use so much memory beside its first lines.
+/// An empty shard that may use `limit` bytes of memory in addition to its first lines.
 fn shard_within(limit: u64) -> Arc<Shard> {
     let arena = Arena::new(limit, 0, None);
     Arc::new(Shard::new(std::sync::Arc::new(arena)))
@@ -54,7 +54,7 @@ fn shard_with(keys: u64) -> Arc<Shard> {
 fn a_present_key_is_found_while_the_table_grows() {
     check(|| {
         let shard = shard_within(u64::MAX);
-        // The seventh entry of eight slots makes line 4 out of line 0.
+        // The seventh entry in eight slots causes a split of line 0; line 4 is the new line.
         let keys = [[0, 1], [0, 1], [2, 3], [2, 3], [2, 1], [2, 3], [0, 3]];
         let keys: Vec<Fingerprint> = (0..7).map(|n| fp_in(keys[n], n * 3)).collect();
         for (n, fp) in keys[..6].iter().enumerate() {
@@ -78,7 +78,8 @@ fn a_present_key_is_found_while_the_table_grows() {
 fn a_present_key_is_found_while_it_is_displaced() {
     for movable in [[0, 3], [3, 0]] {
         check(move || {
-            // No memory to grow: the last insertion has to push `movable` from line 0 to 3.
+            // There is no memory to grow, so the last insertion must push `movable` from line 0 to
+            // line 3.
             let shard = shard_within(0);
             let put = |fp, n| assert!(shard.insert(fp, entry(n), false).is_stored());
             put(fp_in([3, 2], 0), 1);
@@ -127,7 +128,8 @@ fn a_replaced_key_shows_its_old_or_its_new_place() {
 fn a_slot_that_changes_its_key_never_mixes_the_two() {
     check(|| {
         let shard = shard_within(u64::MAX);
-        // Same slot, same tag, and the same in the word; they differ beside it.
+        // The two keys have the same slot, the same tag and the same bits in the word. They differ
+        // in the bits beside the word.
         let keys = [fp(1), Fingerprint(fp(1).0 ^ 1 << 5)];
         let in_word = |fp: Fingerprint| (fp.tag(), fp.stored().0);
         assert_eq!(keys.map(in_word), [in_word(fp(1)); 2]);

@@ -1,7 +1,8 @@
-//! A part of the table with a lock of its own for writers: linear hashing with two places.
+//! A part of the table that has its own lock for writers. It uses linear hashing with two places for each
+//! entry.
 //!
-//! A lookup that finds nothing is believed only if no entry was moved into its two lines and
-//! the shard did not grow over them meanwhile; otherwise it is repeated.
+//! A lookup that finds nothing is trusted only if meanwhile no entry was moved into its two lines and the
+//! shard's growth did not change these lines. Otherwise the lookup is repeated.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,19 +16,19 @@ use crate::home::{Home, Place};
 use crate::line::{Line, SLOTS};
 use crate::sync::{AtomicU64, Mutex, Ordering};
 
-/// Entries per 1,000 slots from which on the shard grows by a line.
+/// Load, in entries per 1,000 slots, above which the shard grows by a line.
 const LOAD_PERMILLE: u64 = 855;
-/// The same when an entry found no room. Not zero, so that keys made to collide cannot make the
-/// table grow at will.
+/// Load above which the shard grows if an entry found no room. It is not zero, so that colliding keys of an
+/// attacker cannot make the table grow without limit.
 const EARLY_PERMILLE: u64 = 600;
-/// Lines that a full shard grows by. Splitting several neighbours costs little more than splitting
-/// one, since their memory is waited for only once.
+/// Number of lines by which a full shard grows. A split of several neighbouring lines costs little more than
+/// a split of one line, because their memory is waited for only once.
 const GROWTH: u32 = if cfg!(loom) { 1 } else { 16 };
-/// Most attempts to place an entry; the shard grows by a line after each failed one.
+/// Most attempts to place an entry. The shard grows by a line after each failed attempt.
 const EARLY_LINES_MAX: u32 = 16;
 /// Longest chain of entries that are moved to their other places to make room.
 const CHAIN_MAX: u32 = 3;
-/// A lookup that was repeated this often in a row because of moves waits for the writer instead.
+/// Most repetitions of a lookup in a row because of moves. After these the lookup waits for the writer.
 const RETRIES_MAX: u32 = 16;
 
 /// State that only the holder of the lock may access.
@@ -35,8 +36,8 @@ const RETRIES_MAX: u32 = 16;
 struct Writer {
     dropped: u64,
     displaced: u64,
-    /// Ranges being swept: an entry in one of them is dropped rather than moved, since it
-    /// could be moved to where the sweep has already been.
+    /// Address ranges that are being swept. An entry in one of them is dropped instead of moved, since it
+    /// could be moved to a line that the sweep has already passed.
     condemned: Vec<Range<u64>>,
 }
 
@@ -44,13 +45,13 @@ struct Writer {
 pub(crate) struct Shard {
     arena: Arc<Arena>,
     chunks: Chunks,
-    /// Lines in use. Grows after the new line is filled, and before the moved entries leave the line
-    /// that was split.
+    /// Lines in use. The number grows after the new line is filled, and before the moved entries are removed
+    /// from the line that was split.
     extent: AtomicU64,
     counted: Counted,
 }
 
-/// Fields that every change writes to, away from those that every lookup reads.
+/// Fields that every change writes. They lie in another cache line than the fields that every lookup reads.
 #[derive(Debug)]
 #[repr(align(64))]
 struct Counted {
@@ -119,19 +120,19 @@ impl Shard {
         self.try_lookup(fp).unwrap_or_default()
     }
 
-    /// `None` if a miss cannot be believed.
+    /// Looks the entries of `fp` up once; `None` if a miss cannot be trusted.
     #[inline(always)]
     fn try_lookup(&self, fp: Fingerprint) -> Option<Candidates> {
         let extent = self.extent();
         let home = self.home_in(extent, fp)?;
-        // Both versions first: the two lines come from memory at the same time.
+        // Reads both versions first, so that the memory of both lines is requested at the same time.
         let versions = home.versions();
         let found = home.find();
         let believed = || self.still_leads_to(extent, fp) && home.versions() == versions;
         (!found.is_empty() || believed()).then_some(found)
     }
 
-    /// True if `fp` has the same lines now as in `extent`.
+    /// True if the lines of `fp` are still the same as they were with `extent`.
     #[inline(always)]
     fn still_leads_to(&self, extent: Extent, fp: Fingerprint) -> bool {
         let now = self.extent();
@@ -141,16 +142,16 @@ impl Shard {
                 .all(|fp| fp.line(now) == fp.line(extent))
     }
 
-    /// Brings the lines of `fp` into the processor's cache.
+    /// Requests the lines of `fp` for the processor's cache.
     pub(crate) fn warm(&self, fp: Fingerprint) {
         if let Some(home) = self.home(fp) {
             home.0.iter().for_each(|place| self.ask_for(place.line));
         }
     }
 
-    /// Brings a line into the processor's cache. If there is no function for prefetching, the line is
-    /// read. Nothing waits for the value, but each read occupies a place among the few hundred
-    /// instructions that a core has under way, so that fewer lines are requested at once.
+    /// Requests a line for the processor's cache. If there is no function for prefetching, the line is read.
+    /// Nothing waits for the value, but each read occupies one of the few hundred places for unfinished
+    /// instructions in a core. So fewer lines are requested at once.
     #[inline]
     fn ask_for(&self, line: &Line) {
         match self.arena.prefetch() {
@@ -171,8 +172,8 @@ impl Shard {
         if let Some(done) = home.as_ref().and_then(|h| h.settle_present(entry, keep)) {
             return done;
         }
-        // A small shard may have no room for an entry although its load is low: it grows early rather
-        // than drop the entry.
+        // A small shard may have no room for an entry although its load is low. Then it grows early instead
+        // of dropping the entry.
         for _ in 0..EARLY_LINES_MAX {
             if home.is_some_and(|home| self.place_new(&mut writer, &home, entry)) {
                 self.add_len(1);
@@ -198,8 +199,8 @@ impl Shard {
         true
     }
 
-    /// A free slot in one of the two lines: a slot of the emptier line, or else a slot that is made
-    /// free by moving an entry.
+    /// A free slot in one of the two lines. It is in the line with more free slots; if both lines are full, a
+    /// slot is freed by moving an entry.
     fn find_room<'a>(
         &self,
         writer: &mut Writer,
@@ -219,13 +220,13 @@ impl Shard {
         })
     }
 
-    /// Frees a slot of line `number` by moving an entry to its other place, where room is made
-    /// in turn if the chain may be longer.
+    /// Frees a slot of line `number` by moving an entry to its other place. If the other place is full too
+    /// and `chain` permits it, room is made there in the same way first.
     fn make_room(&self, writer: &mut Writer, number: u32, chain: u32) -> Option<usize> {
         let extent = self.extent();
         let line = self.line(number)?;
         if chain == 1 {
-            // Some of these lines will be read: prefetching all of them makes their waits overlap.
+            // Some of these lines will be read. Prefetching all of them makes the waits for memory overlap.
             let others = (0..SLOTS).map(|slot| line.fingerprint(number, slot));
             let others = others.filter_map(|fp| self.line(fp.other().line(extent)));
             others.for_each(|other| self.ask_for(other));
@@ -264,7 +265,7 @@ impl Shard {
             (1, free) => free.trailing_zeros() as usize,
             _ => self.make_room(writer, target, chain - 1)?,
         };
-        // The chain may have come back to this very slot.
+        // The chain of moves may have come back to this slot and changed it.
         let now = line.get(slot);
         if (now.word ^ packed.word) & !FREQ_MASK != 0 || now.aux != packed.aux {
             return None;
@@ -276,16 +277,16 @@ impl Shard {
         Some(())
     }
 
-    /// Adds `more` lines if the load is over `permille`, as far as memory is allowed; true if at
-    /// least one was added.
+    /// Adds `more` lines if the load is over `permille`, as far as the memory limit permits. True if at least
+    /// one line was added.
     fn grow(&self, permille: u64, more: u32) -> bool {
         let lines = self.extent().lines();
         let slots = u64::from(lines) * SLOTS as u64;
         self.len() * 1000 > slots * permille && self.grow_to(lines + more)
     }
 
-    /// Lets `by` make room for `more` entries. `by` is [`Shard::grow_to`], or [`Shard::have_memory`]
-    /// before that.
+    /// Makes room for `more` entries by calling `by`, which is [`Shard::grow_to`], or before that
+    /// [`Shard::have_memory`].
     pub(crate) fn reserve(&self, more: u64, by: impl FnOnce(&Self, u32) -> bool) {
         let _writer = self.counted.writer.lock();
         let entries = self.len() + more;
@@ -293,7 +294,7 @@ impl Shard {
         by(self, u32::try_from(lines).unwrap_or(u32::MAX));
     }
 
-    /// Gets memory for `target` lines, as far as it is allowed; false if there is less.
+    /// Gets memory for `target` lines, as far as the memory limit permits; false if there is less memory.
     pub(crate) fn have_memory(&self, target: u32) -> bool {
         let mut lines = self.extent().lines();
         while lines < target && self.have_chunk(lines) {
@@ -306,7 +307,7 @@ impl Shard {
         self.arena.charge(self.chunks.cost(number)) && self.chunks.ensure(number, &self.arena)
     }
 
-    /// Grows to `target` lines, as far as memory is allowed; true if at least one was added.
+    /// Grows to `target` lines, as far as the memory limit permits; true if at least one line was added.
     pub(crate) fn grow_to(&self, target: u32) -> bool {
         let before = self.extent().lines();
         let mut lines = before;
@@ -320,7 +321,7 @@ impl Shard {
         self.extent().lines() > before
     }
 
-    /// Makes `lines` the number of the last line and fills it from the line it splits.
+    /// Adds a line to a shard of `lines` lines, and fills it from the line that is split for it.
     fn split(&self, lines: u32) -> Option<()> {
         let level = lines.ilog2();
         let source_number = lines - (1 << level);
@@ -344,7 +345,7 @@ impl Shard {
         Some(())
     }
 
-    /// Removes every entry of `fp`, or the one at `address`.
+    /// Removes every entry of `fp`, or only the entry at `address` if an address is given.
     pub(crate) fn remove(&self, fp: Fingerprint, address: Option<Address>) -> Candidates {
         let _writer = self.counted.writer.lock();
         let mut removed = Candidates::default();
@@ -369,13 +370,14 @@ impl Shard {
         found
     }
 
-    /// Removes this neighbour of `fp`. If it was used, no use of its neighbours counts any more.
+    /// Removes this neighbour of `fp`. If it was used, the uses of its neighbours are set back to 0.
     pub(crate) fn evict(&self, fp: Fingerprint, neighbour: Entry) -> bool {
         let _writer = self.counted.writer.lock();
         let Some(home) = self.home(fp) else {
             return false;
         };
-        // Uses may have been counted meanwhile. Short records may share an address, but not a hint too.
+        // Uses may have been counted meanwhile, so they are not compared. Short records may have the same
+        // address, but then their hints differ.
         let unused = |entry| Entry { freq: 0, ..entry };
         let is_it = |(line, slot): &(&Line, usize)| {
             let now = line.get(*slot).entry();
@@ -424,7 +426,8 @@ impl Shard {
         }
     }
 
-    /// Removes the entries of `units` in lines `from..to`; returns how many, `None` past the end.
+    /// Removes the entries with addresses in `units` from lines `from..to`. Returns the number of removed
+    /// entries; `None` if `from` is past the end.
     pub(crate) fn sweep(&self, units: &Range<u64>, from: u32, to: u32) -> Option<u64> {
         let _writer = self.counted.writer.lock();
         let lines = self.extent().lines();
@@ -455,7 +458,8 @@ impl Shard {
         self.counted.len.load(Ordering::Relaxed)
     }
 
-    /// Called under the lock only, so a load and a store are enough.
+    /// Changes the number of entries. Only the holder of the lock calls this, so a load and a store are
+    /// enough.
     fn add_len(&self, by: i64) {
         let len = self.len().saturating_add_signed(by);
         self.counted.len.store(len, Ordering::Relaxed);

@@ -1,15 +1,16 @@
-//! Record sizes in seven bits: a read of the class covers the record and at most a tenth more.
+//! Sizes of records in seven bits. A read of the size of a class covers the record and at most a
+//! tenth more.
 
 use std::num::NonZeroU8;
 
 use crate::address::UNIT_BYTES;
 
-/// A range of record sizes. Classes 1 to 14 are exact in 512-byte units; above that each class
+/// A range of sizes of records. Classes 1 to 14 are exact in 512-byte units; above that each class
 /// ends 5 to 7 % beyond the one before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SizeClass(NonZeroU8);
 
-/// Upper bound of each class in units; class 0 is not used, so that no entry is the empty word.
+/// Upper bound of each class in units; class 0 is not used, so that no entry equals the empty word.
 const UNITS: [u32; 128] = table();
 
 const fn table() -> [u32; 128] {
@@ -24,8 +25,8 @@ const fn table() -> [u32; 128] {
     units
 }
 
-/// The class of a record of fewer units than this is looked up in a table; the class of a longer
-/// record is searched for.
+/// Number of units from which on the class of a record is searched for. The class of a shorter
+/// record is read from a table.
 const SHORT: usize = 257;
 /// The class of each number of units.
 const CLASSES: [u8; SHORT] = classes();
@@ -43,10 +44,10 @@ const fn classes() -> [u8; SHORT] {
 }
 
 impl SizeClass {
-    /// The class of the largest records.
+    /// The class of the longest records.
     pub const MAX: Self = Self(NonZeroU8::MIN.saturating_add(126));
 
-    /// The smallest class that holds a record of `bytes`; `None` if it is longer than
+    /// The smallest class that holds a record of `bytes`; `None` if the record is longer than
     /// `SizeClass::MAX.bytes()` (over 8 MiB). Zero bytes count as one unit.
     #[must_use]
     pub fn for_bytes(bytes: u64) -> Option<Self> {
@@ -58,7 +59,7 @@ impl SizeClass {
         Self::from_number(u8::try_from(class).ok()?)
     }
 
-    /// From the number that [`SizeClass::number`] gave; `None` outside 1..=127.
+    /// Makes a class from a number that [`SizeClass::number`] returned; `None` outside 1..=127.
     #[must_use]
     pub const fn from_number(number: u8) -> Option<Self> {
         match NonZeroU8::new(number) {
@@ -67,13 +68,14 @@ impl SizeClass {
         }
     }
 
-    /// 1 to 127.
+    /// The number of this class: 1 to 127.
     #[must_use]
     pub const fn number(self) -> u8 {
         self.0.get()
     }
 
-    /// No record of this class is longer than this: how much to read. A multiple of 512.
+    /// Number of bytes to read for a record of this class. No record of the class is longer. It is
+    /// a multiple of 512.
     #[must_use]
     pub const fn bytes(self) -> u64 {
         UNITS[self.number() as usize] as u64 * UNIT_BYTES

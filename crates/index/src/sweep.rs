@@ -1,16 +1,17 @@
-//! Removal of an address range whose keys are not known, in small steps.
+//! Removal of all entries in an address range, in small steps. The keys of the entries are not
+//! known.
 
 use std::ops::Range;
 
 use crate::shard::Shard;
 
-/// An incremental removal of an address range; see [`crate::Index::sweep`]. Dropping it ends it
-/// early: what was removed stays removed.
+/// An incremental removal of an address range; see [`crate::Index::sweep`]. Dropping this value
+/// ends the sweep early; removed entries stay removed.
 #[derive(Debug)]
 pub struct Sweep<'a> {
     shards: &'a [Shard],
     units: Range<u64>,
-    /// The line of `shards[0]` to look at next; 0 means that the shard was not begun.
+    /// The next line of `shards[0]` to sweep; 0 means that the sweep of this shard has not begun.
     line: u32,
     removed: u64,
 }
@@ -25,9 +26,9 @@ impl<'a> Sweep<'a> {
         }
     }
 
-    /// Looks at up to `lines` more cache lines (5 entries each; at least one, and never beyond
-    /// the end of a shard); true when the whole table has been seen. A step of 1,024 lines holds
-    /// one shard's lock for some 10 us; lookups do not wait for it.
+    /// Sweeps up to `lines` further lines: at least one, and never beyond the end of a shard. A
+    /// line holds up to 5 entries. Returns true when the whole table has been swept. A step of
+    /// 1,024 lines holds one shard's lock for some 10 us; lookups do not wait for it.
     pub fn step(&mut self, lines: u32) -> bool {
         let Some((shard, rest)) = self.shards.split_first() else {
             return true;
@@ -51,13 +52,13 @@ impl<'a> Sweep<'a> {
         }
     }
 
-    /// Runs to the end; returns the entries removed.
+    /// Sweeps to the end. Returns the number of removed entries.
     pub fn run(mut self) -> u64 {
         while !self.step(1024) {}
         self.removed
     }
 
-    /// Entries removed so far.
+    /// Number of entries removed so far.
     #[must_use]
     pub const fn removed(&self) -> u64 {
         self.removed

@@ -1,4 +1,5 @@
-//! Atomics and the lock, exchanged for loom's when the concurrent core is model-checked.
+//! The atomics and the lock of the index. For the model check of the concurrent core they are those
+//! of loom.
 
 #[cfg(not(loom))]
 pub(crate) use parking_lot::Mutex;
@@ -8,7 +9,7 @@ pub(crate) use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 
-/// loom's mutex with the interface of the real one.
+/// loom's mutex with the interface of the ordinary mutex.
 #[cfg(loom)]
 #[derive(Debug)]
 pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);

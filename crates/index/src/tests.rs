@@ -1,4 +1,4 @@
-//! The table against an exact model, its bounds, and readers beside writers.
+//! Tests of the table against an exact model, of its limits, and of readers beside writers.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,7 +31,7 @@ enum Op {
 }
 
 fn op() -> impl Strategy<Value = Op> {
-    // Two keys in three have the hash bits of others: twins.
+    // Two keys in three have the same hash bits as another key: they are twins.
     let key = 0..120u64;
     prop_oneof![
         4 => key.clone().prop_map(Op::Insert),
@@ -45,7 +45,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Keys that differ only in bits that the table does not know are one key to it.
+/// Keys are the same key for the table if they differ only in bits that the table does not store.
 fn twin(key: u64) -> u64 {
     key / 3
 }
@@ -54,7 +54,7 @@ fn twin_hash(key: u64) -> KeyHash {
     KeyHash(hash(twin(key)).0 ^ u128::from(key))
 }
 
-/// The address in the model if `right`, else an address that was never used.
+/// The address of `key` in the model if `right`, else an address that was never used.
 fn address(model: &BTreeMap<u64, Entry>, key: u64, right: bool) -> Address {
     match model.get(&twin(key)) {
         Some(entry) if right => entry.address,
@@ -206,7 +206,7 @@ fn another_limit_stops_an_index_or_lets_it_go_on() {
     index.set_limit(256 << 10);
     let small = fill(0);
     assert!(small.memory_bytes <= 256 << 10 && small.dropped > 0);
-    // Not beyond the limit of the constructor.
+    // The index does not grow beyond the limit of the constructor.
     index.set_limit(u64::MAX);
     let large = fill(100_000);
     assert!(large.dropped == small.dropped && large.memory_bytes > 256 << 10);
@@ -240,7 +240,7 @@ fn a_full_index_drops_and_counts_and_keeps_what_it_has() {
     for n in &kept {
         assert_eq!(index.lookup(hash(*n)).first(), Some(entry(*n)));
     }
-    // Existing entries can still be replaced, and room that is freed is used again.
+    // Existing entries can still be replaced, and freed room is used again.
     assert!(matches!(
         index.insert(hash(kept[0]), entry(7)),
         Insert::Replaced(_)
@@ -261,7 +261,7 @@ fn a_sweep_in_steps_is_exact_among_writers() {
     let mut sweep = index.sweep(20_000..40_000);
     let mut next = 1_000_000;
     while !sweep.step(64) {
-        // Insertions move entries behind the sweep's back; none of the range may survive there.
+        // Insertions move entries while the sweep runs. Still no entry of the range may survive.
         for _ in 0..100 {
             let _ = index.insert(hash(next), entry(next));
             next += 1;
@@ -304,15 +304,15 @@ fn readers_never_miss_what_is_there_nor_see_what_is_gone() {
             !stored || removed != (n % 3 == 0) || index.lookup(hash).is_empty() != removed
         });
         let wrong = wrong.count();
-        // Before any assertion, or a failure would leave the readers running.
+        // This comes before any assertion, because a failure would leave the readers running.
         done.store(true, Ordering::Relaxed);
         assert_eq!(wrong, 0);
     });
     assert!(index.stats().displaced > 0);
 }
 
-/// In a full index a hash finds room after one of its neighbours was evicted, and that one alone is gone: also
-/// where all have the same address.
+/// In a full index a hash finds room after one of its neighbours was evicted, and no other entry is removed.
+/// This holds even if all neighbours have the same address.
 #[test]
 fn an_evicted_neighbour_makes_room() {
     let index = Index::with_limit(200 << 10);
@@ -347,7 +347,7 @@ fn an_evicted_neighbour_makes_room() {
     assert_eq!(index.len(), count);
 }
 
-/// A neighbour that was used stays longer than those that were not, but not for ever.
+/// A used neighbour stays longer than unused neighbours, but not for ever.
 #[test]
 fn uses_are_forgotten_when_a_used_neighbour_is_evicted() {
     let index = Index::new();
@@ -361,7 +361,7 @@ fn uses_are_forgotten_when_a_used_neighbour_is_evicted() {
             ..entry(1)
         }]
     );
-    // Further entries, until there are three in these two lines.
+    // Inserts further entries until there are three in these two lines.
     let beside = || index.neighbours(hash(1)).count();
     for n in 2..1_000_000 {
         let near = index
@@ -410,8 +410,8 @@ fn addresses_are_36_bits_of_512_bytes() {
     assert_eq!(Address::all().end, 1 << 36);
 }
 
-/// Keys that were chosen so that the index cannot tell them apart replace each other. With a secret
-/// they behave like other keys.
+/// Keys replace each other if they were chosen so that the index cannot distinguish them. With a secret these
+/// keys behave like other keys.
 #[test]
 fn chosen_keys_are_like_others_to_an_index_with_a_secret() {
     let chosen = |n: u64| KeyHash(0xabcd << 96 | u128::from(n));
@@ -429,7 +429,7 @@ fn chosen_keys_are_like_others_to_an_index_with_a_secret() {
     assert_eq!(found.map(|e| e.address), Some(entry(7).address));
     let removed = secret.remove_if(chosen(7), entry(7).address);
     assert!(removed.is_some() && secret.lookup(chosen(7)).is_empty());
-    // Another secret, other places.
+    // Another secret leads to other places.
     let other = Index::new().with_secret(0x9876_5432_1fed_cba9);
     let lanes = (1..200).filter(|n| secret.lane(chosen(*n)) != other.lane(chosen(*n)));
     assert!((60..140).contains(&lanes.count()));

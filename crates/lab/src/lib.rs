@@ -1,5 +1,4 @@
-//! The laboratory beside the product: measurements of Foxy and of other caches, each from outside,
-//! over real sockets.
+//! The laboratory of the product. It measures Foxy and other caches from outside, over real sockets.
 
 pub mod bounds;
 pub mod collapse;

@@ -1,27 +1,27 @@
-//! The head of an upstream's answer as the cache gets it: freshness comes from the class of the URL,
-//! and redirects stay on the mirror.
+//! The head of an upstream's answer in the form that the cache gets. Freshness follows from the class of the
+//! URL, and redirects lead to the mirror.
 
 use foxy_base::eq_name;
 
 use crate::{Kind, Mirror, Place, etag};
 
-/// What is written into a document that is rewritten.
+/// The values that rewriting writes into a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Document {
-    /// Scheme and authority under which clients know Foxy.
+    /// Scheme and authority by which clients reach Foxy.
     pub base: String,
-    /// See [`Mirror::mark`].
+    /// The mark of these values; see [`Mirror::mark`].
     pub mark: String,
 }
 
 /// The head of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// Its status.
+    /// Status of the answer.
     pub status: u16,
-    /// Names and values, with line ends.
+    /// Names and values of the fields, with line ends.
     pub lines: Vec<u8>,
-    /// A redirect led to a host that is not listed, and became an error.
+    /// Set if a redirect led to a host that is not listed. The answer is then an error.
     pub unlisted: Option<Unlisted>,
 }
 
@@ -29,7 +29,7 @@ pub struct Answer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unlisted;
 
-/// Fields that speak of the upstream's connection, its users or its caches.
+/// Fields that concern only the upstream's connection, users or caches.
 const DROPPED: &[&str] = &[
     "alt-svc",
     "nel",
@@ -38,7 +38,7 @@ const DROPPED: &[&str] = &[
     "strict-transport-security",
 ];
 
-/// Fields about freshness and selection. They are dropped where the class of the URL decides instead.
+/// Fields about freshness and selection. They are dropped if the class of the URL decides about freshness.
 const DECIDED: &[&str] = &[
     "age",
     "cache-control",
@@ -51,7 +51,7 @@ const DECIDED: &[&str] = &[
     "vary",
 ];
 
-/// Fields about the bytes before rewriting.
+/// Fields that describe the bytes before rewriting.
 const OF_BYTES: &[&str] = &[
     "accept-ranges",
     "content-digest",
@@ -62,8 +62,8 @@ const OF_BYTES: &[&str] = &[
     "x-goog-hash",
 ];
 
-/// The head of an upstream's answer with these fields, as the cache gets it. Framing stays. `fresh`
-/// limits the lifetime that the class gives, in seconds.
+/// Makes the head that the cache gets from the fields of an upstream's answer. Fields for framing stay.
+/// `fresh` limits the lifetime that the class determines, in seconds.
 pub fn answer<'a>(
     mirror: &Mirror,
     place: Place,
@@ -75,7 +75,7 @@ pub fn answer<'a>(
     let kind = fresh.map_or(kind, |seconds| kind.at_most(seconds));
     let has = |list: &[&str], name: &[u8]| list.iter().any(|own| eq_name(name, own.as_bytes()));
     let mut answer = Answer {
-        // Only these may be answered by what is stored.
+        // Only for these statuses may a stored response be served instead.
         status: match status {
             429 | 505..=599 | 501 => 503,
             _ => status,
@@ -114,7 +114,7 @@ pub fn answer<'a>(
     answer
 }
 
-/// True if a URL is not relative to the document.
+/// True if a URL is absolute, or is not relative to the document's folder.
 fn is_elsewhere(url: &[u8]) -> bool {
     let end = url
         .iter()

@@ -1,4 +1,4 @@
-//! Where a registry of images sends its clients: to a token service, and to other servers for blobs.
+//! The places to which a registry of images sends its clients: a token service, and other servers for blobs.
 
 use serde::Deserialize;
 
@@ -6,24 +6,24 @@ use crate::Upstream;
 
 /// Lifetime in seconds of a token that does not state its own (the protocol's default).
 const TOKEN_SECONDS: u64 = 60;
-/// Longest token.
+/// Most bytes of a token.
 const TOKEN_MAX: usize = 16 << 10;
 
-/// Authorization that a registry demands before it answers.
+/// The authorization that a registry requires before it answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Challenge {
-    /// A token from this service.
+    /// A token from a token service.
     Bearer {
-        /// The server of the service.
+        /// The server of the token service.
         server: Upstream,
-        /// Path and query, without the scope.
+        /// Path and query at the token service, without the scope.
         target: String,
     },
     /// User and password.
     Basic,
 }
 
-/// Reads a `WWW-Authenticate`; `None` if it demands neither a token nor a password.
+/// Reads a `WWW-Authenticate` value; `None` if it requires neither a token nor a password.
 #[must_use]
 pub fn challenge(value: &[u8]) -> Option<Challenge> {
     let text = std::str::from_utf8(value).ok()?;
@@ -60,7 +60,7 @@ pub fn push_parameter(target: &mut String, name: &str, value: &str) {
     }
 }
 
-/// The value of a parameter in quotes.
+/// The value of a quoted parameter.
 fn parameter<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let mut rest = text;
     loop {
@@ -77,8 +77,8 @@ fn parameter<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     }
 }
 
-/// Server, and path with query, of a URL that a document of `from` names. `None` if it is neither
-/// absolute nor below the root, or has characters that no URL has.
+/// Server, and path with query, of a URL in a document of `from`. `None` if the URL is neither absolute nor
+/// begins with `/`, or if it has characters that no URL has.
 #[must_use]
 pub fn place(from: Option<&Upstream>, url: &[u8]) -> Option<(Upstream, String)> {
     let text = std::str::from_utf8(url).ok()?;
@@ -100,12 +100,12 @@ pub fn place(from: Option<&Upstream>, url: &[u8]) -> Option<(Upstream, String)> 
     Some((server, target))
 }
 
-/// A token and the seconds for which it holds.
+/// A token and its lifetime.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token {
-    /// As the registry wants to see it after `Bearer `.
+    /// The text that the registry expects after `Bearer `.
     pub text: String,
-    /// Seconds.
+    /// Lifetime of the token in seconds.
     pub seconds: u64,
 }
 
@@ -116,12 +116,12 @@ struct Written {
     expires_in: Option<u64>,
 }
 
-/// The token in an answer of a token service.
+/// Reads the token from an answer of a token service.
 #[must_use]
 pub fn token(answer: &[u8]) -> Option<Token> {
     let written: Written = serde_json::from_slice(answer).ok()?;
     let text = written.token.or(written.access_token)?;
-    // It becomes part of a head.
+    // The token becomes part of a head, so its characters are checked.
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~+/=".contains(&b);
     let good = !text.is_empty() && text.len() <= TOKEN_MAX && text.bytes().all(plain);
     good.then(|| Token {

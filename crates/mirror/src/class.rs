@@ -1,27 +1,29 @@
-//! Classes of URLs: what lives for ever, what is asked for again, and what is passed on.
+//! Classes of URLs: resources that never change, resources that are fetched again after a time, and requests
+//! that are only forwarded.
 
 use foxy_base::Pattern;
 
 use crate::Listing;
 
-/// Lifetime of answers under a URL that never changes, in seconds.
+/// Lifetime in seconds of answers under a URL whose contents never change.
 const FOR_EVER: u32 = 365 * 86_400;
-/// Time past its life for which an index document may be served while the upstream fails.
+/// Time in seconds after the end of its lifetime for which an index document may be served while the upstream
+/// fails.
 const STALE: u32 = 365 * 86_400;
 
-/// The nature of what a URL names.
+/// The kind of resource that a URL names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// An artefact: the bytes under the URL never change.
     Immutable,
     /// A document that lists artefacts: fresh for this many seconds.
     Index(u32),
-    /// Anything else: the upstream's own fields decide.
+    /// Any other resource: the upstream's own fields decide.
     Pass,
 }
 
 impl Kind {
-    /// The same, fresh for this many seconds at most.
+    /// The same kind, but fresh for at most this many seconds.
     #[must_use]
     pub(crate) fn at_most(self, seconds: u32) -> Self {
         match self {
@@ -31,7 +33,7 @@ impl Kind {
         }
     }
 
-    /// The `Cache-Control` that takes the place of the upstream's; `None`: the upstream's stays.
+    /// The `Cache-Control` that replaces the upstream's field; `None`: the upstream's field stays.
     #[must_use]
     pub fn cache_control(self) -> Option<String> {
         match self {
@@ -44,23 +46,23 @@ impl Kind {
     }
 }
 
-/// The rewriting of a document.
+/// The way in which a document is rewritten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transform {
-    /// `dl` in the configuration of a registry of crates.
+    /// Rewrites `dl` in the configuration of a registry of crates.
     Cargo,
-    /// Changes nothing in a file of a sparse index of crates, but reads its digests.
+    /// Rewrites nothing in a file of a sparse index of crates, but reads its digests.
     Crates,
-    /// `dist.tarball` in packuments.
+    /// Rewrites `dist.tarball` in packuments.
     Npm,
-    /// URLs of files in an index of Python packages, HTML (PEP 503) or JSON (PEP 691).
+    /// Rewrites the URLs of files in an index of Python packages, HTML (PEP 503) or JSON (PEP 691).
     Pypi,
-    /// Changes nothing in the release file of a Debian archive, but reads the digests of index files.
+    /// Rewrites nothing in the release file of a Debian archive, but reads the digests of index files.
     Release,
 }
 
 impl Transform {
-    /// The one of this name.
+    /// The transform of this name.
     #[must_use]
     pub fn of(name: &str) -> Option<Self> {
         match name {
@@ -73,7 +75,7 @@ impl Transform {
         }
     }
 
-    /// True if the name by which the client knows Foxy is written into documents.
+    /// True if this transform writes the name by which the client knows Foxy into documents.
     #[must_use]
     pub fn writes(self) -> bool {
         !matches!(self, Self::Crates | Self::Release)
@@ -83,20 +85,20 @@ impl Transform {
 /// A class of URLs of a mirror.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Class {
-    /// Kind of resource that they name.
+    /// Kind of resource that the URLs of this class name.
     pub kind: Kind,
-    /// Documents of the mirror name the digests of its answers, as they do for artefacts.
+    /// True if documents of the mirror contain the digests of this class's answers, as they do for artefacts.
     pub named: bool,
-    /// Paths at the upstream.
+    /// Patterns of the paths at the upstream.
     pub paths: Vec<Pattern>,
-    /// Methods beside GET and HEAD that pass.
+    /// Methods besides GET and HEAD that are permitted.
     pub methods: Vec<String>,
-    /// The rewriting of its documents.
+    /// The rewriting of this class's documents.
     pub rewrite: Option<Transform>,
-    /// Part of `Accept` that a client sends, and the `Accept` that the upstream gets then. The first
-    /// that fits decides; empty: the client's own.
+    /// Pairs of a part of the client's `Accept`, and the `Accept` that the upstream then gets. The first pair
+    /// that fits decides. If the list is empty, the upstream gets the client's own field.
     pub accept: Vec<(String, String)>,
-    /// How its documents list versions, if they do.
+    /// The way in which the documents of this class list versions, if they do.
     pub listing: Option<Listing>,
 }
 
@@ -112,7 +114,7 @@ impl Class {
         listing: None,
     };
 
-    /// Place in `accept` of the form that a client asks for; `None`: no entry fits.
+    /// Index in `accept` of the form that a client requests; `None` if no entry fits.
     #[must_use]
     pub fn form(&self, accept: &[u8]) -> Option<usize> {
         let has = |part: &str| {

@@ -1,4 +1,4 @@
-//! Digests of artefacts, as index documents name them.
+//! Digests of artefacts, as index documents contain them.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,17 +12,17 @@ pub enum Digest {
     Sha512([u8; 64]),
 }
 
-/// An artefact that a document names with its digest.
+/// An artefact whose digest a document contains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// Its path on the mirror, without query and fragment.
+    /// Path of the artefact on the mirror, without query and fragment.
     pub path: Vec<u8>,
-    /// Its digest.
+    /// Digest of the artefact.
     pub digest: Digest,
 }
 
 impl Found {
-    /// `path` may have a query and a fragment.
+    /// Makes a value from `path`, which may have a query and a fragment, and a digest.
     pub(crate) fn new(path: &[u8], digest: Digest) -> Self {
         let end = path.iter().position(|b| matches!(b, b'?' | b'#'));
         Self {
@@ -32,7 +32,7 @@ impl Found {
     }
 }
 
-/// Bytes in hexadecimal digits.
+/// Reads bytes from hexadecimal digits.
 fn hex<const N: usize>(text: &[u8]) -> Option<[u8; N]> {
     let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
     let mut out = [0; N];
@@ -45,12 +45,12 @@ fn hex<const N: usize>(text: &[u8]) -> Option<[u8; N]> {
     Some(out)
 }
 
-/// SHA-256 in hexadecimal digits.
+/// Reads a SHA-256 digest from hexadecimal digits.
 pub(crate) fn of_hex(text: &[u8]) -> Option<Digest> {
     hex(text).map(Digest::Sha256)
 }
 
-/// A digest as images name it, `sha256:` or `sha512:` and digits in lower case.
+/// Reads a digest as container images name it: `sha256:` or `sha512:` and digits in lower case.
 #[must_use]
 pub fn of_name(text: &str) -> Option<Digest> {
     let (name, digits) = text.split_once(':')?;
@@ -64,7 +64,7 @@ pub fn of_name(text: &str) -> Option<Digest> {
     }
 }
 
-/// The SHA-512 among the words of `integrity` (Subresource Integrity), if there is exactly one.
+/// Reads the SHA-512 digest among the words of `integrity` (Subresource Integrity), if there is exactly one.
 pub(crate) fn of_integrity(text: &[u8]) -> Option<Digest> {
     let mut words = text
         .split(u8::is_ascii_whitespace)
@@ -76,7 +76,7 @@ pub(crate) fn of_integrity(text: &[u8]) -> Option<Digest> {
 }
 
 impl Digest {
-    /// The value of `Repr-Digest` with this digest (RFC 9530 section 3).
+    /// The value of a `Repr-Digest` field with this digest (RFC 9530 section 3).
     #[must_use]
     pub fn field_value(&self) -> String {
         match self {
@@ -85,7 +85,7 @@ impl Digest {
         }
     }
 
-    /// True if both are of one algorithm, so that they can be compared.
+    /// True if both digests have the same algorithm, so that they can be compared.
     #[must_use]
     pub const fn is_like(&self, other: &Self) -> bool {
         matches!(
@@ -95,8 +95,8 @@ impl Digest {
     }
 }
 
-/// The digests in a value of `Repr-Digest` or `Content-Digest` (RFC 9530) that Foxy can compare.
-/// Members of the dictionary that cannot be read are passed over.
+/// The digests in a value of `Repr-Digest` or `Content-Digest` (RFC 9530) that Foxy can compare. Members of
+/// the dictionary that cannot be read are ignored.
 pub fn of_field(value: &[u8]) -> impl Iterator<Item = Digest> {
     value.split(|b| *b == b',').filter_map(|member| {
         let member = member.split(|b| *b == b';').next()?.trim_ascii();
@@ -113,7 +113,8 @@ pub fn of_field(value: &[u8]) -> impl Iterator<Item = Digest> {
     })
 }
 
-/// The SHA-256 that a path of a Debian archive ends in, `by-hash/SHA256/` and digits. A query may follow it.
+/// Reads the SHA-256 digest at the end of a path in a Debian archive: `by-hash/SHA256/` and digits. A query
+/// may follow the path.
 #[must_use]
 pub fn of_path(path: &[u8]) -> Option<Digest> {
     let path = path.split(|b| *b == b'?').next()?;
@@ -122,7 +123,7 @@ pub fn of_path(path: &[u8]) -> Option<Digest> {
     of_hex(&path[at + 1..])
 }
 
-/// The SHA-256 in the fragment of a URL.
+/// Reads the SHA-256 digest in the fragment of a URL.
 pub(crate) fn of_fragment(url: &[u8]) -> Option<Digest> {
     let at = url.iter().position(|b| *b == b'#')?;
     let mut parts = url[at + 1..].split(|b| *b == b'&');

@@ -1,8 +1,8 @@
-//! ETags of rewritten documents. A rewritten document is a function of the upstream's document and of
-//! what is written into it: its ETag is the upstream's ETag with a mark of what is written. So the
-//! upstream's ETag can be restored when the document is to be validated.
+//! ETags of rewritten documents. A rewritten document depends only on the upstream's document and on the
+//! values that are written into it. So its ETag is the upstream's ETag with a mark of these values. When the
+//! document is validated, the upstream's ETag can be restored.
 
-/// The ETag of the rewritten form; `None` if `etag` is not an ETag.
+/// Makes the ETag of the rewritten document; `None` if `etag` is not an ETag.
 #[must_use]
 pub fn of_mirror(etag: &[u8], mark: &str) -> Option<Vec<u8>> {
     let inner = etag.strip_suffix(b"\"")?;
@@ -11,7 +11,7 @@ pub fn of_mirror(etag: &[u8], mark: &str) -> Option<Vec<u8>> {
         .then(|| [inner, b";", mark.as_bytes(), b"\""].concat())
 }
 
-/// The upstream's ETag for that of a rewritten form; `None` if it has another mark.
+/// Restores the upstream's ETag from the ETag of a rewritten document; `None` if that has another mark.
 #[must_use]
 pub fn of_origin(etag: &[u8], mark: &str) -> Option<Vec<u8>> {
     let end = format!(";{mark}\"");

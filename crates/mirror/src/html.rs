@@ -1,5 +1,5 @@
-//! Rewrites the links of an HTML document while it streams: `href` of `<a>`. Everything else is passed
-//! on byte for byte.
+//! Rewrites the links of an HTML document while it streams: `href` of `<a>`. All other bytes are forwarded
+//! unchanged.
 
 use memchr::memchr;
 
@@ -7,22 +7,22 @@ use crate::Found;
 use crate::digest::of_fragment;
 use crate::json::Map;
 
-/// Longest tag that is looked at; longer ones are passed on.
+/// Longest tag that is examined, in bytes; longer tags are forwarded unchanged.
 const TAG_MAX: usize = 16 << 10;
 
-/// The rewriting of one document.
+/// The rewriting of one HTML document.
 #[derive(Debug, Default)]
 pub(crate) struct Html {
-    /// The tag so far, from its `<` on; empty outside of tags.
+    /// The bytes of the current tag, from its `<` on; empty outside of tags.
     tag: Vec<u8>,
-    /// The quote that is open in it.
+    /// The quote that is open in the current tag.
     quote: Option<u8>,
-    /// Artefacts with their digests, until somebody takes them.
+    /// Artefacts with their digests that were found and not taken yet.
     found: Vec<Found>,
 }
 
 impl Html {
-    /// Takes the artefacts that were found.
+    /// Takes the artefacts that were found since the last call.
     pub(crate) fn found(&mut self) -> Vec<Found> {
         std::mem::take(&mut self.found)
     }
@@ -40,7 +40,7 @@ impl Html {
                 continue;
             }
             if *first == b'<' && self.quote.is_none() {
-                // What began at the `<` before was not a tag.
+                // The text that began at the previous `<` was not a tag.
                 out.append(&mut self.tag);
                 continue;
             }
@@ -63,14 +63,14 @@ impl Html {
         }
     }
 
-    /// Ends the document: what is kept of it is sent as it is.
+    /// Ends the document. The bytes of an incomplete tag are written unchanged.
     pub(crate) fn finish(&mut self, out: &mut Vec<u8>) {
         out.append(&mut self.tag);
         self.quote = None;
     }
 }
 
-/// True if a tag that begins so may be a link.
+/// True if a tag that begins with these bytes may be a link.
 fn may_be_link(tag: &[u8]) -> bool {
     match tag {
         [_] => true,
@@ -80,8 +80,8 @@ fn may_be_link(tag: &[u8]) -> bool {
     }
 }
 
-/// Sends a link, with another URL if `map` knows one for its URL. Returns the artefact if the link
-/// names its digest.
+/// Writes a link. If `map` returns a path for its URL, the URL is replaced. Returns the artefact if the link
+/// contains its digest.
 fn link(tag: &[u8], (base, map): Map<'_>, out: &mut Vec<u8>) -> Option<Found> {
     let changed = href(tag).and_then(|(start, end)| Some((start, end, map(&tag[start..end])?)));
     let Some((start, end, path)) = changed else {
@@ -107,7 +107,7 @@ pub(crate) fn href(tag: &[u8]) -> Option<(usize, usize)> {
         at = find(at, &|byte| !byte.is_ascii_whitespace() && byte != b'/')?;
         let name_end = find(at, &|byte| is_end(byte) || matches!(byte, b'=' | b'/'))?;
         let is_href = tag[at..name_end].eq_ignore_ascii_case(b"href");
-        // An `=` without a name before it is part of the name in HTML: no link has one.
+        // In HTML, an `=` without a name before it is part of the name. No link has such a name.
         if name_end == at {
             return None;
         }

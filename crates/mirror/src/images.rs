@@ -1,9 +1,9 @@
-//! Registries of container images (the OCI distribution protocol): what a path below `/v2/` asks for,
-//! and at which registry.
+//! Registries of container images (the OCI distribution protocol): finds the resource and the registry that a
+//! path below `/v2/` names.
 //!
-//! A registry is named by `?ns=` (containerd), by the first part of the repository
-//! (`/v2/ghcr.io/a/b/...`), or not at all: then it is the first that is configured. A name that is not
-//! configured leads nowhere; in particular it is never looked for at another registry.
+//! A registry is named by `?ns=` (containerd) or by the first part of the repository (`/v2/ghcr.io/a/b/...`).
+//! If a path names no registry, the first configured registry is used. A name that is not configured leads to
+//! no registry; such an image is never requested from another registry.
 
 use crate::Digest;
 use crate::digest;
@@ -11,15 +11,15 @@ use crate::digest;
 /// The path of the protocol, and the prefix of all mirrors of images.
 pub const PREFIX: &str = "/v2";
 
-/// Longest name of a repository.
+/// Longest name of a repository, in bytes.
 const REPOSITORY_MAX: usize = 255;
-/// Longest tag.
+/// Longest tag, in bytes.
 const TAG_MAX: usize = 128;
 
 /// Resource of a registry that a request names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// The registry itself: does it speak the protocol?
+    /// The registry itself: the client asks whether it supports the protocol.
     Base,
     /// A manifest by its tag.
     Tag,
@@ -27,18 +27,18 @@ pub enum Wanted {
     Manifest(Digest),
     /// A layer or a configuration.
     Blob(Digest),
-    /// A list: the tags of a repository, or what refers to a manifest.
+    /// A list: the tags of a repository, or the manifests that refer to a manifest.
     List,
 }
 
 /// A request for a registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
-    /// Number of the registry.
+    /// Number of the registry in the list of configured registries.
     pub registry: usize,
-    /// The resource.
+    /// The requested resource.
     pub wanted: Wanted,
-    /// Path at the registry, with the query that it gets.
+    /// Path at the registry, with the query for the registry.
     pub path: String,
     /// The repository; empty for [`Wanted::Base`].
     pub repository: String,
@@ -46,19 +46,20 @@ pub struct Image {
     pub reference: String,
 }
 
-/// Why a path asks for nothing.
+/// The reason why a path names no resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoImage {
-    /// It names a registry that is not configured.
+    /// The path names a registry that is not configured.
     Registry,
-    /// It is not a path of the protocol.
+    /// The path is not a path of the protocol.
     Path,
 }
 
-/// Reads a path, query and all. `names` are those of the registries, as in references of images.
+/// Reads a path with its query. `names` are the names of the registries, as references of images contain
+/// them.
 ///
 /// # Errors
-/// Why it asks for nothing.
+/// The reason why the path names no resource.
 pub fn image(path: &[u8], names: &[&str]) -> Result<Image, NoImage> {
     let text = std::str::from_utf8(path).map_err(|_| NoImage::Path)?;
     let (path, query) = text.split_once('?').unwrap_or((text, ""));
@@ -80,7 +81,7 @@ pub fn image(path: &[u8], names: &[&str]) -> Result<Image, NoImage> {
         None => by_path(rest, names)?,
     };
     let mut repository = repository.to_owned();
-    // Official images have no other part in their names.
+    // Official images have a name without a further part.
     if names.get(registry) == Some(&"docker.io") && !repository.contains('/') {
         repository.insert_str(0, "library/");
     }
@@ -101,7 +102,7 @@ pub fn image(path: &[u8], names: &[&str]) -> Result<Image, NoImage> {
     })
 }
 
-/// The registry that the query names.
+/// The number of the registry that the query names.
 fn named(query: &str, names: &[&str]) -> Result<Option<usize>, NoImage> {
     let mut values = query.split('&').filter_map(|part| part.strip_prefix("ns="));
     let Some(value) = values.next() else {
@@ -115,7 +116,7 @@ fn named(query: &str, names: &[&str]) -> Result<Option<usize>, NoImage> {
     found.map(Some).ok_or(NoImage::Registry)
 }
 
-/// The registry that the first part names, and the repository.
+/// The number of the registry that the first part of the path names, and the repository.
 fn by_path<'a>(rest: &'a str, names: &[&str]) -> Result<(usize, &'a str), NoImage> {
     let Some((first, repository)) = rest.split_once('/') else {
         return Ok((0, rest));
@@ -123,14 +124,15 @@ fn by_path<'a>(rest: &'a str, names: &[&str]) -> Result<(usize, &'a str), NoImag
     if let Some(registry) = names.iter().position(|name| *name == first) {
         return Ok((registry, repository));
     }
-    // As in references of images: such a first part is a host, and no other registry is asked for it.
+    // As in references of images, such a first part is a host. The image is not requested from another
+    // registry.
     match first.contains(['.', ':']) || first == "localhost" {
         true => Err(NoImage::Registry),
         false => Ok((0, rest)),
     }
 }
 
-/// Repository and what follows it.
+/// Splits a path into the repository and the rest.
 fn cut(rest: &str) -> Option<(&str, &str)> {
     let tail = ["/manifests/", "/blobs/", "/referrers/", "/tags/list"];
     let at = tail.iter().filter_map(|part| rest.rfind(part)).max()?;

@@ -1,5 +1,5 @@
-//! Rewrites strings of a JSON document while it streams. No tree is built: what is kept is the
-//! present string, where it may be a URL, and one word per open bracket.
+//! Rewrites strings of a JSON document while it streams. No tree is built. Only the current string
+//! is kept, if it may be a URL, and one word for each open bracket.
 
 use memchr::memchr2;
 
@@ -7,14 +7,14 @@ use crate::digest::{of_hex, of_integrity};
 use crate::versions::crate_path;
 use crate::{Digest, Found, Mirror, Transform};
 
-/// Longest string that is looked at as a whole; longer ones are passed on.
+/// Longest string that is examined, in bytes; longer strings are forwarded unchanged.
 const TEXT_MAX: usize = 8 << 10;
-/// Longest name that is compared.
+/// Longest name that is compared, in bytes.
 const NAME_MAX: usize = 16;
-/// Deepest bracket whose contents are looked at.
+/// Deepest nesting of brackets whose contents are examined.
 const DEPTH_MAX: usize = 64;
 
-/// Names that the rewriting depends on.
+/// Names of members on which the rewriting depends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Name {
     Other,
@@ -56,45 +56,48 @@ impl Name {
 #[derive(Clone, Copy, Debug)]
 struct Open {
     is_object: bool,
-    /// The name under which it stands. Elements of a list have the name of the list.
+    /// The name of the member whose value this bracket is. Elements of a list have the name of the
+    /// list.
     name: Name,
 }
 
-/// Where the next byte of the document belongs.
+/// The place to which the next byte of the document belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Within {
     /// Outside of strings.
     Nothing,
-    /// A string that is passed on.
+    /// A string that is forwarded unchanged.
     Passing,
-    /// A name: passed on, and kept for comparison.
+    /// A name: it is forwarded, and kept for comparison.
     Name,
-    /// A string that is looked at: kept until its end.
+    /// A string that is examined: it is kept until its end.
     Kept,
 }
 
-/// The rewriting of one document.
+/// The rewriting of one JSON document.
 #[derive(Debug)]
 pub(crate) struct Json {
     transform: Transform,
     open: Vec<Open>,
-    /// Brackets beyond [`DEPTH_MAX`].
+    /// Number of open brackets beyond [`DEPTH_MAX`].
     deeper: usize,
     within: Within,
     after_backslash: bool,
     text: Vec<u8>,
-    /// The last name, and whether a name comes next.
+    /// The last name. The next field tells whether a name is expected next.
     name: Name,
     wants_name: bool,
-    /// Path and digest of the artefact whose object is open; of a crate, its name and its version.
+    /// Path and digest of the artefact whose object is open. For a crate, the path is its name, and
+    /// the version is kept too.
     path: Option<Vec<u8>>,
     version: Option<Vec<u8>>,
     digest: Option<Digest>,
-    /// Artefacts with their digests, until somebody takes them.
+    /// Artefacts with their digests that were found and not taken yet.
     found: Vec<Found>,
 }
 
-/// What is written in place of a URL: a base, and the path that the function has for the URL.
+/// The replacement of URLs: a base, and a function that returns the new path of a URL. The function
+/// returns `None` if the URL stays.
 pub(crate) type Map<'a> = (&'a [u8], &'a dyn Fn(&[u8]) -> Option<Vec<u8>>);
 
 impl Json {
@@ -115,7 +118,7 @@ impl Json {
         }
     }
 
-    /// Takes the artefacts that were found.
+    /// Takes the artefacts that were found since the last call.
     pub(crate) fn found(&mut self, mirror: &Mirror) -> Vec<Found> {
         let mut found = std::mem::take(&mut self.found);
         if self.transform == Transform::Crates {
@@ -141,7 +144,7 @@ impl Json {
         }
     }
 
-    /// Ends the document: what is kept of it is sent as it is.
+    /// Ends the document. The bytes of an incomplete string are written unchanged.
     pub(crate) fn finish(&mut self, out: &mut Vec<u8>) {
         if self.within == Within::Kept {
             out.append(&mut self.text);
@@ -149,7 +152,7 @@ impl Json {
         self.within = Within::Passing;
     }
 
-    /// A byte outside of strings.
+    /// Takes a byte outside of strings.
     fn between(&mut self, byte: u8) {
         match byte {
             b'"' => {
@@ -195,7 +198,8 @@ impl Json {
                 let in_object = self.open.last().is_some_and(|open| open.is_object);
                 self.wants_name = in_object && self.deeper == 0;
             }
-            // Each line of an index of crates is a document, whatever the last one was.
+            // Each line of an index of crates is a new document, even if the line before was
+            // incomplete.
             b'\n' if self.transform == Transform::Crates => {
                 (self.open, self.deeper) = (Vec::new(), 0);
                 (self.name, self.wants_name) = (Name::Other, false);
@@ -218,7 +222,7 @@ impl Json {
         }
     }
 
-    /// True if the innermost bracket is the object of an artefact.
+    /// True if the innermost open bracket is the object of an artefact.
     fn is_artefact(&self) -> bool {
         let open = &self.open[..];
         if self.deeper > 0 || !open.last().is_some_and(|open| open.is_object) {
@@ -227,16 +231,17 @@ impl Json {
         let is = |at: usize, name| open.get(at).is_some_and(|open| open.name == name);
         match (self.transform, open.len()) {
             (Transform::Cargo | Transform::Crates, depth) => depth == 1,
-            // A version alone, or one of a packument; a version may have any name.
+            // The document is one version, or a packument with many versions. A version may have
+            // any name.
             (Transform::Npm, 2) => is(1, Name::Dist),
             (Transform::Npm, 4) => is(1, Name::Versions) && is(3, Name::Dist),
-            // An element has the name of its list.
+            // An element of a list has the name of the list.
             (Transform::Pypi, 3) => is(1, Name::Files) && is(2, Name::Files) && !open[1].is_object,
             _ => false,
         }
     }
 
-    /// True if the innermost bracket has the digests of an artefact.
+    /// True if the innermost open bracket contains the digests of an artefact.
     fn has_digests(&self) -> bool {
         let is = |at: usize, name| self.open.get(at).is_some_and(|open| open.name == name);
         self.transform == Transform::Pypi
@@ -247,7 +252,7 @@ impl Json {
             && is(3, Name::Hashes)
     }
 
-    /// True if a string that begins here is looked at.
+    /// True if a string that begins here is examined.
     fn is_wanted(&self) -> bool {
         match (self.transform, self.name) {
             (Transform::Cargo, Name::Dl)
@@ -285,7 +290,7 @@ impl Json {
             Within::Nothing | Within::Passing => out.extend_from_slice(bytes),
             Within::Name => {
                 out.extend_from_slice(bytes);
-                // A name that is cut here is still longer than all names that are compared.
+                // A name that is cut here is still longer than every name that is compared.
                 let room = (NAME_MAX + 1).saturating_sub(self.text.len());
                 self.text.extend_from_slice(&bytes[..bytes.len().min(room)]);
             }
@@ -339,7 +344,7 @@ impl Json {
     }
 }
 
-/// The text of a string whose only escapes are `\/`.
+/// The text of a string that has no other escapes than `\/`.
 fn unescaped(text: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len());
     let mut bytes = text.iter();

@@ -1,10 +1,10 @@
-//! Mirrors of package registries, without I/O: presets, classes of URLs, the mapping between URLs of
-//! a mirror and of its upstream, and the rewriting of documents that name artefacts.
+//! Mirrors of package registries, without I/O. This crate has presets, classes of URLs, the mapping between
+//! URLs of a mirror and URLs of its upstream, and the rewriting of documents that name artefacts.
 //!
-//! A mirror answers below a prefix, `/pypi`. The rest of the path is the upstream's; other hosts of
-//! the registry are below `/pypi/~host`. Only hosts that the mirror lists are asked or rewritten.
-//! Documents are rewritten while they stream, in bounded memory; what is not understood stays as it
-//! is, byte for byte.
+//! A mirror answers requests below a prefix such as `/pypi`. The rest of the path is a path at the upstream;
+//! other hosts of the registry are below `/pypi/~host`. Requests go only to hosts that the mirror lists, and
+//! only their URLs are rewritten. Documents are rewritten while they stream, in bounded memory. Parts that
+//! are not understood stay unchanged, byte for byte.
 
 mod answer;
 mod challenge;

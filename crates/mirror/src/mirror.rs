@@ -8,25 +8,26 @@ use foxy_base::hash64;
 use crate::versions::{crate_of, speaks_for};
 use crate::{Class, IMAGES_PREFIX, Listing, OwnNames, Refused, Upstream, VersionRules};
 
-/// To be raised when the rewriting changes, so that rewritten documents get other ETags.
+/// Version of the rewriting. Raise it when the rewriting changes, so that rewritten documents get other
+/// ETags.
 const VERSION: u64 = 1;
 
 /// A mirror of one registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mirror {
-    /// Its name, which is its partition too.
+    /// Name of the mirror. It is also the mirror's partition.
     pub name: String,
-    /// Where it answers: a path without the last `/`.
+    /// Prefix of the mirror: a path without the last `/`.
     pub prefix: String,
-    /// It mirrors container images: several such mirrors share the prefix, and
+    /// True for a mirror of container images. Several such mirrors share one prefix, and
     /// [`image`](crate::image) reads their paths.
     pub images: bool,
-    /// Servers that it may ask; the first is the upstream itself.
+    /// Servers to which the mirror may send requests. The first server is the upstream.
     places: Vec<Upstream>,
     classes: Vec<Class>,
-    /// Rules about versions, if there are some.
+    /// Rules about versions, if there are any.
     rules: Option<VersionRules>,
-    /// Packages that it alone has, if some are named.
+    /// Packages that only this mirror has, if the settings name any.
     own: Option<OwnNames>,
 }
 
@@ -35,7 +36,7 @@ pub struct Mirror {
 pub struct Place {
     /// Number of the server.
     pub server: usize,
-    /// Number of the class; `None`: no class has it.
+    /// Number of the class; `None` if the URL is in no class.
     pub class: Option<usize>,
 }
 
@@ -57,7 +58,7 @@ impl Mirror {
                 places.push(host);
             }
         }
-        // Redirects and root-relative links may lead beside the upstream's path.
+        // Redirects and root-relative links may lead to paths outside of the upstream's path.
         let root = places[0].root();
         if !places.contains(&root) {
             places.push(root);
@@ -73,7 +74,7 @@ impl Mirror {
         })
     }
 
-    /// The mirror with rules about versions.
+    /// The same mirror with rules about versions.
     #[must_use]
     pub fn under(self: Arc<Self>, rules: VersionRules) -> Arc<Self> {
         let mut mirror = Arc::unwrap_or_clone(self);
@@ -81,7 +82,7 @@ impl Mirror {
         Arc::new(mirror)
     }
 
-    /// The mirror with packages that it alone has.
+    /// The same mirror with packages that only this mirror has.
     #[must_use]
     pub fn with_own(self: Arc<Self>, names: OwnNames) -> Arc<Self> {
         let mut mirror = Arc::unwrap_or_clone(self);
@@ -89,14 +90,14 @@ impl Mirror {
         Arc::new(mirror)
     }
 
-    /// Packages that it alone has, if some are named.
+    /// Packages that only this mirror has, if the settings name any.
     #[must_use]
     pub const fn own(&self) -> Option<&OwnNames> {
         self.own.as_ref()
     }
 
-    /// True if a path below the prefix of `other`, without query, names a package that this mirror alone
-    /// has.
+    /// True if `path` names a package that only this mirror has. `path` is below the prefix of `other` and
+    /// has no query.
     #[must_use]
     pub fn owns(&self, other: &Self, path: &[u8]) -> bool {
         let own = self.own.as_ref();
@@ -108,8 +109,8 @@ impl Mirror {
         }
     }
 
-    /// True if a document may say which digest an artefact has; both are paths on the mirror. A document
-    /// of one package has nothing to say about files of another.
+    /// True if the document may determine the digest of the artefact. Both are paths on the mirror. A
+    /// document of one package must not determine the digests of another package's files.
     #[must_use]
     pub fn speaks_for(&self, document: &[u8], artefact: &[u8]) -> bool {
         let listing = self.classes.iter().find_map(|class| class.listing);
@@ -122,8 +123,8 @@ impl Mirror {
         }
     }
 
-    /// The path by which documents name the artefact at `path`, which may have a query. Documents about
-    /// crates say only name and version.
+    /// The path under which documents name the artefact at `path`, which may have a query. Documents about
+    /// crates contain only the name and the version.
     #[must_use]
     pub fn named_path<'a>(&self, path: &'a [u8]) -> Cow<'a, [u8]> {
         let end = path.iter().position(|b| *b == b'?').unwrap_or(path.len());
@@ -139,20 +140,21 @@ impl Mirror {
         }
     }
 
-    /// Rules about versions, if there are some.
+    /// Rules about versions, if there are any.
     #[must_use]
     pub const fn rules(&self) -> Option<&VersionRules> {
         self.rules.as_ref()
     }
 
-    /// The rules by which documents of a class are screened, if there are some.
+    /// The rules by which documents of a class are screened, if there are any.
     #[must_use]
     pub fn screens(&self, class: Option<usize>) -> Option<&VersionRules> {
         let lists = self.class(class).listing.is_some();
         self.rules.as_ref().filter(|_| lists)
     }
 
-    /// Why the rules refuse a path of this place. The path may have a query.
+    /// The reason why the rules refuse a path at this place; `None` if they permit it. The path may have a
+    /// query.
     #[must_use]
     pub fn refusal(&self, place: Place, path: &[u8]) -> Option<Refused> {
         let rules = self.rules.as_ref()?;
@@ -167,7 +169,7 @@ impl Mirror {
         rules.refusal(rest, kind, place.server == 0, other)
     }
 
-    /// A mirror of container images, which is known by the name of its registry.
+    /// A mirror of container images. Clients know it by the name of its registry.
     #[must_use]
     pub fn of_images(
         name: String,
@@ -182,19 +184,19 @@ impl Mirror {
         mirror
     }
 
-    /// Servers that it may ask; the first is the upstream itself.
+    /// Servers to which the mirror may send requests. The first server is the upstream.
     #[must_use]
     pub fn servers(&self) -> &[Upstream] {
         &self.places
     }
 
-    /// Host and port of each server, as keys have them.
+    /// Host and port of each server, in the form of cache keys.
     pub fn hosts(&self) -> impl Iterator<Item = Vec<u8>> {
         let servers = self.places.iter();
         servers.map(|server| server.authority.clone().into_bytes())
     }
 
-    /// A class.
+    /// The class of this number; for `None`, the class of all paths that are in no other class.
     #[must_use]
     pub fn class(&self, number: Option<usize>) -> &Class {
         number
@@ -209,8 +211,8 @@ impl Mirror {
         rest.is_some_and(|rest| matches!(rest.first(), None | Some(b'/' | b'?')))
     }
 
-    /// Server and class of a path below the prefix, query and all; `None` if the path names a host
-    /// that is not listed.
+    /// Server and class of a path below the prefix; the path includes its query. `None` if the path names a
+    /// host that is not listed.
     #[must_use]
     pub fn place(&self, path: &[u8]) -> Option<Place> {
         let end = path.iter().position(|b| *b == b'?').unwrap_or(path.len());
@@ -232,7 +234,7 @@ impl Mirror {
         })
     }
 
-    /// The beginning of this server's paths on the mirror, and the beginning that replaces it at the server.
+    /// The start of all paths of this server on the mirror, and the start that replaces it at the server.
     #[must_use]
     pub fn beginnings(&self, server: usize) -> (String, &str) {
         match self.places.get(server) {
@@ -244,8 +246,8 @@ impl Mirror {
         }
     }
 
-    /// Path on the mirror of a URL that a document of `server` has, with query and fragment; `None`
-    /// if it is relative to the document, or is at a host that is not listed.
+    /// The path on the mirror of a URL in a document of `server`, with query and fragment. `None` if the URL
+    /// is relative to the document, or leads to a host that is not listed.
     #[must_use]
     pub fn path_of(&self, server: usize, url: &[u8]) -> Option<Vec<u8>> {
         let from = self.places.get(server)?;
@@ -274,14 +276,14 @@ impl Mirror {
         let mut found = self.places.iter().enumerate();
         let (server, rest) = found.find_map(|(n, server)| Some((n, after(server)?)))?;
         let (beginning, _) = self.beginnings(server);
-        // A `~` would be read as the name of a host.
+        // A path that begins with `~` would be read as the name of a host.
         if server == 0 && rest.starts_with(b"/~") {
             return None;
         }
         Some([beginning.as_bytes(), rest].concat())
     }
 
-    /// Mark of documents into which `base` and the paths of this mirror are written.
+    /// The mark of documents into which `base` and this mirror's paths are written.
     #[must_use]
     pub fn mark(&self, base: &str) -> String {
         let mut text = format!("{VERSION}\n{base}\n{}\n", self.prefix);

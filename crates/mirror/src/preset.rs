@@ -1,4 +1,4 @@
-//! The presets: registries as data.
+//! The presets: descriptions of known registries.
 
 use std::sync::OnceLock;
 
@@ -9,25 +9,25 @@ use crate::{Class, Kind, Listing, Transform, Upstream};
 
 const TEXT: &str = include_str!("presets.toml");
 
-/// A registry that a mirror can be of.
+/// A known registry of which a mirror can be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Preset {
-    /// Its name; the prefix is `/` and this.
+    /// Name of the preset. The default prefix is `/` and this name.
     pub name: String,
     /// Explanation for people.
     pub about: String,
-    /// The registry.
+    /// The server of the registry.
     pub upstream: Upstream,
-    /// Other servers of it.
+    /// Other servers of the registry.
     pub hosts: Vec<Upstream>,
-    /// Its classes of URLs.
+    /// Classes of the registry's URLs.
     pub classes: Vec<Class>,
-    /// It is a registry of container images.
+    /// True for a registry of container images.
     pub images: bool,
 }
 
 impl Preset {
-    /// How its documents and paths name versions, if they do.
+    /// The way in which the registry's documents and paths name versions, if they do.
     #[must_use]
     pub fn listing(&self) -> Option<Listing> {
         self.classes.iter().find_map(|class| class.listing)
@@ -38,7 +38,7 @@ impl Preset {
 #[must_use]
 pub fn presets() -> &'static [Preset] {
     static PRESETS: OnceLock<Vec<Preset>> = OnceLock::new();
-    // The text is part of the program, and a test reads it.
+    // The text is part of the program, and a test ensures that it can be read.
     PRESETS.get_or_init(|| read(TEXT).unwrap_or_default())
 }
 

@@ -1,29 +1,29 @@
-//! Reads the release file of a Debian archive, `InRelease` or `Release`, while it streams: the digests
-//! of the index files below its folder. The file is passed on byte for byte.
+//! Reads the release file of a Debian archive, `InRelease` or `Release`, while it streams, and finds the
+//! digests of the index files below its folder. The file is forwarded byte for byte.
 
 use memchr::memchr;
 
 use crate::Found;
 use crate::digest::of_hex;
 
-/// Longest line that is looked at. Names of index files have less than 200 bytes.
+/// Longest line that is examined, in bytes. Names of index files have fewer than 200 bytes.
 const LINE_MAX: usize = 4 << 10;
 
-/// The reading of one release file.
+/// The state of reading one release file.
 #[derive(Debug)]
 pub(crate) struct Release {
-    /// Path of its folder on the mirror, with the slash at the end.
+    /// Path of the file's folder on the mirror, with the slash at the end.
     folder: Vec<u8>,
-    /// The line so far; what is beyond [`LINE_MAX`] is left out.
+    /// The bytes of the current line. Bytes beyond [`LINE_MAX`] are left out.
     line: Vec<u8>,
-    /// The lines are entries of the field `SHA256`.
+    /// True while the lines are entries of the field `SHA256`.
     in_digests: bool,
-    /// Index files with their digests, until somebody takes them.
+    /// Index files with their digests that were found and not taken yet.
     found: Vec<Found>,
 }
 
 impl Release {
-    /// The reading of the file at this path of the mirror, which may have a query.
+    /// Begins to read the file at this path of the mirror. The path may have a query.
     pub(crate) fn at(path: &[u8]) -> Self {
         let end = path.iter().position(|b| *b == b'?').unwrap_or(path.len());
         let slash = path[..end].iter().rposition(|b| *b == b'/');
@@ -35,12 +35,12 @@ impl Release {
         }
     }
 
-    /// Takes the index files that were found.
+    /// Takes the index files that were found since the last call.
     pub(crate) fn found(&mut self) -> Vec<Found> {
         std::mem::take(&mut self.found)
     }
 
-    /// Takes a piece of the file and appends it to `out`. A line counts once its end was seen.
+    /// Takes a piece of the file and appends it to `out`. A line is read when its end has arrived.
     pub(crate) fn push(&mut self, mut piece: &[u8], out: &mut Vec<u8>) {
         out.extend_from_slice(piece);
         while let Some(end) = memchr(b'\n', piece) {
@@ -58,7 +58,7 @@ impl Release {
 
     fn end_line(&mut self) {
         let mut line = std::mem::take(&mut self.line);
-        // Lines of a field after its first begin with a space.
+        // The further lines of a field begin with a space.
         if !line.first().is_some_and(|b| matches!(b, b' ' | b'\t')) {
             self.in_digests = line.trim_ascii_end().eq_ignore_ascii_case(b"SHA256:");
         } else if self.in_digests && line.len() <= LINE_MAX {
@@ -70,7 +70,7 @@ impl Release {
     }
 }
 
-/// Digest, length and name; names lead to no place outside of the folder.
+/// Reads a line with digest, length and name. A name that leads outside of the folder is refused.
 fn entry(folder: &[u8], line: &[u8]) -> Option<Found> {
     let mut words = line
         .split(u8::is_ascii_whitespace)

@@ -1,4 +1,4 @@
-//! The rewriting of one document on its way from the upstream.
+//! The rewriting of one document while it comes from the upstream.
 
 use std::sync::Arc;
 
@@ -12,7 +12,8 @@ use crate::{Found, Mirror, Transform};
 pub struct Rewriter {
     form: Form,
     mirror: Arc<Mirror>,
-    /// The server that the document is from; `None`: it was rewritten before, and is only read.
+    /// The server from which the document comes. `None` if the document was already rewritten and is only
+    /// read.
     server: Option<usize>,
     base: Box<str>,
 }
@@ -25,8 +26,8 @@ enum Form {
 }
 
 impl Rewriter {
-    /// The rewriting of a document at this path of the mirror, with its media type. `base` is scheme and
-    /// authority of the mirror.
+    /// Makes a rewriter for a document with this media type at this path of the mirror. `base` is the scheme
+    /// and authority of the mirror.
     #[must_use]
     pub fn new(
         transform: Transform,
@@ -50,8 +51,8 @@ impl Rewriter {
         }
     }
 
-    /// Reads a document that was rewritten in this way before. Only the artefacts found in the document
-    /// are of use; the output is not.
+    /// Makes a rewriter for a document that was already rewritten. Only the artefacts found in the document
+    /// are useful; the output is not.
     #[must_use]
     pub fn again(
         transform: Transform,
@@ -83,7 +84,7 @@ impl Rewriter {
         }
     }
 
-    /// Takes the artefacts that were named with their digests since the last call.
+    /// Takes the artefacts whose digests were found since the last call.
     pub fn found(&mut self) -> Vec<Found> {
         match &mut self.form {
             Form::Json(json) => json.found(&self.mirror),

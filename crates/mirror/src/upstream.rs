@@ -1,4 +1,5 @@
-//! A server that a mirror may ask: scheme, host, port, and a path below which its documents are.
+//! A server to which a mirror may send requests: scheme, host, port, and the path below which its
+//! documents are.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,16 +7,17 @@ use std::str::FromStr;
 /// A server of a registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upstream {
-    /// It speaks TLS.
+    /// True if the server uses TLS.
     pub secure: bool,
-    /// Host in lower case, IPv6 in brackets, with the port where it is not the scheme's.
+    /// Host in lower case, with IPv6 addresses in brackets, and with the port if it is not the
+    /// scheme's default.
     pub authority: String,
     /// Path without the last `/`; empty for the root.
     pub path: String,
 }
 
 impl Upstream {
-    /// Host and port, as a resolver takes them.
+    /// Host and port in the form that a resolver accepts.
     #[must_use]
     pub fn host_and_port(&self) -> (String, u16) {
         let default = if self.secure { 443 } else { 80 };
@@ -26,7 +28,7 @@ impl Upstream {
         (host.trim_matches(['[', ']']).to_owned(), port)
     }
 
-    /// The part of a mirror's path that names the server. Clients encode some characters of an
+    /// The segment of a mirror's path that names the server. Clients encode some characters of an
     /// authority: brackets are left out, and `:` becomes `~`.
     #[must_use]
     pub fn segment(&self) -> String {
@@ -42,7 +44,7 @@ impl Upstream {
         }
     }
 
-    /// True if both are the same server.
+    /// True if both are the same server; their paths may differ.
     #[must_use]
     pub fn is_server_of(&self, other: &Self) -> bool {
         (self.secure, &self.authority) == (other.secure, &other.authority)

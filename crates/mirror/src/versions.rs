@@ -1,5 +1,6 @@
-//! Rules of the operator about versions: young ones are hidden for a while (cooldown), others are
-//! blocked. Documents that list versions are screened, and paths of blocked artefacts are refused.
+//! Rules of the operator about versions. Young versions are hidden for a time (cooldown), and other
+//! versions are blocked. Documents that list versions are screened, and paths of blocked artefacts
+//! are refused.
 
 mod crates;
 mod edits;
@@ -19,7 +20,7 @@ pub(crate) use own::speaks_for;
 pub use paths::Refused;
 pub(crate) use paths::{crate_of, crate_path};
 
-/// How the documents and paths of a registry name versions.
+/// The way in which the documents and paths of a registry name versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listing {
     /// Packuments of npm.
@@ -31,7 +32,7 @@ pub enum Listing {
 }
 
 impl Listing {
-    /// The one of this name.
+    /// The listing of this name.
     #[must_use]
     pub fn of(name: &str) -> Option<Self> {
         match name {
@@ -42,7 +43,8 @@ impl Listing {
         }
     }
 
-    /// The `Accept` by which an upstream sends the form that has dates, where it has several forms.
+    /// The `Accept` with which an upstream sends the form of the document that has dates. `None` if
+    /// there is only one form.
     #[must_use]
     pub const fn dated(self) -> Option<&'static str> {
         match self {
@@ -52,8 +54,8 @@ impl Listing {
         }
     }
 
-    /// The screened form for a client that accepts the form of this number, in the order of the
-    /// preset.
+    /// The form in which a client gets the screened document. `accepted` is the number of the form
+    /// that the client accepts, in the order of the preset.
     const fn form(self, accepted: Option<usize>) -> Form {
         match (self, accepted) {
             (Self::Npm, Some(0)) => Form::Short,
@@ -74,7 +76,8 @@ enum Form {
     Html,
 }
 
-/// A package, or one version of it: `NAME` or `NAME@VERSION`; `*` in a name stands for anything.
+/// A package, or one version of it: `NAME` or `NAME@VERSION`. `*` in a name stands for any
+/// characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selector {
     text: String,
@@ -86,7 +89,7 @@ impl Selector {
     /// Reads a selector.
     ///
     /// # Errors
-    /// The mistake, in a few words.
+    /// A short description of the mistake.
     pub fn read(listing: Listing, text: &str) -> Result<Self, String> {
         let (name, version) = match text.get(1..).and_then(|rest| rest.rfind('@')) {
             Some(at) => (&text[..=at], Some(&text[at + 2..])),
@@ -122,7 +125,7 @@ impl Selector {
         self.name.fits(package.as_bytes())
     }
 
-    /// True if it is for this version; both are in normal form.
+    /// True if the selector covers this version. Both versions are in normal form.
     fn is_for(&self, version: &str) -> bool {
         self.version.as_ref().is_none_or(|own| {
             let public = version.split('+').next().unwrap_or(version);
@@ -134,19 +137,19 @@ impl Selector {
 /// The rules of a mirror.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VersionRules {
-    /// How versions are named.
+    /// The way in which the registry names versions.
     pub listing: Listing,
-    /// Age in seconds under which a version is hidden; `None`: age does not matter.
+    /// Age in seconds below which a version is hidden; `None`: age does not matter.
     pub min_age: Option<u32>,
-    /// Packages that are shown whatever their age.
+    /// Packages that are shown at any age.
     pub except: Vec<Selector>,
-    /// Versions without a date are hidden too.
+    /// True if versions without a date are hidden too.
     pub hides_undated: bool,
-    /// Versions that are neither shown nor sent.
+    /// Versions that are neither listed nor served.
     pub block: Vec<Selector>,
 }
 
-/// Fate of a version in a document.
+/// The decision about a version in a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Shown,
@@ -164,7 +167,7 @@ impl VersionRules {
         hash64(0, format!("{self:?}").as_bytes())
     }
 
-    /// The entry that blocks a version, or a whole package.
+    /// The entry that blocks a version, or a complete package.
     fn blocking(&self, package: &str, version: Option<&str>) -> Option<&Selector> {
         let package = names::package(self.listing, package);
         let version = version.map(|version| names::version(self.listing, version));
@@ -196,7 +199,7 @@ impl VersionRules {
         })
     }
 
-    /// The rules about one package.
+    /// The part of these rules that concerns one package.
     fn of(&self, package: &str) -> Self {
         let package = names::package(self.listing, package);
         let of = |entries: &[Selector]| {
@@ -217,7 +220,7 @@ impl VersionRules {
         entries.any(|entry| entry.has(&package) && entry.is_for(&version))
     }
 
-    /// True if some version of the package may be hidden or blocked.
+    /// True if a version of the package may be hidden or blocked.
     fn concerns(&self, package: &str) -> bool {
         let package = names::package(self.listing, package);
         let whole = |entry: &Selector| entry.version.is_none() && entry.has(&package);
@@ -225,11 +228,11 @@ impl VersionRules {
             || self.min_age.is_some() && !self.except.iter().any(whole)
     }
 
-    /// Screens a document. `accepted` is the number of the form that the client accepts, `path` the
-    /// path at the upstream, `now` seconds since 1970.
+    /// Screens a document. `accepted` is the number of the form that the client accepts, `path` is
+    /// the path at the upstream, and `now` is in seconds since 1970.
     ///
     /// # Errors
-    /// The document cannot be screened: nobody may get it.
+    /// If the document cannot be screened: then no client may get it.
     pub fn screen(
         &self,
         document: Vec<u8>,
@@ -265,20 +268,20 @@ impl VersionRules {
     }
 }
 
-/// A document as clients get it.
+/// A screened document.
 #[derive(Debug)]
 pub struct Screened {
-    /// Its bytes.
+    /// The bytes of the document.
     pub body: Body,
-    /// Its media type, if it is another one.
+    /// The media type of the document, if it is not the upstream's.
     pub content_type: Option<&'static str>,
-    /// When the next hidden version is old enough, in seconds since 1970.
+    /// Time at which the next hidden version is old enough, in seconds since 1970.
     pub matures: Option<i64>,
-    /// Versions, or files of versions, that are hidden or blocked.
+    /// Number of versions, or of files of versions, that are hidden or blocked.
     pub hidden: u64,
 }
 
-/// A document that cannot be screened, with a reason word.
+/// A document that cannot be screened, with the reason word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unreadable(pub &'static str);
 
@@ -290,7 +293,7 @@ const BLOCKED: Unreadable = Unreadable("version-blocked");
 /// The screening of one document.
 struct Screening<'a> {
     rules: &'a VersionRules,
-    /// The rules about the last package: of many entries, few are about one package.
+    /// The rules about the last package. Of many entries, only few concern one package.
     own: Option<(String, VersionRules)>,
     now: i64,
     matures: Option<i64>,
@@ -298,7 +301,7 @@ struct Screening<'a> {
 }
 
 impl Screening<'_> {
-    /// Judges a version, and notes what becomes of it.
+    /// Judges a version, and counts the result.
     fn judge(&mut self, package: &str, version: &str, published: Option<i64>) -> Verdict {
         let own = match self.own.take() {
             Some((known, rules)) if known == package => (known, rules),
@@ -314,10 +317,10 @@ impl Screening<'_> {
     }
 }
 
-/// A time as documents write it (RFC 3339), in seconds since 1970.
+/// Reads a time of a document (RFC 3339); returns seconds since 1970.
 fn time(text: &str) -> Option<i64> {
     let time: jiff::Timestamp = text.parse().ok()?;
-    // A fraction counts as a whole second: never too early.
+    // A fraction counts as a whole second, so that the time is never too early.
     Some(time.as_second() + i64::from(time.subsec_nanosecond() > 0))
 }
 

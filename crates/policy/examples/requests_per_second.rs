@@ -1,4 +1,4 @@
-//! Measures every cache policy on one skewed stream: requests per second on one core, hit ratio.
+//! Measures every cache policy on one skewed stream: requests per second on one core, and hit ratio.
 //! `cargo run --release -p foxy-policy --example requests_per_second [million requests, default 5]`
 
 use foxy_base::{Clock as _, Rng, SystemClock};
@@ -20,7 +20,8 @@ fn main() {
     run(WTinyLfu::new(CAPACITY), &requests);
 }
 
-/// Keys of a Zipf-like stream (density falling as 1/rank) with sizes that belong to the key.
+/// Returns requests for keys with a Zipf-like distribution (the density falls as 1/rank). The size follows
+/// from the key.
 fn requests(count: usize) -> Vec<(u64, u64)> {
     let mut rng = Rng::new(1);
     let request = |_| {

@@ -1,9 +1,9 @@
 //! Admission to a cache level.
 //!
-//! Sources: size limit = LRU-TH of the Foxy papers (documents over a threshold are not cached);
-//! second use = one-timer filters in front of disks (Maltzahn 1999, flash caches today); byte
-//! budget = a token bucket in front of the writes. The filters decide only when the bucket is
-//! empty: applied always, a second-use filter costs a real proxy log up to ten points of hit ratio.
+//! Sources: The size limit is LRU-TH of the Foxy papers (documents over a threshold are not cached). Second
+//! use is the one-timer filter in front of disks (Maltzahn 1999, flash caches today). The byte budget is a
+//! token bucket in front of the writes. The filters decide only when the bucket is empty: a second-use filter
+//! that is always applied costs up to ten points of hit ratio with a real proxy log.
 
 use std::time::Duration;
 
@@ -15,11 +15,11 @@ use crate::{Ghost, Sketch};
 /// The answer of an [`Admission`] rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admit {
-    /// Let it in.
+    /// The object may enter.
     Yes,
-    /// Larger than the limit.
+    /// The object is larger than the limit.
     TooLarge,
-    /// Not seen before (within the rule's memory).
+    /// The key was not seen before (within the rule's memory).
     FirstUse,
     /// The byte budget is spent.
     OverBudget,
@@ -35,8 +35,8 @@ impl Admit {
 
 /// Decides about objects one by one.
 pub trait Admission<K: Key> {
-    /// May an object of `size` bytes enter at `now`? Asking counts as a use of `key` and, when
-    /// the answer is yes, spends budget.
+    /// Decides if an object of `size` bytes may enter at `now`. The call counts as a use of `key`. If the
+    /// answer is yes, the call spends budget.
     fn admit(&mut self, key: K, size: u64, now: MonoTime) -> Admit;
 }
 
@@ -67,14 +67,15 @@ impl<K: Key> Admission<K> for SizeLimit {
     }
 }
 
-/// An object enters if its key is among the last `remembered` keys that were used once.
+/// An object enters if its key is among the last `remembered` keys that were used once. (The rule
+/// remembers these keys.)
 #[derive(Debug)]
 pub struct SecondUse<K> {
     seen: Ghost<K>,
 }
 
 impl<K: Key> SecondUse<K> {
-    /// Remembers `remembered` keys that were used once.
+    /// Creates a rule that remembers `remembered` keys that were used once.
     #[must_use]
     pub fn new(remembered: usize) -> Self {
         Self {
@@ -82,17 +83,17 @@ impl<K: Key> SecondUse<K> {
         }
     }
 
-    /// Remembers as many keys as fit into `bytes` of memory.
+    /// Creates a rule that remembers as many keys as fit into `bytes` of memory.
     #[must_use]
     pub fn within(bytes: u64) -> Self {
-        /// A key's place in a queue and in a table.
+        /// Memory for a remembered key: its entries in a queue and in a table.
         const KEY_BYTES: u64 = 96;
         Self::new((bytes / KEY_BYTES) as usize)
     }
 }
 
 impl<K: Key> SecondUse<K> {
-    /// Notes a use without asking: the object was in the cache until now.
+    /// Counts a use without a decision: the object was in the cache until now.
     pub fn used(&mut self, key: K) {
         self.seen.insert(key, 1);
     }
@@ -108,7 +109,7 @@ impl<K: Key> Admission<K> for SecondUse<K> {
     }
 }
 
-/// An object enters when it was asked about often enough lately, this time included.
+/// An object enters when it was requested often enough lately; the current request counts too.
 #[derive(Debug)]
 pub struct Frequency {
     uses: Sketch,
@@ -116,7 +117,8 @@ pub struct Frequency {
 }
 
 impl Frequency {
-    /// Counts uses of about `objects` keys; `least` (1 to 15) of them are enough.
+    /// Creates a rule that counts the uses of about `objects` keys. An object enters after `least` uses
+    /// (1 to 15).
     #[must_use]
     pub fn new(objects: usize, least: u64) -> Self {
         Self {
@@ -125,15 +127,15 @@ impl Frequency {
         }
     }
 
-    /// Admits keys that were requested three times; the counters take `bytes` of memory.
+    /// Creates a rule that admits keys that were requested three times. Its counters take `bytes` of memory.
     #[must_use]
     pub fn often_within(bytes: u64) -> Self {
-        /// Memory for a key that is counted.
+        /// Memory for the counters of one key.
         const KEY_BYTES: u64 = 4;
         Self::new((bytes / KEY_BYTES) as usize, 3)
     }
 
-    /// Notes a use without asking.
+    /// Counts a use without a decision.
     pub fn used<K: Key>(&mut self, key: K) {
         self.uses.add(&key);
     }
@@ -150,7 +152,7 @@ impl<K: Key> Admission<K> for Frequency {
     }
 }
 
-/// A byte budget per second with a burst, kept in whole bytes and carried remainders.
+/// A byte budget per second with a burst. It is kept in whole bytes; remainders are carried over.
 #[derive(Clone, Copy, Debug)]
 pub struct TokenBucket {
     bytes_per_sec: u64,
@@ -163,7 +165,7 @@ pub struct TokenBucket {
 const NANOS: u128 = 1_000_000_000;
 
 impl TokenBucket {
-    /// A full bucket. `burst_bytes` is also the largest amount that can be taken at once.
+    /// Creates a full bucket. `burst_bytes` is also the largest amount that can be taken at once.
     #[must_use]
     pub const fn new(bytes_per_sec: u64, burst_bytes: u64, now: MonoTime) -> Self {
         Self {
@@ -175,13 +177,13 @@ impl TokenBucket {
         }
     }
 
-    /// Changes the rate from `now` on; what was earned stays.
+    /// Changes the rate from `now` on. The budget earned until then is kept.
     pub fn set_rate(&mut self, bytes_per_sec: u64, now: MonoTime) {
         self.refill(now);
         self.bytes_per_sec = bytes_per_sec;
     }
 
-    /// Takes `bytes` if they are there; takes nothing otherwise.
+    /// Takes `bytes` if they are available; takes nothing otherwise.
     pub fn try_take(&mut self, bytes: u64, now: MonoTime) -> bool {
         self.refill(now);
         if bytes > self.tokens {
@@ -191,7 +193,7 @@ impl TokenBucket {
         true
     }
 
-    /// Time until `bytes` are available; zero if they are, `None` if they never will be.
+    /// Time until `bytes` are available: zero if they already are, `None` if they never will be.
     pub fn wait_for(&mut self, bytes: u64, now: MonoTime) -> Option<Duration> {
         self.refill(now);
         let Some(missing) = bytes.checked_sub(self.tokens).filter(|m| *m > 0) else {
@@ -229,8 +231,8 @@ impl TokenBucket {
     }
 }
 
-/// The production rule. While the byte budget lasts, everything enters. Then objects enter that a
-/// second rule admits, as long as a separate credit (a token bucket) lasts. Then nothing enters.
+/// The production rule. While the byte budget lasts, every object enters. After that, an object enters if a
+/// second rule admits it, as long as a separate credit (a token bucket) lasts. After that, nothing enters.
 #[derive(Debug)]
 pub struct Budgeted<A> {
     budget: TokenBucket,
@@ -239,7 +241,8 @@ pub struct Budgeted<A> {
 }
 
 impl<A> Budgeted<A> {
-    /// `budget` pays for everything, `credit` for what `filter` admits when the budget is spent.
+    /// Creates a rule. `budget` pays for every object. When it is spent, `credit` pays for objects
+    /// that `filter` admits.
     #[must_use]
     pub const fn new(budget: TokenBucket, credit: TokenBucket, filter: A) -> Self {
         Self {

@@ -1,26 +1,26 @@
 //! Expected wait of a new read: the reads in flight divided by their completion rate (Little's
 //! law).
 //!
-//! If more is asked of a disk than it can read, every hit waits for all hits before it, until a hit
-//! takes longer than a fetch from the origin. A caller that declines reads beyond a bound keeps the
-//! disk fully busy, and the hits that it still serves quick.
+//! If a disk gets more reads than it can do, every hit waits for all hits before it, until a hit takes longer
+//! than a fetch from the origin. If a caller declines reads beyond a bound, the disk stays fully busy, and
+//! the remaining hits stay fast.
 
 use std::time::Duration;
 
 use foxy_base::MonoTime;
 
-/// The newest gap counts 1/n.
+/// Weight of the newest gap in the mean: 1 / `MEMORY`.
 const MEMORY: u64 = 32;
-/// At or below this number of reads the backlog is never too long, whatever the device did before.
+/// At or below this number of reads the backlog is never too long, however slow the device was before.
 const FEW: u32 = 4;
 
-/// The reads of one queue.
+/// The reads of one queue of a device.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Backlog {
     waiting: u32,
-    /// Mean time between two reads that come back while more are waiting, ns; 0: not known yet.
+    /// Mean time in ns between two completions while more reads are waiting; 0: not known yet.
     gap: u64,
-    /// When reads last completed, or when a read last entered an empty queue.
+    /// Time of the last completion of reads, or of the last read that entered an empty queue.
     last: MonoTime,
 }
 
@@ -33,7 +33,7 @@ impl Backlog {
         self.waiting = self.waiting.saturating_add(1);
     }
 
-    /// Records that this many reads (at least one) completed together, successful or not.
+    /// Records that `reads` reads (at least one) completed together, successfully or not.
     pub fn end(&mut self, reads: usize, now: MonoTime) {
         let reads = u32::try_from(reads).unwrap_or(u32::MAX);
         self.waiting = self.waiting.saturating_sub(reads);
@@ -64,8 +64,9 @@ mod tests {
 
     const BOUND: Duration = Duration::from_millis(250);
 
-    /// A device that serves one read after another, asked for `rate` reads a second; the longest
-    /// wait of an accepted one, and the shares of time it was busy and of reads declined.
+    /// Simulates a device that does one read after another and gets `rate` reads a second. Returns
+    /// the longest wait of an accepted read, the share of time that the device was busy, and the
+    /// share of reads declined.
     fn offered(rate: u64, service: Duration) -> (Duration, f64, f64) {
         let (mut backlog, mut free) = (Backlog::default(), MonoTime(0));
         let mut ends = std::collections::VecDeque::new();

@@ -5,18 +5,18 @@ use std::sync::atomic::AtomicU8;
 
 use crate::slab::Slab;
 
-/// Keys are small and copied: a 64- or 128-bit hash.
+/// A small key that is copied: a 64- or 128-bit hash.
 pub trait Key: Copy + Eq + Hash {}
 impl<K: Copy + Eq + Hash> Key for K {}
 
-/// An object that a policy let go.
+/// An object that a policy evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Evicted<K, V> {
-    /// Its key.
+    /// Key of the object.
     pub key: K,
-    /// The value stored with it.
+    /// The value stored with the key.
     pub value: V,
-    /// Its weight in bytes.
+    /// The object's weight in bytes.
     pub size: u64,
 }
 
@@ -24,27 +24,27 @@ pub struct Evicted<K, V> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Inserted<V> {
-    /// False if the object was refused: larger than the cache or than the policy's limit. (A rule
-    /// that lets objects compete may store the new object and evict it at once: see `evicted`.)
+    /// False if the object was refused because it is larger than the cache or than the policy's limit. (A
+    /// rule that lets objects compete may store the new object and evict it at once: see `evicted`.)
     pub stored: bool,
-    /// The former value of this key. It is gone even if the new one was refused, because a
-    /// cache must not keep what was replaced.
+    /// The former value of this key. It is removed even if the new value is refused, because a cache must not
+    /// keep a replaced value.
     pub replaced: Option<V>,
 }
 
 /// A byte-weighted cache of values `V` under one replacement rule.
 ///
-/// `used() <= capacity()` holds after every call. Inserting a key that is present removes the
-/// old object first, then inserts the new one as a new object (a modified object is another
-/// object; ghosts keep what they know of the key). An object larger than `capacity()` is refused and evicts nothing.
+/// `used() <= capacity()` holds after every call. Inserting a key that is present first removes the old
+/// object, then inserts the new object as if the key were new. (A modified object is another object; ghosts
+/// keep their entries for the key.) An object larger than `capacity()` is refused and evicts nothing.
 pub trait CachePolicy<K: Key, V> {
     /// The rule's name in reports, such as `s3-fifo`.
     fn name(&self) -> &'static str;
 
-    /// The value of `key`, and the rule's bookkeeping of a use.
+    /// Returns the value of `key`, and counts a use.
     fn get(&mut self, key: &K) -> Option<&V>;
 
-    /// The value of `key` without counting a use.
+    /// Returns the value of `key` without counting a use.
     fn peek(&self, key: &K) -> Option<&V>;
 
     /// Inserts an object of `size` bytes (0 counts as 1, so that objects stay bounded in number).
@@ -57,63 +57,64 @@ pub trait CachePolicy<K: Key, V> {
         evicted: &mut Vec<Evicted<K, V>>,
     ) -> Inserted<V>;
 
-    /// Deletes `key`: no eviction, and no memory of it in ghosts.
+    /// Deletes `key`. This is not an eviction: ghosts do not remember the key.
     fn remove(&mut self, key: &K) -> Option<V>;
 
-    /// Evicts the object whose turn it is (for a watermark daemon); `None` if empty.
+    /// Evicts the next object by the rule's order (for a watermark daemon); `None` if the cache is empty.
     fn evict(&mut self) -> Option<Evicted<K, V>>;
 
-    /// Sets the capacity in bytes; what no longer fits is appended to `evicted`.
+    /// Sets the capacity in bytes. Objects that no longer fit are appended to `evicted`.
     fn set_capacity(&mut self, bytes: u64, evicted: &mut Vec<Evicted<K, V>>);
 
-    /// Bytes that fit.
+    /// The capacity in bytes.
     fn capacity(&self) -> u64;
 
-    /// Bytes held.
+    /// Bytes of the stored objects.
     fn used(&self) -> u64;
 
-    /// Objects held.
+    /// Number of stored objects.
     fn len(&self) -> usize;
 
-    /// True without objects.
+    /// True if no object is stored.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// A replacement rule: the order of a cache's objects. It links and unlinks slots; the
-/// [`Cache`] around it does keys, values and bytes.
+/// A replacement rule: the order of a cache's objects. It links and unlinks slots. The [`Cache`] around it
+/// handles keys, values and bytes.
 pub trait Rule<K: Key> {
     /// The rule's name in reports.
     const NAME: &'static str;
-    /// False for a rule that lets the new object compete with the old ones for its place.
+    /// True if room is made before a new object is inserted. False if the new object competes with the old
+    /// objects for its place.
     const EVICT_FIRST: bool = true;
 
     /// Tells the rule the capacity in bytes.
     fn set_capacity(&mut self, _bytes: u64) {}
-    /// An object of `key` is about to be inserted, before anything is evicted for it.
+    /// Called when an object of `key` is about to be inserted, before anything is evicted for it.
     fn arrives(&mut self, _key: &K) {}
-    /// A lookup did not find `key`.
+    /// Called when a lookup did not find `key`.
     fn missed(&mut self, _key: &K) {}
-    /// `at` is new: link it.
+    /// Links `at`, which is new.
     fn insert<V>(&mut self, slab: &mut Slab<K, V>, at: u32);
-    /// `at` was used.
+    /// Counts a use of `at`.
     fn hit<V>(&mut self, slab: &mut Slab<K, V>, at: u32);
-    /// `at` is being deleted by its key: unlink it.
+    /// Unlinks `at`, whose key is being deleted.
     fn remove<V>(&mut self, slab: &mut Slab<K, V>, at: u32);
-    /// `key`, whether present or not, is deleted: forget it in ghosts too.
+    /// Forgets `key`, which is being deleted, in ghosts too. The key may be absent from the cache.
     fn forget(&mut self, _key: &K) {}
-    /// Chooses the object that goes and unlinks it; `None` if there is none.
+    /// Chooses the object to evict and unlinks it; `None` if there is no object.
     fn victim<V>(&mut self, slab: &mut Slab<K, V>) -> Option<u32>;
 }
 
-/// A rule whose hits touch nothing but the object's own counter.
+/// A rule whose hits change only the object's own counter.
 pub trait SharedRule<K: Key>: Rule<K> {
-    /// The object with this counter was used.
+    /// Counts a use of the object with this counter.
     fn hit_shared(&self, freq: &AtomicU8);
 }
 
-/// A cache under rule `R`; see [`CachePolicy`] for what it promises.
+/// A cache under rule `R`. [`CachePolicy`] states its guarantees.
 #[derive(Debug)]
 pub struct Cache<K, V, R> {
     slab: Slab<K, V>,
@@ -122,7 +123,7 @@ pub struct Cache<K, V, R> {
 }
 
 impl<K: Key, V, R: Rule<K>> Cache<K, V, R> {
-    /// An empty cache of `capacity` bytes under `rule`.
+    /// Creates an empty cache of `capacity` bytes under `rule`.
     #[must_use]
     pub fn with_rule(capacity: u64, mut rule: R) -> Self {
         rule.set_capacity(capacity);
@@ -133,7 +134,7 @@ impl<K: Key, V, R: Rule<K>> Cache<K, V, R> {
         }
     }
 
-    /// An empty cache of `capacity` bytes with the rule's usual parameters.
+    /// Creates an empty cache of `capacity` bytes with the rule's usual parameters.
     #[must_use]
     pub fn new(capacity: u64) -> Self
     where
@@ -142,7 +143,7 @@ impl<K: Key, V, R: Rule<K>> Cache<K, V, R> {
         Self::with_rule(capacity, R::default())
     }
 
-    /// The value of `key`, to be changed in place (its size stays), counting no use.
+    /// Returns the value of `key` for a change in place (its size stays) without counting a use.
     pub fn get_mut(&mut self, key: &K) -> Option<&mut V> {
         let at = self.slab.find(key)?;
         self.slab.value_mut(at)
@@ -154,7 +155,7 @@ impl<K: Key, V, R: Rule<K>> Cache<K, V, R> {
         self.slab.find(key).map(|at| self.slab.size(at))
     }
 
-    /// Keys and values in no order, counting no use.
+    /// Keys and values in no particular order, without counting uses.
     pub fn iter(&self) -> impl Iterator<Item = (K, &V)> {
         self.slab.iter()
     }
@@ -180,8 +181,8 @@ impl<K: Key, V, R: Rule<K>> Cache<K, V, R> {
 }
 
 impl<K: Key, V, R: SharedRule<K>> Cache<K, V, R> {
-    /// The value of `key`, counting a use, with shared access only: one hash probe, at most one
-    /// relaxed store, no allocation. Concurrent uses of one object may count as one.
+    /// Returns the value of `key` and counts a use, with shared access only: one hash probe, at most one
+    /// relaxed store, no allocation. Concurrent uses of one object may count as one use.
     #[must_use]
     pub fn get_shared(&self, key: &K) -> Option<&V> {
         let at = self.slab.find(key)?;

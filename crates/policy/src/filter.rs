@@ -13,12 +13,12 @@ use crate::{Admission, Admit, Frequency, SecondUse};
 /// A rule for objects that may enter a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum AdmissionRule {
-    /// Objects that were requested before, as far as the rule remembers.
+    /// Admits objects that were requested before, as far as the rule remembers.
     #[default]
     SecondUse,
-    /// Objects that were requested three times lately.
+    /// Admits objects that were requested three times lately.
     Frequency,
-    /// Everything.
+    /// Admits every object.
     Anything,
 }
 
@@ -26,13 +26,13 @@ impl AdmissionRule {
     /// All rules.
     pub const ALL: [Self; 3] = [Self::SecondUse, Self::Frequency, Self::Anything];
 
-    /// Their names, in the order of [`Self::ALL`].
+    /// The names of all rules, in the order of [`Self::ALL`].
     pub const NAMES: &'static [&'static str] = &["second-use", "frequency", "anything"];
 
-    /// Explanation for people who choose one for the end of a write budget.
-    pub const ABOUT: &'static str = "What is still written when the budget is spent, on the quarter of it that is kept for this: `second-use`: what was asked for before; `frequency`: what was asked for three times lately; `anything`: whatever comes first.";
+    /// Explanation for people who choose a rule for the end of a write budget.
+    pub const ABOUT: &'static str = "Objects that are still written when the budget is spent. A quarter of the budget is kept for them. `second-use`: objects that were requested before. `frequency`: objects that were requested three times lately. `anything`: all objects, until this quarter is spent too.";
 
-    /// Its name.
+    /// The rule's name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         Self::NAMES[self as usize]
@@ -58,10 +58,10 @@ impl FromStr for AdmissionRule {
     }
 }
 
-/// Bytes of counters; enough for more keys than a sample usually has requests.
+/// Bytes of counters if no limit is set: enough for more keys than a sample usually has requests.
 const PLENTY: u64 = 4 << 20;
 
-/// A rule at work.
+/// An [`AdmissionRule`] with its state.
 #[derive(Debug)]
 pub enum Filter<K> {
     /// See [`AdmissionRule::SecondUse`].
@@ -73,7 +73,7 @@ pub enum Filter<K> {
 }
 
 impl<K: Key> Filter<K> {
-    /// With `memory` bytes to remember uses in; `None`: with as much as the rule needs.
+    /// Creates a filter that remembers uses in `memory` bytes; `None`: in as much memory as the rule needs.
     #[must_use]
     pub fn new(rule: AdmissionRule, memory: Option<u64>) -> Self {
         match rule {
@@ -88,7 +88,7 @@ impl<K: Key> Filter<K> {
         }
     }
 
-    /// Notes a use without asking: the object was in the cache until now, so that its new version counts
+    /// Counts a use without a decision. The object was in the cache until now, so its new version counts
     /// as used before.
     pub fn used(&mut self, key: K) {
         match self {

@@ -1,12 +1,12 @@
-//! A bounded memory of keys without values, oldest forgotten first.
+//! A bounded memory of keys without values. The oldest keys are forgotten first.
 
 use std::collections::VecDeque;
 use std::hash::Hash;
 
 use hashbrown::HashMap;
 
-/// Keys with weights up to a total, first in first out. Removal leaves a stale place in the
-/// queue, which is skipped when its turn comes (recognised by its stamp).
+/// Keys with weights up to a total, first in, first out. A removed key leaves a stale entry in the queue. The
+/// stale entry is recognised by its stamp, and skipped when its turn comes.
 #[derive(Debug)]
 pub struct Ghost<K> {
     capacity: u64,
@@ -17,7 +17,7 @@ pub struct Ghost<K> {
 }
 
 impl<K: Copy + Eq + Hash> Ghost<K> {
-    /// Remembers keys whose weights add up to at most `capacity`.
+    /// Creates a ghost that remembers keys whose weights add up to at most `capacity`.
     #[must_use]
     pub fn new(capacity: u64) -> Self {
         Self {
@@ -42,13 +42,13 @@ impl<K: Copy + Eq + Hash> Ghost<K> {
         self.shrink();
     }
 
-    /// Forgets `key`; true if it was remembered.
+    /// Forgets `key`. Returns true if it was remembered.
     pub fn remove(&mut self, key: &K) -> bool {
         let Some((_, weight)) = self.keys.remove(key) else {
             return false;
         };
         self.used -= weight;
-        // Stale places are at most as many as live ones, so that memory stays bounded.
+        // There are at most 64 more stale entries than live entries, so that memory stays bounded.
         if self.queue.len() > 2 * self.keys.len() + 64 {
             let keys = &self.keys;
             self.queue
@@ -63,7 +63,7 @@ impl<K: Copy + Eq + Hash> Ghost<K> {
         self.keys.contains_key(key)
     }
 
-    /// Keys remembered.
+    /// Number of remembered keys.
     #[must_use]
     pub fn len(&self) -> usize {
         self.keys.len()
@@ -75,7 +75,7 @@ impl<K: Copy + Eq + Hash> Ghost<K> {
         self.keys.is_empty()
     }
 
-    /// Sets the total weight that fits.
+    /// Sets the maximum of the total weight.
     pub fn set_capacity(&mut self, capacity: u64) {
         self.capacity = capacity;
         self.shrink();

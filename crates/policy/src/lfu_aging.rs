@@ -1,22 +1,23 @@
 //! LFU with ageing.
 //!
-//! Source: Robinson and Devarakonda, SIGMETRICS 1990, in the form that web caching took it over
-//! (Arlitt and others): the object with the fewest counted uses goes first, the least recently
-//! used of equals; when the mean count exceeds a maximum, all counts are halved, so that former
-//! favourites leave. UCFS replaces its clusters by LFU with ageing; its constants are lost.
+//! Source: Robinson and Devarakonda, SIGMETRICS 1990, in the form that web caching adopted (Arlitt and
+//! others). The object with the fewest counted uses is evicted first; among objects with equal counts, the
+//! least recently used is evicted first. When the mean count exceeds a maximum, all counts are halved, so
+//! that former favourites leave. UCFS replaces its clusters by LFU with ageing; its constants are lost.
 
 use crate::cache::{Cache, Key, Rule};
 use crate::slab::{List, Slab};
 
-/// Fewest uses goes first, counts halved at times.
+/// The object with the fewest uses is evicted first. Counts are halved at times.
 pub type LfuAging<K, V> = Cache<K, V, LfuAgingRule>;
 
 /// The order of [`LfuAging`].
 #[derive(Debug)]
 pub struct LfuAgingRule {
-    /// `lists[c]`: objects with `c` uses, the most recently used at the head; `lists[0]` is empty.
+    /// `lists[c]` contains the objects with `c` uses, the most recently used at the head; `lists[0]` is
+    /// empty.
     lists: Vec<List>,
-    /// No list below this one has objects.
+    /// All lists below this index are empty.
     least: usize,
     counted: u64,
     objects: u64,
@@ -24,7 +25,8 @@ pub struct LfuAgingRule {
 }
 
 impl LfuAgingRule {
-    /// Counts stop at `count_max` (1 to 255), and are halved when their mean exceeds `mean_max`.
+    /// Creates a rule whose counts stop at `count_max` (1 to 255) and are halved when their
+    /// mean exceeds `mean_max`.
     #[must_use]
     pub fn new(count_max: u8, mean_max: u64) -> Self {
         Self {
@@ -56,7 +58,8 @@ impl LfuAgingRule {
         if self.counted <= self.mean_max * self.objects {
             return;
         }
-        // From the lowest count up, each list from its tail: objects with fewer uses stay nearer the tail.
+        // From the lowest count up, and in each list from its tail: objects with fewer uses stay nearer
+        // to the tail.
         for count in 2..self.lists.len() {
             let mut old = std::mem::take(&mut self.lists[count]);
             while let Some(at) = old.tail() {

@@ -1,7 +1,7 @@
-//! Every rule that decides what a cache keeps, where it puts it and in which order it reads.
+//! Rules that decide which objects a cache keeps, where it puts them and in which order it reads them.
 //!
-//! Pure logic: no I/O, no clock (times come in as arguments), no runtime. The proxy and the
-//! simulator share these, so a rule exists once. Each file's head names the rule's source.
+//! Pure logic: no I/O, no clock (times are arguments), no runtime. The proxy and the simulator share these
+//! rules, so that each rule exists once. The head of each file names the rule's source.
 
 mod admission;
 mod backlog;

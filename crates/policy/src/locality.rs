@@ -1,16 +1,17 @@
-//! Choice of the locality buffer for an object, and of the buffer that is written first.
+//! Choice of the locality buffer for an object, and of the buffer that is written next.
 //!
-//! Source: LAZY-READS-LOC of the WebCoSM papers: B buffers, each bound to one origin server; an
-//! object of a bound server joins its buffer, otherwise a victim (its choice is not published;
-//! least recently used is the natural reading) is written and bound anew; a full buffer is
-//! written. Binding to a page instead of an origin, and writing a buffer that grew too old, are ours.
+//! Source: LAZY-READS-LOC of the WebCoSM papers. There are B buffers; each is bound to one origin server. An
+//! object of a bound server joins that server's buffer. For any other object a victim buffer is written and
+//! bound to the object's server. (The papers do not state how the victim is chosen; the least recently used
+//! buffer is the natural choice.) A full buffer is written. Two additions are ours: a buffer may be bound to
+//! a page instead of an origin, and a buffer that is too old is written.
 
 use std::time::Duration;
 
 use foxy_base::MonoTime;
 
-/// A group of objects that are placed together: the objects of a page if it is known, else those of
-/// an origin. The caller computes the hash.
+/// A group of objects that are placed together: the objects of a page if the page is known, otherwise the
+/// objects of an origin. The caller computes the hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GroupId(pub u64);
 
@@ -18,12 +19,12 @@ pub struct GroupId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BufferId(pub u32);
 
-/// Sizes of the buffers.
+/// Parameters of the buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalityConfig {
-    /// Number of buffers (the papers: 8 to 128; 1 puts everything in order of arrival). At least 1.
+    /// Number of buffers, at least 1. (The papers: 8 to 128; 1 puts all objects in order of arrival.)
     pub buffers: u32,
-    /// Bytes in each (the papers: 64 KiB).
+    /// Bytes of each buffer (the papers: 64 KiB).
     pub buffer_bytes: u64,
     /// A buffer is written at most this long after its first object arrived.
     pub age_max: Duration,
@@ -34,16 +35,16 @@ pub struct LocalityConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Placement {
-    /// The buffer the object joins.
+    /// The buffer that the object joins.
     pub buffer: BufferId,
-    /// `buffer` itself, if its contents must be written first: the object does not fit, or the
-    /// buffer was another group's and is bound anew.
+    /// Equals `buffer` if the buffer's contents must be written first, because the object does not fit, or
+    /// because the buffer belonged to another group and is now bound to this group.
     pub flush_before: Option<BufferId>,
-    /// The buffer is full now. An object larger than a buffer fills one alone.
+    /// True if the buffer is full now. An object that is larger than a buffer fills a buffer of its own.
     pub flush_after: bool,
 }
 
-/// The state of all buffers; holds no bytes.
+/// The state of all buffers, without their contents.
 #[derive(Debug)]
 pub struct LocalityBuffers {
     config: LocalityConfig,
@@ -62,7 +63,7 @@ struct Buffer {
 }
 
 impl LocalityBuffers {
-    /// All buffers empty and unbound.
+    /// Creates buffers that are all empty and unbound.
     #[must_use]
     pub fn new(config: LocalityConfig) -> Self {
         Self {
@@ -100,9 +101,9 @@ impl LocalityBuffers {
         }
     }
 
-    /// The buffer of a group, if it has one. Objects of a page mostly arrive in a row, so the last
-    /// buffer is tried first; then a scan of the 8 to 1,024 buffers, which costs less than the copy
-    /// of the object.
+    /// Returns the buffer of a group, if the group has a buffer. Objects of a page mostly arrive in a
+    /// row, so the last buffer is tried first. The scan of the 8 to 1,024 buffers after that costs less
+    /// than copying the object.
     fn bound(&self, group: GroupId) -> Option<usize> {
         if self.buffers[self.last].group == Some(group) {
             return Some(self.last);
@@ -110,7 +111,7 @@ impl LocalityBuffers {
         self.buffers.iter().position(|b| b.group == Some(group))
     }
 
-    /// An unbound buffer, else an empty one, else the least recently used.
+    /// Returns an unbound buffer, otherwise an empty buffer, otherwise the least recently used buffer.
     fn victim(&self) -> usize {
         let order = |b: &Buffer| (b.group.is_some(), b.used > 0, b.last_use);
         let victim = self
@@ -121,7 +122,7 @@ impl LocalityBuffers {
         victim.map_or(0, |(number, _)| number)
     }
 
-    /// Returns a buffer that is too old at `now` and marks it as written. Call until `None`.
+    /// Returns a buffer that is too old at `now` and marks it as written. Callers repeat this until `None`.
     pub fn expire(&mut self, now: MonoTime) -> Option<BufferId> {
         if self.next_expiry()? > now {
             return None;
@@ -129,15 +130,15 @@ impl LocalityBuffers {
         self.flush_any()
     }
 
-    /// When [`LocalityBuffers::expire`] will return a buffer; `None` while all buffers are empty.
+    /// Time at which [`LocalityBuffers::expire`] will return a buffer; `None` while all buffers are empty.
     #[must_use]
     pub fn next_expiry(&self) -> Option<MonoTime> {
         let oldest = self.buffers.iter().filter(|b| b.used > 0);
         oldest.map(|b| b.opened + self.config.age_max).min()
     }
 
-    /// Returns the oldest buffer that is not empty and marks it as written (for a shutdown, or for
-    /// filling up a cluster); `None` when all buffers are empty.
+    /// Returns the oldest buffer that is not empty and marks it as written (for a shutdown, or to fill a
+    /// cluster); `None` when all buffers are empty.
     pub fn flush_any(&mut self) -> Option<BufferId> {
         let (number, oldest) = self
             .buffers

@@ -9,23 +9,23 @@ use crate::{
     WTinyLfuConfig, WTinyLfuRule,
 };
 
-/// A replacement policy, named as [`PolicyKind::CHOICES`] says.
+/// A replacement policy. [`PolicyKind::CHOICES`] lists the names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum PolicyKind {
-    /// Least recently used goes first.
+    /// The least recently used object is evicted first.
     #[default]
     Lru,
-    /// LRU for objects up to this many bytes; larger ones are not cached.
+    /// LRU for objects up to this many bytes; larger objects are not cached.
     LruTh(u64),
-    /// Oldest goes first.
+    /// The oldest object is evicted first.
     Fifo,
-    /// Second chance.
+    /// CLOCK (second chance).
     Clock,
     /// SIEVE.
     Sieve,
     /// S3-FIFO with its authors' defaults.
     S3Fifo,
-    /// Fewest uses goes first, counts halved at times.
+    /// The object with the fewest uses is evicted first. Counts are halved at times.
     LfuAging,
     /// W-TinyLFU with its authors' defaults.
     WTinyLfu,
@@ -34,11 +34,11 @@ pub enum PolicyKind {
 /// A cache of objects under any policy.
 pub type AnyCache<V> = Box<dyn CachePolicy<u64, V> + Send>;
 
-/// Bytes of a mean object, to size the sketch of W-TinyLFU.
+/// Assumed mean size of an object in bytes, for the size of W-TinyLFU's sketch.
 const MEAN_OBJECT: u64 = 8 << 10;
 
 impl PolicyKind {
-    /// One of each. Tests hold all of them to the properties of a cache.
+    /// One example of each policy. Tests check the properties of a cache for all of them.
     pub const EACH: [Self; 8] = [
         Self::Lru,
         Self::LruTh(64 << 10),
@@ -50,18 +50,18 @@ impl PolicyKind {
         Self::WTinyLfu,
     ];
 
-    /// The names of all, for people.
+    /// The names of all policies, for people.
     pub const CHOICES: &'static str =
         "lru, lru-th:SIZE, fifo, clock, sieve, s3-fifo, lfu-aging or w-tinylfu";
 
-    /// An empty cache of `capacity` bytes.
+    /// Creates an empty cache of `capacity` bytes.
     #[must_use]
     pub fn build<V: Send + 'static>(self, capacity: u64) -> AnyCache<V> {
         self.build_part(capacity, capacity)
     }
 
-    /// An empty cache of `capacity` bytes that imitates a cache of `whole` bytes: limits on the size of
-    /// an object follow from `whole`.
+    /// Creates an empty cache of `capacity` bytes that imitates a cache of `whole` bytes: limits on the size
+    /// of an object follow from `whole`.
     #[must_use]
     pub fn build_part<V: Send + 'static>(self, capacity: u64, whole: u64) -> AnyCache<V> {
         match self {

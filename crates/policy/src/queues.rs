@@ -1,25 +1,26 @@
-//! The rules of one queue: LRU, FIFO, CLOCK and SIEVE.
+//! The rules that use one queue: LRU, FIFO, CLOCK and SIEVE.
 //!
-//! Sources: LRU and FIFO are folklore. CLOCK: Corbato 1968, as a queue with a bit per object
-//! (more than one bit: generalised clock). SIEVE: Zhang et al., "SIEVE is simpler than LRU",
-//! NSDI 2024: a hand walks from old to new, objects used since its last visit stay where they are.
+//! Sources: LRU and FIFO are folklore. CLOCK: Corbato 1968, as a queue with a bit per object (with more bits:
+//! generalised clock). SIEVE: Zhang et al., "SIEVE is simpler than LRU", NSDI 2024. Its hand walks from old
+//! to new objects; objects that were used since the hand's last visit stay where they are.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use crate::cache::{Cache, Key, Rule, SharedRule};
 use crate::slab::{List, NIL, Slab};
 
-/// Least recently used goes first.
+/// The least recently used object is evicted first.
 pub type Lru<K, V> = Cache<K, V, LruRule>;
-/// Oldest goes first.
+/// The oldest object is evicted first.
 pub type Fifo<K, V> = Cache<K, V, FifoRule>;
-/// The oldest object that was not used since its last pass goes first; an object that is passed
-/// moves to the head.
+/// The oldest object that was not used since the hand last passed it is evicted first. An object that the
+/// hand passes moves to the head.
 pub type Clock<K, V> = Cache<K, V, ClockRule>;
-/// The oldest object ahead of the hand that was not used since the hand last passed it goes first.
+/// The hand moves from the tail to the head. The next object that was not used since the hand last passed
+/// it is evicted.
 pub type Sieve<K, V> = Cache<K, V, SieveRule>;
 
-/// Counts a use up to `max`; a lost race loses one use.
+/// Counts a use up to `max`. If two threads race, one use is lost.
 pub(crate) fn bump(freq: &AtomicU8, max: u8) {
     let uses = freq.load(Ordering::Relaxed);
     if uses < max {
@@ -93,7 +94,8 @@ pub struct ClockRule {
 }
 
 impl ClockRule {
-    /// An object survives up to `freq_max` passes for as many uses (1: the classical clock).
+    /// Creates a rule with use counters up to `freq_max` (1: the classical clock). Each use lets an object
+    /// survive one pass.
     #[must_use]
     pub fn new(freq_max: u8) -> Self {
         Self {

@@ -1,32 +1,32 @@
-//! Decides about reading an object's neighbours with it.
+//! Decides if an object's neighbours are read together with the object.
 //!
-//! Objects that were asked for together were written together, so one longer read may save several
-//! later ones (whole clusters in UCFS and Hummingbird). The rule measures whether this pays. While
-//! longer reads are off, it remembers the places read lately and counts the reads that an earlier
-//! longer read would have saved. While they are on, it counts the objects brought along that are
-//! asked for. Longer reads are on only while the reads saved outweigh their additional cost.
+//! Objects that were requested together were written together, so one longer read may save several later
+//! reads (UCFS and Hummingbird read complete clusters). The rule measures whether this pays. While longer
+//! reads are off, the rule remembers the places read lately, and counts the reads that an earlier longer read
+//! would have saved. While they are on, it counts the neighbours that are requested after they were read.
+//! Longer reads are on only while the reads saved outweigh their additional cost.
 
-/// Reads after which the rule judges.
+/// Number of reads in a window. The rule judges at the end of each window.
 const WINDOW: u32 = 64;
-/// Saved reads per longer read; fewer are not worth the memory that the objects take.
+/// Least number of saved reads per longer read. Fewer are not worth the memory that the neighbours take.
 const LEAST: f64 = 0.125;
 /// Expected gain, as a multiple of the cost, at which longer reads are turned on.
 const MARGIN: f64 = 1.5;
 /// Longest pause, in windows, after longer reads did not pay.
 const HOLD_MAX: u32 = 256;
 
-/// The rule of one store.
+/// The state of the rule for one store.
 #[derive(Clone, Debug)]
 pub struct ReadAround {
-    /// Places read lately. A hash gives each place its one possible slot.
+    /// Places read lately. The hash of a place selects its only slot.
     recent: Box<[u64]>,
     on: bool,
-    /// Additional cost of a longer read, in units of a short one.
+    /// Additional cost of a longer read, in units of a short read.
     cost: f64,
-    /// Reads in this window.
+    /// Reads in the current window.
     reads: u32,
-    /// While off: reads of this window near an earlier read. While on: objects brought along that were
-    /// asked for.
+    /// While longer reads are off: reads in this window near an earlier read. While they are on: neighbours
+    /// that were read in advance and then requested.
     saved: u32,
     /// Windows until longer reads may be turned on again.
     wait: u32,
@@ -35,7 +35,7 @@ pub struct ReadAround {
 }
 
 impl ReadAround {
-    /// A rule that remembers `recent` places. Choose `recent` as the number of longer reads whose
+    /// Creates a rule that remembers `recent` places. Choose `recent` as the number of longer reads whose
     /// objects fit into memory.
     #[must_use]
     pub fn new(recent: usize) -> Self {
@@ -50,7 +50,7 @@ impl ReadAround {
         }
     }
 
-    /// Sets the additional cost of a longer read, in units of a short one.
+    /// Sets the additional cost of a longer read, in units of a short read.
     pub const fn set_cost(&mut self, cost: f64) {
         self.cost = cost;
     }
@@ -61,7 +61,7 @@ impl ReadAround {
         self.on
     }
 
-    /// An object near `place` (the number of a neighbourhood) is to be read. Returns true if its
+    /// Called before an object near `place` (the number of a neighbourhood) is read. Returns true if its
     /// neighbours are to be read with it.
     pub fn read(&mut self, place: u64) -> bool {
         if self.reads >= WINDOW {
@@ -76,20 +76,20 @@ impl ReadAround {
 
     fn was_near(&mut self, place: u64) -> bool {
         let spread = place.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        // Below the length, which is a usize.
+        // Less than the length, which is a usize.
         let slot = (spread % self.recent.len() as u64) as usize;
         std::mem::replace(&mut self.recent[slot], place) == place
     }
 
-    /// An object that was brought along is asked for, for the first time.
+    /// Called when an object that was read as a neighbour is requested for the first time.
     pub const fn hit(&mut self) {
         if self.on {
             self.saved += 1;
         }
     }
 
-    /// A longer read failed. Turns longer reads off, so that one bad place does not fail the reads of
-    /// every object around it.
+    /// Called when a longer read failed. Turns longer reads off, so that one bad place does not fail the
+    /// reads of every object around it.
     pub fn failed(&mut self) {
         if self.on {
             self.turn_off();
@@ -108,7 +108,7 @@ impl ReadAround {
         } else if self.wait > 0 {
             self.wait -= 1;
         } else {
-            // The first of each place would be a longer read, the others would be saved.
+            // The first read of each place would be a longer read; the other reads would be saved.
             let longer = f64::from(self.reads - self.saved).max(1.0);
             self.on = f64::from(self.saved) / longer > least * MARGIN;
         }
@@ -129,8 +129,9 @@ mod tests {
     use super::*;
     use foxy_base::Rng;
 
-    /// Visits `pages` random pages of `objects` objects each; after the first object of a page, `used`
-    /// in a hundred are asked for. Returns all device reads, and the longer ones among them.
+    /// Visits `pages` random pages of `objects` objects each. After the first object of a page, each further
+    /// object is requested with a probability of `used` percent. Returns all device reads, and the longer
+    /// reads among them.
     fn visit(rule: &mut ReadAround, pages: u64, objects: u64, used: u64, seed: u64) -> (u64, u64) {
         let mut rng = Rng::new(seed);
         let (mut reads, mut longer) = (0, 0);
@@ -170,7 +171,7 @@ mod tests {
         }
     }
 
-    /// Two of five neighbours: too few where a longer read costs two more, many on a disk.
+    /// Two of five neighbours are used: too few if a longer read costs two more reads, but many on a disk.
     #[test]
     fn what_it_costs_decides() {
         for (cost, on) in [(2.0, false), (0.05, true)] {
@@ -181,7 +182,7 @@ mod tests {
         }
     }
 
-    /// The promise was wrong: what is brought along is not asked for.
+    /// The expectation was wrong: the neighbours are not requested.
     #[test]
     fn a_disappointment_ends_soon_and_comes_back_ever_more_seldom() {
         let mut rule = ReadAround::new(64);
@@ -190,7 +191,7 @@ mod tests {
         let (_, longer) = visit(&mut rule, 100_000, 1, 0, 5);
         assert!(longer <= u64::from(2 * WINDOW), "{longer} longer ones");
         assert!(!rule.is_on());
-        // Near each other, and yet nothing is ever saved.
+        // The reads are near each other, but no read is ever saved.
         let mut longer = 0;
         for n in 0..200_000u64 {
             longer += u64::from(rule.read(n / 8));
@@ -207,7 +208,8 @@ mod tests {
         assert!(!rule.is_on());
     }
 
-    /// For every mixture, longer reads never cost more than they saved plus a bounded part of all.
+    /// For every mixture, the cost of longer reads is at most the reads saved plus a bounded
+    /// share of all reads.
     #[test]
     fn the_loss_is_bounded_for_any_mixture() {
         for seed in 0..60 {

@@ -1,10 +1,10 @@
 //! Detects the kind of a device from the times of its reads.
 //!
-//! The system's description of a device is wrong in many virtual machines, and a probe would cost
-//! reads that nobody wants. So the first real reads are timed. A rotating disk gives itself away
-//! twice: among several reads at once it still needs milliseconds for each, since there is one
-//! head; and reads that are alone take longer the further the head has to go. A device behind a
-//! network or a throttle may be as slow, but its times have nothing to do with the distance.
+//! In many virtual machines the system's description of a device is wrong, and a probe would cost additional
+//! reads. So the first real reads are timed. A rotating disk shows two properties. First, with several reads
+//! at once it still needs milliseconds for each read, since there is one head. Second, a lone read takes
+//! longer the further the head has to move. A device behind a network or a throttle may be as slow, but its
+//! times do not depend on the distance.
 
 use std::time::Duration;
 
@@ -17,45 +17,45 @@ pub enum Device {
     /// Too few reads so far.
     #[default]
     Unknown = 0,
-    /// Reads cost little, or are carried out side by side.
+    /// Reads take little time, or are carried out in parallel.
     Fast = 1,
-    /// Slow, but as slow for near reads as for far ones.
+    /// Slow, but near reads take as long as far reads.
     Even = 2,
-    /// One after another, and the far ones take longer: a rotating disk.
+    /// Reads are carried out one after another, and far reads take longer: a rotating disk.
     Rotating = 3,
 }
 
-/// A mean below this tells a fast device.
+/// A device with a mean below this is fast.
 const FAST: Duration = Duration::from_millis(2);
-/// A rotating disk whose reads are sorted may look faster than it is. A device once taken for a
+/// A rotating disk whose reads are sorted may seem faster than it is. A device that was once recognised as a
 /// rotating disk counts as fast only if its mean is below this.
 const CERTAINLY_FAST: Duration = Duration::from_micros(500);
 /// Number of reads in a mean.
 const ENOUGH: u32 = 64;
-/// Lone reads (no other read under way) before distances are first evaluated.
+/// Lone reads (no other read under way) that are needed before distances are first evaluated.
 const ENOUGH_ALONE: f64 = 32.0;
-/// Lone reads after which the device counts as one whose times do not depend on the distance.
+/// Number of lone reads after which the times of a device count as independent of the distance.
 const ALONE_MAX: f64 = 1024.0;
-/// Reads under way from which on a mean shows whether the device works on several reads at once. With
-/// this many, a thread that looks for completions late distorts the times little.
+/// Least number of reads under way with which a mean shows whether the device works on several reads at once.
+/// With this many reads, a thread that checks for completions late distorts the times little.
 const MANY: u32 = 4;
-/// Reads that are not timed once the device is known to be fast or even.
+/// Number of reads that are not timed after the device was found to be fast or even.
 const REST: u32 = 4096;
-/// A slope must exceed its error this many times.
+/// The slope must be at least this multiple of its standard error.
 const CERTAIN: f64 = 4.0;
 
-/// Times reads and tells the kind of the device. Each queue has its own gauge, which sees only the
+/// Times reads and detects the kind of the device. Each queue has its own gauge, which sees only the
 /// reads of that queue.
 #[derive(Clone, Debug)]
 pub struct ReadGauge {
     span: f64,
     device: Device,
     flying: u32,
-    /// Reads not to be timed.
+    /// Number of further reads that are not timed.
     rest: u32,
-    /// Since when the device has been busy with the current read, as far as is known.
+    /// Time since which the device has been busy with the current read, as far as is known.
     since: MonoTime,
-    /// Position of the head, if the last read was alone.
+    /// Position of the head, if the last read was a lone read.
     head: Option<u64>,
     alone: Option<u64>,
     all: Mean,
@@ -64,7 +64,7 @@ pub struct ReadGauge {
 }
 
 impl ReadGauge {
-    /// For a device of this many bytes.
+    /// Creates a gauge for a device of `span` bytes.
     #[must_use]
     pub fn new(span: u64) -> Self {
         Self {
@@ -87,7 +87,7 @@ impl ReadGauge {
         self.device
     }
 
-    /// A read of the bytes from `at` on goes to the device. The clock is asked only if needed.
+    /// Called when a read of the bytes from `at` on goes to the device. The clock is read only if needed.
     pub fn begins(&mut self, at: u64, now: impl FnOnce() -> MonoTime) {
         self.flying += 1;
         if self.rest > 0 {
@@ -103,7 +103,7 @@ impl ReadGauge {
         }
     }
 
-    /// A read has ended; `failed` ones tell nothing. True if the device is now another than before.
+    /// Called when a read has ended. Failed reads are ignored. Returns true if the detected kind has changed.
     pub fn ends(&mut self, failed: bool, now: impl FnOnce() -> MonoTime) -> bool {
         let flying = self.flying;
         self.flying = flying.saturating_sub(1);
@@ -160,7 +160,7 @@ impl ReadGauge {
         self.device != before
     }
 
-    /// Judges by the lone reads: whether their times depend on the distance.
+    /// Decides from the lone reads if their times depend on the distance.
     fn by_distance(&mut self) {
         if self.line.n < ENOUGH_ALONE {
             return;
@@ -173,7 +173,7 @@ impl ReadGauge {
     }
 }
 
-/// The mean of every [`ENOUGH`] times.
+/// The mean of the last [`ENOUGH`] times.
 #[derive(Clone, Copy, Debug, Default)]
 struct Mean {
     n: u32,
@@ -186,7 +186,7 @@ impl Mean {
         self.sum += time;
     }
 
-    /// Returns the mean when it is complete, and starts a new one.
+    /// Returns the mean when it is complete, and starts a new mean.
     fn full(&mut self) -> Option<Duration> {
         if self.n < ENOUGH {
             return None;
@@ -196,8 +196,8 @@ impl Mean {
     }
 }
 
-/// A straight line through (root of the distance, time): the time of a head movement grows about with
-/// the root of its distance.
+/// A straight line through the points (root of the distance, time): the time of a head movement grows roughly
+/// with the root of its distance.
 #[derive(Clone, Copy, Debug, Default)]
 struct Line {
     n: f64,
@@ -223,7 +223,7 @@ impl Line {
         self.y / self.n.max(1.0)
     }
 
-    /// The slope in units of its standard error; 0 where there is nothing to tell.
+    /// The slope in units of its standard error; 0 if there are too few data.
     fn certainty(&self) -> f64 {
         let sxx = self.xx - self.x * self.x / self.n;
         let sxy = self.xy - self.x * self.y / self.n;

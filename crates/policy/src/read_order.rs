@@ -1,8 +1,8 @@
-//! In which order pending reads go to a disk, and which of them are merged.
+//! The order in which pending reads go to a disk, and the merging of neighbouring reads.
 //!
-//! Source: LAZY-READS of the WebCoSM papers: a read is queued; when N reads are queued (N = 10)
-//! or a timeout (below a second) has passed, all go out sorted by position. The elevator that
-//! turns round (both directions) and the merging of neighbours are ours.
+//! Source: LAZY-READS of the WebCoSM papers. Reads are queued. When N reads are queued (N = 10) or a timeout
+//! (below a second) has passed, all queued reads are sent, sorted by position. The elevator (upwards and
+//! downwards in turn) and the merging of neighbours are ours.
 
 use std::time::Duration;
 
@@ -11,48 +11,48 @@ use foxy_base::MonoTime;
 /// The order in which a batch is handed out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadOrder {
-    /// As they came (SSD).
+    /// In order of arrival (SSD).
     Arrival,
-    /// By position, always upwards: the papers' rule.
+    /// By position, always upwards: the rule of the papers.
     Ascending,
-    /// By position, upwards and downwards in turn, so that the head does not fly back.
+    /// By position, upwards and downwards in turn, so that the head does not move back without reading.
     Elevator,
 }
 
-/// The rule of one disk.
+/// Parameters of the read order of one disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadOrderConfig {
-    /// A batch is due when this many wait; 1 or less means at once.
+    /// A batch is due when this number of reads wait; 1 or less means at once.
     pub batch: usize,
-    /// A batch is due when its oldest read has waited so long; zero means at once.
+    /// A batch is due when its oldest read has waited for this time; zero means at once.
     pub timeout: Duration,
     /// The order inside a batch.
     pub order: ReadOrder,
-    /// Reads no further apart than this become one.
+    /// Reads that are no further apart than this become one read.
     pub merge_gap_bytes: u64,
-    /// No merged read is longer than this (single reads may be).
+    /// No merged read is longer than this. (A single read may be longer.)
     pub merge_max_bytes: u64,
 }
 
-/// A read that waits; `tag` says whose it is.
+/// A read that waits; `tag` identifies its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PendingRead<T> {
     /// Start in bytes.
     pub at: u64,
     /// Length in bytes.
     pub len: u32,
-    /// The caller's name for it.
+    /// The caller's name for the read.
     pub tag: T,
 }
 
-/// One read for the disk that serves one or more pending ones.
+/// One disk read that serves one or more pending reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MergedRead {
     /// Start in bytes.
     pub at: u64,
     /// Length in bytes.
     pub len: u64,
-    /// First covered index of the batch: it covers `batch[first..first + count]`.
+    /// Index of the first covered read: the merged read covers `batch[first..first + count]`.
     pub first: usize,
     /// Number of reads covered.
     pub count: usize,
@@ -68,7 +68,7 @@ pub struct ReadQueue<T> {
 }
 
 impl<T> ReadQueue<T> {
-    /// An empty queue.
+    /// Creates an empty queue.
     #[must_use]
     pub const fn new(config: ReadOrderConfig) -> Self {
         Self {
@@ -85,21 +85,21 @@ impl<T> ReadQueue<T> {
         self.waiting.push(read);
     }
 
-    /// True if a batch should go out at `now`.
+    /// True if a batch should be sent at `now`.
     #[must_use]
     pub fn is_due(&self, now: MonoTime) -> bool {
         let full = !self.waiting.is_empty() && self.waiting.len() >= self.config.batch;
         full || self.due_at().is_some_and(|due| due <= now)
     }
 
-    /// When the waiting reads are due at the latest; `None` if none waits.
+    /// Time at which the waiting reads are due at the latest; `None` if no read waits.
     #[must_use]
     pub fn due_at(&self) -> Option<MonoTime> {
         self.oldest.map(|oldest| oldest + self.config.timeout)
     }
 
-    /// Takes all waiting reads in order into `batch` (cleared first). Does not ask whether they
-    /// are due: a caller may take them because the disk is idle.
+    /// Takes all waiting reads in order into `batch` (cleared first), whether or not they are due: a caller
+    /// may take them because the disk is idle.
     pub fn take(&mut self, batch: &mut Vec<PendingRead<T>>) {
         batch.clear();
         std::mem::swap(batch, &mut self.waiting);
@@ -119,19 +119,19 @@ impl<T> ReadQueue<T> {
         self.downwards = !self.downwards;
     }
 
-    /// Reads waiting.
+    /// Number of waiting reads.
     #[must_use]
     pub fn len(&self) -> usize {
         self.waiting.len()
     }
 
-    /// True if none waits.
+    /// True if no read waits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// The reads of the disk that serve `batch` (as [`ReadQueue::take`] gave it), in its order.
+    /// Disk reads that serve `batch` (as returned by [`ReadQueue::take`]), in the order of the batch.
     pub fn merge<'a>(
         &self,
         batch: &'a [PendingRead<T>],

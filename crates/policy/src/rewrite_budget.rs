@@ -1,10 +1,10 @@
 //! Budget for bytes written a second time; new writes earn it.
 //!
 //! The budget bounds write amplification: for every hundred bytes written for the first time, at most
-//! `percent` bytes are rewritten. Budget that is left over because one victim had little to rewrite
-//! is kept, up to a limit, for a victim with more.
+//! `percent` bytes are rewritten. If a victim has little to rewrite, the rest of the budget is kept, up to a
+//! limit, for a later victim.
 
-/// Bytes that may be rewritten.
+/// A budget of bytes that may be rewritten.
 #[derive(Clone, Copy, Debug)]
 pub struct RewriteBudget {
     percent: u32,
@@ -13,7 +13,7 @@ pub struct RewriteBudget {
 }
 
 impl RewriteBudget {
-    /// `percent` bytes for each hundred bytes newly written; at most `most` bytes are kept.
+    /// Creates a budget of `percent` bytes for each hundred new bytes. At most `most` bytes are kept.
     #[must_use]
     pub const fn new(percent: u32, most: u64) -> Self {
         Self {
@@ -36,7 +36,7 @@ impl RewriteBudget {
         self.hundredths / 100
     }
 
-    /// Takes `bytes` if they are there.
+    /// Takes `bytes` if they are available; returns false and takes nothing otherwise.
     pub fn spend(&mut self, bytes: u64) -> bool {
         let left = self.hundredths.checked_sub(bytes.saturating_mul(100));
         self.hundredths = left.unwrap_or(self.hundredths);
@@ -65,7 +65,7 @@ mod tests {
             }
             assert!(again * 100 <= new * 15, "{again} of {new}");
         }
-        // And nearly all of it can be used.
+        // Nearly all of the budget can be used.
         assert!(again * 100 > new * 14 && refused > 0, "{again} of {new}");
     }
 

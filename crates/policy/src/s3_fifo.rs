@@ -1,11 +1,11 @@
 //! S3-FIFO, weighted by bytes.
 //!
-//! Source: Yang et al., "FIFO queues are all you need for cache eviction", SOSP 2023, with the
-//! defaults and the details that its authors' simulator settles: small queue 10 %, ghost 90 %,
-//! promotion at two uses (counted anew in main), counter up to 3; until the first eviction, objects
-//! that do not fit into small go to main; a search for a victim that began in small stays there
-//! until it finds one. Unlike that simulator, this cache accepts objects larger than the small
-//! queue; put [`crate::SizeLimited`] around it to refuse them.
+//! Source: Yang et al., "FIFO queues are all you need for cache eviction", SOSP 2023. Defaults and details
+//! are those of its authors' simulator: small queue 10 %, ghost 90 %, promotion at two uses, use counter up
+//! to 3 (it starts again from zero in main). Until the first eviction, objects that do not fit into small go
+//! to main. A search for a victim that began in small stays there until it finds a victim. Unlike that
+//! simulator, this cache accepts objects that are larger than the small queue; put [`crate::SizeLimited`]
+//! around it to refuse them.
 
 use std::sync::atomic::AtomicU8;
 
@@ -17,11 +17,11 @@ use crate::slab::{List, Slab};
 /// The rule's parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct S3FifoConfig {
-    /// Part of the capacity that is the small queue, in percent (10).
+    /// Share of the small queue in the capacity, in percent (10).
     pub small_percent: u8,
     /// Bytes of objects that the ghost remembers, in percent of the capacity (90).
     pub ghost_percent: u8,
-    /// Uses after insertion from which on an object moves from small to main (2).
+    /// Number of uses after insertion that moves an object from small to main (2).
     pub promote_at: u8,
     /// Maximum of the use counter (3).
     pub freq_max: u8,
@@ -38,12 +38,12 @@ impl Default for S3FifoConfig {
     }
 }
 
-/// An S3-FIFO cache. A hit needs shared access only ([`Cache::get_shared`]), so a shard of a
-/// RAM tier can be a reader-writer lock around one of these.
+/// An S3-FIFO cache. A hit needs shared access only ([`Cache::get_shared`]), so a shard of a RAM tier can be
+/// a reader-writer lock around an S3-FIFO cache.
 pub type S3Fifo<K, V> = Cache<K, V, S3FifoRule<K>>;
 
 impl<K: Key, V> S3Fifo<K, V> {
-    /// An empty cache of `capacity` bytes.
+    /// Creates an empty cache of `capacity` bytes.
     #[must_use]
     pub fn with_config(capacity: u64, config: S3FifoConfig) -> Self {
         Self::with_rule(capacity, S3FifoRule::new(config))
@@ -62,14 +62,14 @@ pub struct S3FifoRule<K> {
     small_max: u64,
     main_max: u64,
     ghost: Ghost<K>,
-    /// Something was evicted before: the cache has been full.
+    /// True after the first eviction: the cache has been full.
     warm: bool,
-    /// The object about to be inserted was in the ghost.
+    /// True if the object that is about to be inserted was in the ghost.
     returns: bool,
 }
 
 impl<K: Key> S3FifoRule<K> {
-    /// With these parameters.
+    /// Creates a rule with these parameters.
     #[must_use]
     pub fn new(config: S3FifoConfig) -> Self {
         Self {
@@ -92,7 +92,8 @@ impl<K: Key> S3FifoRule<K> {
         }
     }
 
-    /// The oldest object of small with too few uses; objects with enough uses are promoted on the way.
+    /// The oldest object of small with too few uses. Older objects with enough uses are promoted
+    /// by the search.
     fn small_victim<V>(&mut self, slab: &mut Slab<K, V>) -> Option<u32> {
         while let Some(at) = self.small.tail() {
             self.small.unlink(slab, at);
@@ -107,7 +108,7 @@ impl<K: Key> S3FifoRule<K> {
         None
     }
 
-    /// The oldest object of main without uses; older objects lose one use and go back to the head.
+    /// The oldest object of main without uses. Older objects lose one use and return to the head.
     fn main_victim<V>(&mut self, slab: &mut Slab<K, V>) -> Option<u32> {
         loop {
             let at = self.main.tail()?;
@@ -139,7 +140,8 @@ impl<K: Key> Rule<K> for S3FifoRule<K> {
     }
 
     fn arrives(&mut self, key: &K) {
-        // Looked up before the evictions for this object, which push other keys into the ghost.
+        // The ghost is read before the evictions for this object, because they push other keys
+        // into the ghost.
         self.returns = self.ghost.remove(key);
     }
 

@@ -1,11 +1,11 @@
-//! A cache that refuses large objects, whatever its rule.
+//! A cache that refuses large objects, with any replacement rule.
 //!
 //! Source: LRU-TH of the Foxy papers: LRU, but documents larger than a threshold are not cached.
 
 use crate::cache::{CachePolicy, Evicted, Inserted, Key};
 use crate::queues::Lru;
 
-/// LRU-TH.
+/// LRU that refuses objects larger than a threshold.
 pub type LruTh<K, V> = SizeLimited<Lru<K, V>>;
 
 /// Cache `C` for objects of at most a given size.
@@ -17,7 +17,7 @@ pub struct SizeLimited<C> {
 }
 
 impl<K: Key, V> LruTh<K, V> {
-    /// An LRU cache of `capacity` bytes for objects of at most `size_max` bytes.
+    /// Creates an LRU cache of `capacity` bytes for objects of at most `size_max` bytes.
     #[must_use]
     pub fn new(capacity: u64, size_max: u64) -> Self {
         Self::with_cache(Lru::new(capacity), size_max, "lru-th")
@@ -25,7 +25,7 @@ impl<K: Key, V> LruTh<K, V> {
 }
 
 impl<C> SizeLimited<C> {
-    /// `cache` for objects of at most `size_max` bytes, called `name`.
+    /// Puts a limit of `size_max` bytes per object around `cache`. Reports use `name`.
     pub const fn with_cache(cache: C, size_max: u64, name: &'static str) -> Self {
         Self {
             cache,

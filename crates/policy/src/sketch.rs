@@ -1,18 +1,18 @@
 //! Estimates how often a key was requested lately, with four bits a counter.
 //!
-//! Source: the count-min sketch with ageing of TinyLFU (Einziger, Friedman, Manes, ACM ToS 2017):
-//! four rows; the estimate is the least of a key's four counters; after ten uses per counter of a
-//! row, all counters are halved.
+//! Source: the count-min sketch with ageing of TinyLFU (Einziger, Friedman, Manes, ACM ToS 2017). It has four
+//! rows. The estimate is the minimum of a key's four counters. After ten uses per counter of a row, all
+//! counters are halved.
 
 use std::hash::{Hash, Hasher};
 
 const ROWS: u32 = 4;
 const COUNT_MAX: u64 = 15;
 
-/// Approximate counts that age. The same on every machine: its hash has no random seed.
+/// Approximate counts that age. Results are the same on every machine, because the hash has no random seed.
 #[derive(Debug)]
 pub struct Sketch {
-    /// Sixteen counters in a word.
+    /// Each word contains sixteen counters.
     words: Vec<u64>,
     mask: u64,
     added: u64,
@@ -20,7 +20,7 @@ pub struct Sketch {
 }
 
 impl Sketch {
-    /// For about `objects` different keys (half a byte of memory per row and key).
+    /// Creates a sketch for about `objects` different keys (half a byte of memory per row and key).
     #[must_use]
     pub fn new(objects: usize) -> Self {
         let counters = objects.clamp(64, 1 << 32).next_power_of_two() * ROWS as usize;
@@ -59,7 +59,7 @@ impl Sketch {
     }
 
     fn place(&self, hash: u64, row: u32) -> (usize, u32) {
-        // Two halves of one hash serve the rows as well as four hashes (Kirsch and Mitzenmacher).
+        // Two halves of one hash serve the four rows as well as four hashes (Kirsch and Mitzenmacher).
         let step = hash.rotate_left(32) | 1;
         let counter = hash.wrapping_add(step.wrapping_mul(u64::from(row))) & self.mask;
         ((counter / 16) as usize, (counter % 16 * 4) as u32)
@@ -79,7 +79,7 @@ fn mix(key: &impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// Multiply and fold; keys are hashes already, so little is asked of it.
+/// A hasher that multiplies and folds. Keys are hashes already, so a weak hash is enough.
 struct Mixer(u64);
 
 impl Hasher for Mixer {

@@ -1,5 +1,5 @@
-//! Objects in one growing array, found by key through a hash table of slot numbers, and put in
-//! order by doubly linked lists of the same numbers. No allocation per object, no unsafe code.
+//! Objects in one growing array. A hash table of slot numbers finds them by key; doubly linked lists of slot
+//! numbers put them in order. There is no allocation per object and no unsafe code.
 
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -8,7 +8,7 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 
 use crate::cache::{Evicted, Key};
 
-/// No slot.
+/// Value for: no slot.
 pub(crate) const NIL: u32 = u32::MAX;
 
 #[derive(Debug)]
@@ -49,7 +49,7 @@ impl<K: Key, V> Slab<K, V> {
         self.table.find(hash, same).copied()
     }
 
-    /// Adds an object whose key is not there; `None` beyond 2^32 - 1 objects.
+    /// Adds an object whose key is absent; `None` beyond 2^32 - 1 objects.
     pub(crate) fn add(&mut self, key: K, value: V, size: u64) -> Option<u32> {
         let node = Node {
             key,
@@ -83,7 +83,7 @@ impl<K: Key, V> Slab<K, V> {
         Some(at)
     }
 
-    /// Takes an object out; its rule has unlinked it before.
+    /// Removes an object that its rule has already unlinked.
     pub(crate) fn take(&mut self, at: u32) -> Option<Evicted<K, V>> {
         let node = self.nodes.get_mut(at as usize)?;
         let value = node.value.take()?;
@@ -98,7 +98,7 @@ impl<K: Key, V> Slab<K, V> {
         Some(Evicted { key, value, size })
     }
 
-    /// Keys and values, in no order.
+    /// Keys and values in no particular order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (K, &V)> {
         let nodes = self.nodes.iter();
         nodes.filter_map(|node| Some((node.key, node.value.as_ref()?)))
@@ -120,7 +120,7 @@ impl<K: Key, V> Slab<K, V> {
         self.nodes[at as usize].size
     }
 
-    /// A counter of the rule's own.
+    /// A counter for the rule's own use.
     pub(crate) fn freq(&self, at: u32) -> u8 {
         self.nodes[at as usize].freq.load(Ordering::Relaxed)
     }
@@ -133,7 +133,7 @@ impl<K: Key, V> Slab<K, V> {
         *self.nodes[at as usize].freq.get_mut() = freq;
     }
 
-    /// List that an object is in, by a rule's own numbering.
+    /// Number of the list that contains the object. The rule assigns these numbers.
     pub(crate) fn list(&self, at: u32) -> u8 {
         self.nodes[at as usize].list
     }
@@ -142,7 +142,7 @@ impl<K: Key, V> Slab<K, V> {
         self.nodes[at as usize].list = list;
     }
 
-    /// The neighbour towards the head.
+    /// The neighbour of an object in its list, in the direction of the head.
     pub(crate) fn newer(&self, at: u32) -> u32 {
         self.nodes[at as usize].prev
     }
@@ -156,7 +156,7 @@ impl<K: Key, V> Slab<K, V> {
     }
 }
 
-/// A queue of slots: new ones at the head, old ones at the tail.
+/// A queue of slots: new objects are at the head, old objects at the tail.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct List {
     head: u32,

@@ -1,4 +1,4 @@
-//! The caches against their slow twins and against a plain map, request by request.
+//! Compares the caches with their slow reference versions and with a plain map, request by request.
 
 use std::collections::HashMap;
 
@@ -22,7 +22,8 @@ enum Step {
     Evict,
 }
 
-/// A skewed stream with deletions, modifications and sizes from 1 to more than the cache.
+/// A skewed stream with deletions and modifications. Sizes range from 1 to more than the capacity
+/// of the cache.
 fn stream(seed: u64, steps: usize) -> impl Iterator<Item = Step> {
     let mut rng = Rng::new(seed);
     (0..steps).map(move |_| {
@@ -42,7 +43,7 @@ fn stream(seed: u64, steps: usize) -> impl Iterator<Item = Step> {
     })
 }
 
-/// Runs a cache and its twin; returns the hits, so that a test can see that there were any.
+/// Runs a cache and its reference version. Returns the hits, so that a test can check that there were any.
 fn compare(mut cache: impl CachePolicy<u64, u64>, mut naive: impl Naive, seed: u64) -> usize {
     let (mut hits, mut evicted) = (0, Vec::new());
     for (number, step) in stream(seed, 20_000).enumerate() {
@@ -119,8 +120,8 @@ fn lfu_aging_equals_its_twin() {
     }
 }
 
-/// W-TinyLFU with a sketch for this many objects, and its twin. There are so many counters that no two
-/// keys of the tests share all four; the twin counts exactly.
+/// W-TinyLFU with a sketch for this many objects, and its reference version. There are enough counters that
+/// no two keys of the tests share all four. The reference version counts exactly.
 fn tiny(objects: usize) -> (WTinyLfu<u64, u64>, Tiny) {
     let config = WTinyLfuConfig {
         objects,
@@ -145,7 +146,7 @@ fn w_tiny_lfu_ages_as_its_twin_does() {
     let (mut cache, mut naive) = tiny(2_048);
     let mut rng = Rng::new(9);
     let mut evicted = Vec::new();
-    // Five times the uses after which counts are halved; favourites change on the way.
+    // Five times the number of uses after which counts are halved. The popular keys change meanwhile.
     for number in 0..100_000u64 {
         let favourite = number / 10_000 * 40;
         let key = favourite + rng.below(rng.clone().below(120) + 1);
@@ -165,7 +166,7 @@ fn every_policy() -> impl Iterator<Item = AnyCache<u64>> {
     each.map(|kind| kind.build(CAPACITY))
 }
 
-/// A map that is told of every eviction and must then agree with the cache.
+/// A map that gets every eviction and must then agree with the cache.
 #[derive(Default)]
 struct Told {
     objects: HashMap<u64, (u64, u64)>,
@@ -272,7 +273,7 @@ fn frequency_rules_keep_the_popular_through_a_scan() {
     for mut cache in every_policy() {
         found.insert(cache.name(), hits(cache.as_mut(), requests()));
     }
-    // 400 objects fit; the popular 300 are asked for as often as 1 new one each time.
+    // 400 objects fit. Half of the requests are for the popular 300 objects, the other half for new objects.
     for better in ["s3-fifo", "w-tinylfu", "lfu-aging", "sieve"] {
         assert!(
             found[better] * 10 > found["lru"] * 12,
@@ -290,10 +291,11 @@ fn the_window_gives_to_main_only_what_is_asked_for_more_often() {
     };
     let mut cache = Cache::with_rule(1000, WTinyLfuRule::new(config));
     hits(&mut cache, 0..10_000);
-    // All were asked for once: the first to fill main stay, the last stay in the window.
+    // Every object was requested once: the first objects to fill main stay, and the last ones
+    // stay in the window.
     let left = (0..10_000).filter(|key| cache.peek(key).is_some());
     assert!(left.eq((0..90).chain(9_990..10_000)));
-    // Asked for thrice, a newcomer pushes out the one longest unused, and stays.
+    // A newcomer that is requested three times evicts the least recently used object, and stays.
     for key in [50_000, 50_000, 50_000].into_iter().chain(60_000..60_100) {
         hits(&mut cache, std::iter::once(key));
     }

@@ -1,24 +1,24 @@
 //! W-TinyLFU, weighted by bytes.
 //!
-//! Source: Einziger, Friedman, Manes, "TinyLFU: a highly efficient cache admission policy",
-//! ACM ToS 2017: a small LRU window takes every new object; an object that leaves the window enters
-//! the main part (segmented LRU) only if it was asked for more often than the object it would evict.
+//! Source: Einziger, Friedman, Manes, "TinyLFU: a highly efficient cache admission policy", ACM ToS 2017. A
+//! small LRU window accepts every new object. An object that leaves the window enters the main part
+//! (segmented LRU) only if it was requested more often than the object that it would evict.
 
 use crate::cache::{Cache, Key, Rule};
 use crate::sketch::Sketch;
 use crate::slab::{List, Slab};
 
-/// A window in front of a frequency-guarded main part.
+/// A window in front of a main part; the frequency of use decides about admission to the main part.
 pub type WTinyLfu<K, V> = Cache<K, V, WTinyLfuRule>;
 
 /// The rule's parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WTinyLfuConfig {
-    /// Part of the capacity that is the window, in percent (1).
+    /// Share of the window in the capacity, in percent (1).
     pub window_percent: u8,
-    /// Part of the main part that is protected, in percent (80).
+    /// Share of the protected part in the main part, in percent (80).
     pub protected_percent: u8,
-    /// Different objects that the sketch is made for (about what the cache holds).
+    /// Number of different objects for which the sketch is sized (about as many as the cache contains).
     pub objects: usize,
 }
 
@@ -48,7 +48,7 @@ pub struct WTinyLfuRule {
 }
 
 impl WTinyLfuRule {
-    /// With these parameters.
+    /// Creates a rule with these parameters.
     #[must_use]
     pub fn new(config: WTinyLfuConfig) -> Self {
         Self {
@@ -82,7 +82,7 @@ impl WTinyLfuRule {
         self.bytes(PROBATION) + self.bytes(PROTECTED)
     }
 
-    /// The object that leaves the window next, if the window is over its size.
+    /// The object that leaves the window next, if the window is too large.
     fn candidate(&self) -> Option<u32> {
         self.tail(WINDOW)
             .filter(|_| self.bytes(WINDOW) > self.window_max)

@@ -1,4 +1,4 @@
-//! Invariants of any URL under any query rule, and of the PROXY header, for fuzzers and tests.
+//! Checks of invariants for fuzzers and tests: of any URL under any query rule, and of the PROXY header.
 
 use foxy_http_rules::RuleSet;
 use foxy_http_rules::rules::{Pattern, QueryRule, Rule, Which};
@@ -10,8 +10,8 @@ use crate::client::listen::proxy_header::parse;
 /// Names in rules, selected by the bits of a byte.
 const NAMES: [&str; 4] = ["id", "utm_*", "a b", "*"];
 
-/// Makes the key of a URL and checks the request that it stands for. The first byte of `data`
-/// selects the rule. Returns false if the rest is no URL.
+/// Makes the key of a URL and checks the request that the key stands for. The first byte of `data` selects
+/// the rule. Returns false if the rest of `data` is not a URL.
 ///
 /// # Panics
 /// An invariant is violated.
@@ -25,7 +25,8 @@ pub fn query_rules(data: &[u8]) -> bool {
     };
     let rules = rules(*setting);
     let (key, target) = asked(&rules, &url);
-    // The origin's request target has the same key, and yields the same target.
+    // The request target for the origin has the same key. If it is processed again, the target does not
+    // change.
     let again = [b"http://e.test", &target[..]].concat();
     let again = Url::parse(&again).expect("what is sent is a URL");
     assert_eq!(asked(&rules, &again), (key, target.clone()));
@@ -45,7 +46,8 @@ pub fn query_rules(data: &[u8]) -> bool {
     true
 }
 
-/// Reads the beginning of a connection as a header of the PROXY protocol. Returns true if it is one.
+/// Reads the beginning of a connection as a header of the PROXY protocol. Returns true if it is such a
+/// header.
 ///
 /// # Panics
 /// An invariant is violated.
@@ -92,7 +94,7 @@ fn rules(setting: u8) -> RuleSet {
     RuleSet::new(vec![rule]).with_received(received.into_iter().collect())
 }
 
-/// The key of a URL, and the request target under it.
+/// Returns the key of a URL, and the request target in the key.
 fn asked(rules: &RuleSet, url: &Url<'_>) -> (Vec<u8>, Vec<u8>) {
     let mut key = Vec::new();
     key::primary(rules, "forward", url, &mut key);
@@ -101,13 +103,13 @@ fn asked(rules: &RuleSet, url: &Url<'_>) -> (Vec<u8>, Vec<u8>) {
     (key, target)
 }
 
-/// Segments that servers remove.
+/// Counts the segments that servers remove.
 fn dot_segments(path: &[u8]) -> usize {
     let segments = path.split(|b| *b == b'/');
     segments.filter(|s| matches!(*s, b"." | b"..")).count()
 }
 
-/// Every parameter sent was received, byte for byte.
+/// Checks that every parameter that was sent was also received, byte for byte.
 fn query_is_from(target: &[u8], received: &[u8]) {
     let query = |text: &[u8]| {
         let at = text.iter().position(|b| *b == b'?');

@@ -1,24 +1,25 @@
 //! The proxy itself: listeners, routes, fills, origins.
 //!
-//! One [`Worker`] per core, each with a single-threaded runtime and its own listening sockets;
-//! all share one [`Proxy`]. A request goes: accept, parse, route, key, lookup, decide, then
-//! memory, disk, a running fill or the origin; see `docs/architecture.md`.
+//! Each core has one [`Worker`] with a single-threaded runtime and its own listening sockets. All workers
+//! share one [`Proxy`]. The steps of a request are: accept, parse, route, key, lookup, decide. The answer
+//! then comes from memory, from a disk, from a running fill or from the origin; see `docs/architecture.md`.
 //!
-//! The rooms, highest layer first. Each may use those below it:
+//! The rooms (top-level modules), highest layer first. Each room may use the rooms below it:
 //! - `client`: workers, listening sockets, connections; requests that are answered at once
-//! - `exchange`: requests that take longer: large answers, fetches, methods past the cache, purges
-//! - `fill`: fetches that several requests share, and the task that stores what they bring
-//! - `origin`: names, connections and pools of origins, the choice among several, parents, registries
+//! - `exchange`: requests that take longer: large answers, fetches, methods that do not concern the cache,
+//!   purges
+//! - `fill`: fetches that several requests share, and the task that stores the fetched objects
+//! - `origin`: names, connections and pools of origins, the choice among several origins, parents, registries
 //! - `mirrors`: parts of mirrors, digests of artefacts, rewriting of documents
 //! - `cache`: keys, lookup, the grant of a stored answer, answers out of the store, purging
 //! - `http`: transports, the client's HTTP/1.1 connection, routes, heads of requests and of answers
 //! - `state`: settings, state of process and workers, memory ledger, counters, log records
-//! - `sites`: the table of sites, and how a site answers apart from its origins
+//! - `sites`: the table of sites, and the behaviour of a site that does not depend on its origins
 //! - `access`: lists of clients, rules, logins, limits, the guard of destinations
 //!
-//! Arrows that run up: `state` holds tables of `fill`, `origin`, `mirrors`, `cache` and `http`, because they
-//! live as long as a worker or the process. `cache` uses `fill` for two things: the gate takes the proof of
-//! a fill's leader, and a purge ends fills.
+//! Dependencies on higher rooms: `state` holds tables of `fill`, `origin`, `mirrors`, `cache` and `http`,
+//! because these tables live as long as a worker or the process. `cache` uses `fill` for two things: the gate
+//! takes the proof that a request leads a fill, and a purge ends fills.
 
 mod access;
 mod cache;

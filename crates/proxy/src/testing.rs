@@ -13,10 +13,10 @@ use crate::client::worker;
 use crate::state::local::Local;
 use crate::{Config, FixedNames, NoLog, Proxy};
 
-/// Longer than any test here takes.
+/// Time limit of a test. No test takes that long.
 const LONG: Duration = Duration::from_secs(20);
 
-/// Runs a test beside the sweep of a worker that has `memory` bytes for requests.
+/// Runs a test together with the sweep of a worker. The worker has `memory` bytes for requests.
 pub(crate) fn with_worker<F: Future<Output = ()>>(
     memory: usize,
     test: impl FnOnce(Rc<Local>) -> F,

@@ -16,10 +16,10 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Requests measured.
+/// Number of requests that are measured.
 const REQUESTS: usize = 200;
 
-/// Sends a request and reads its answer into `buf`; the status.
+/// Sends a request and reads its answer into `buf`. Returns the status.
 fn ask(client: &mut std::net::TcpStream, buf: &mut [u8], request: &str) -> [u8; 3] {
     client.write_all(request.as_bytes()).unwrap();
     let mut have = 0;
@@ -87,7 +87,8 @@ fn a_memory_hit_allocates_nothing() {
         }
     }
     for (request, status) in [(&get, *b"200"), (&not_modified, *b"304"), (&part, *b"206")] {
-        // Other threads of the process may allocate now and then; a hit that does always does.
+        // Other threads of the process may allocate at times, so the smallest count decides. A hit that
+        // allocates does so every time.
         let fewest = (0..5)
             .map(|_| {
                 let region = Region::new(ALLOCATOR);
@@ -105,7 +106,7 @@ fn a_memory_hit_allocates_nothing() {
     thread.join().unwrap();
 }
 
-/// A thousand clients ask once and stay connected.
+/// A thousand clients send one request each and stay connected.
 fn idle_connections_hold_little(proxy: &Proxy, addr: std::net::SocketAddr, get: &str) {
     const CLIENTS: usize = 1000;
     let mut buf = vec![0; 65536];
@@ -133,7 +134,7 @@ fn idle_connections_hold_little(proxy: &Proxy, addr: std::net::SocketAddr, get: 
     let idle = held(&region);
     println!("bytes per connection: {busy} at once, {idle} when idle");
     assert!(idle <= 6 << 10, "{idle} bytes per idle connection");
-    // And they still work.
+    // The clients are still served.
     for client in &mut clients {
         assert_eq!(ask(client, &mut buf, get), *b"200");
     }

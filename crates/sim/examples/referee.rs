@@ -1,10 +1,10 @@
-//! Compares LRU, FIFO, SIEVE and S3-FIFO with libCacheSim, request by request, on the published
-//! traces: by number of objects and by bytes (an object has the size first seen of it, because
-//! libCacheSim lets a hit change nothing; S3-FIFO refuses what the small queue cannot hold, as
-//! there). Exit code 1 when an answer differs, 2 when libCacheSim or every trace is absent.
+//! Compares LRU, FIFO, SIEVE and S3-FIFO with libCacheSim, request by request, on the published traces, by
+//! number of objects and by bytes. Each object keeps its first size, because a hit changes nothing in
+//! libCacheSim. As in libCacheSim, S3-FIFO refuses objects that the small queue cannot hold. The exit code is
+//! 1 if an answer differs, and 2 if libCacheSim or every trace is absent.
 //!
 //! `pip install libcachesim`, then `cargo run --release -p foxy-sim --example referee`
-//! (the environment variable `PYTHON` names another interpreter than `python3`).
+//! (the environment variable `PYTHON` may name another interpreter than `python3`).
 
 use std::collections::HashMap;
 use std::io::Write as _;
@@ -32,7 +32,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Number of runs that differ.
+/// Compares all runs. Returns the number of runs whose answers differ.
 fn compare_all() -> Result<usize, String> {
     let (mut runs, mut different) = (0, 0);
     println!("trace                        capacity      rule     requests   hits  libCacheSim");
@@ -91,7 +91,7 @@ fn requests(known: Known) -> Result<Asked, String> {
             asked.push((request.object, size));
         }
     }
-    // Small numbers for objects: libCacheSim's are signed.
+    // Objects get small numbers, because libCacheSim's numbers are signed.
     let mut numbers = HashMap::new();
     for (object, _) in &mut asked {
         let next = numbers.len() as u64 + 1;
@@ -100,7 +100,7 @@ fn requests(known: Known) -> Result<Asked, String> {
     Ok(asked)
 }
 
-/// Our answers: a hit or not, for each request.
+/// Our answers: for each request, true if it is a hit.
 fn answers(rule: &str, capacity: u64, unit: &str, asked: &Asked) -> Vec<bool> {
     let small = capacity / 10;
     let limit = if unit == "objects" {
@@ -130,7 +130,7 @@ fn answers(rule: &str, capacity: u64, unit: &str, asked: &Asked) -> Vec<bool> {
     asked.iter().map(answer).collect()
 }
 
-/// The answers of libCacheSim, for each job.
+/// The answers of libCacheSim for each job.
 fn referee(asked: &Asked, jobs: &[(&str, u64)]) -> Result<Vec<Vec<bool>>, String> {
     let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".into());
     let mut child = Command::new(&python)
@@ -147,7 +147,7 @@ fn referee(asked: &Asked, jobs: &[(&str, u64)]) -> Result<Vec<Vec<bool>>, String
     for (rule, capacity) in jobs {
         input += &format!("{rule} {capacity}\n");
     }
-    // The script reads everything but the jobs before it writes, and a job's line is short.
+    // The script reads everything except the jobs before it writes, and the line of a job is short.
     let written = child
         .stdin
         .take()

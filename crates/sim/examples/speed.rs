@@ -1,8 +1,7 @@
-//! Measures the simulator itself, on one core:
-//! requests per second through the cache levels, by policy; operations per second through each
-//! layout on the modelled disk; a stream end to end; and libCacheSim beside the policies on the same
-//! log (`pip install libcachesim`; the environment variable `PYTHON` names another interpreter than
-//! `python3`). The clock is this machine's, so the figures are of a quiet one.
+//! Measures the simulator itself, on one core: requests per second through the cache levels, by policy;
+//! operations per second through each layout on the modelled disk; a stream from end to end; and libCacheSim
+//! beside the policies on the same log (`pip install libcachesim`; the environment variable `PYTHON` may name
+//! another interpreter than `python3`). Times are real times of this machine, so measure on an idle machine.
 //!
 //! `cargo run --release -p foxy-sim --example speed [million requests, default 4] [levels|POLICY|layouts|LAYOUT|stream|libcachesim ...]`
 
@@ -74,7 +73,8 @@ fn main() -> Result<(), RunError> {
     Ok(())
 }
 
-/// Those of a part that are named, by themselves or with the whole part; all if nothing is.
+/// The elements of `all` that `words` name, by their own name or by the name of the whole part; all if
+/// `words` is empty.
 fn chosen<T: Copy + ToString>(all: &[T], part: &str, words: &[String]) -> Vec<T> {
     let is_named = |one: &&T| {
         let name = one.to_string();
@@ -83,7 +83,7 @@ fn chosen<T: Copy + ToString>(all: &[T], part: &str, words: &[String]) -> Vec<T>
     all.iter().filter(is_named).copied().collect()
 }
 
-/// Seconds that `work` takes, and what it gives.
+/// Returns the seconds that `work` takes, and its result.
 fn timed<T>(work: impl FnOnce() -> T) -> (f64, T) {
     let clock = SystemClock::default();
     let start = clock.mono();
@@ -117,7 +117,8 @@ fn levels(millions: u64, policies: &[PolicyKind]) -> Result<(), RunError> {
     Ok(())
 }
 
-/// One level of 2 GB under each policy, and libCacheSim's, on one log in one file: reading included.
+/// Runs one level of 2 GB under each policy of ours and of libCacheSim on the same log file. Times include
+/// reading the log.
 fn libcachesim(millions: u64) -> Result<(), RunError> {
     const CAPACITY: u64 = 2 << 30;
     let failed = |error: std::io::Error| RunError::Config(error.to_string());
@@ -162,7 +163,7 @@ fn libcachesim(millions: u64) -> Result<(), RunError> {
     Ok(())
 }
 
-/// A log through a cache, read from its file; requests and hits. A hit changes nothing, as there.
+/// Feeds a log from its file to a cache. Returns requests and hits. As in libCacheSim, a hit changes nothing.
 fn pass(rule: &str, capacity: u64, log: &std::path::Path) -> (u64, u64) {
     match rule {
         "lru" => through(Lru::new(capacity), log),

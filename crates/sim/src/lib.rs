@@ -1,8 +1,8 @@
-//! The simulator: caches, systems of the papers and modelled hardware under one workload.
+//! The simulator: caches, systems of the papers and modelled hardware run the same workloads.
 //!
-//! A workload goes through the cache [`levels`]; what they ask of the disk goes to a
-//! [`layout`], which is a file-space algorithm over a [`model`] of drive and file system; [`run`]
-//! puts them together. [`live`] puts them behind a real front end.
+//! A workload goes through the cache [`levels`]. Their disk operations go to a [`layout`], which is a
+//! file-space algorithm over a [`model`] of a drive and a file system. [`run`] combines these parts. [`live`]
+//! uses levels and a layout behind a real front end.
 
 pub mod cli;
 pub mod figure;

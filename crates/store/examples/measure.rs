@@ -1,4 +1,4 @@
-//! Rough figures of a store in a file: writing, restarting, reading back.
+//! Rough figures of a store in a file, for writing, restarting and reading back.
 //!
 //! `cargo run --release -p foxy-store --example measure -- PATH [OBJECTS]`
 
@@ -17,7 +17,7 @@ static ALLOCATOR: foxy_disk::Allocator = foxy_disk::Allocator;
 
 const MEMORY: u64 = 256 << 20;
 
-/// Resident bytes of this process, where the system tells.
+/// Returns the resident bytes of this process, if the system reports them.
 fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|l| l.strip_prefix("VmRSS:"));

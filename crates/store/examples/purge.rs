@@ -1,7 +1,8 @@
-//! Purges a tag that very many objects have, and measures: how long until it is acknowledged,
-//! whether it is true at once, and whether it is still true after SIGKILL right then.
+//! Purges a tag that very many objects have, and measures three things: the time until the purge is
+//! acknowledged, whether it is effective at once, and whether it is still effective after a SIGKILL at
+//! that moment.
 //!
-//! `cargo run --release -p foxy-store --example purge -- FILE [OBJECTS]` (a million if not said).
+//! `cargo run --release -p foxy-store --example purge -- FILE [OBJECTS]` (default: a million objects).
 
 #![expect(clippy::unwrap_used, reason = "a tool that may panic")]
 
@@ -28,7 +29,7 @@ fn main() {
     }
 }
 
-/// Fills and purges in a child process, kills it at the acknowledgement, and looks.
+/// Fills and purges in a child process, kills the process at the acknowledgement, and checks the store.
 fn run(file: &str, objects: u64) {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args([file, &objects.to_string(), "fill"])
@@ -55,7 +56,7 @@ fn fill(file: &str, objects: u64) {
     let clock = SystemClock::default();
     let store = Store::open(file, objects);
     for n in 0..objects {
-        // As fast as the disk takes it, so that none is dropped.
+        // Objects are put as fast as the disk takes them, so that none is dropped.
         while store.engine.stats().pending_bytes > 8 << 20 {
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -99,7 +100,7 @@ fn fill(file: &str, objects: u64) {
     std::thread::sleep(Duration::from_secs(60));
 }
 
-/// A store with a thread that drives it.
+/// A store and a thread that drives it.
 struct Store {
     engine: Arc<Engine>,
     disk: Arc<FileDisk>,

@@ -1,10 +1,10 @@
-//! Hit ratio against write amplification, beside an exact LRU of the same bytes, and what the
-//! packing costs: replayed traces and generated streams on a store in memory.
+//! Hit ratio against write amplification, compared with an exact LRU of the same bytes, and the cost of
+//! the packing. Traces and generated streams are replayed on a store in memory.
 //!
-//! `cargo run --release -p foxy-store --example ratio [-- STREAM [REQUESTS [DISK-PERCENT]]]`
-//! with STREAM one of `bu98` (if its file is there), `dec`, `isp`, `all`. With `admission` as a
-//! fourth argument: hits against bytes written under a write budget, beside admitting everything;
-//! fails if some rule loses a greater share of the hits than it saves of the bytes.
+//! `cargo run --release -p foxy-store --example ratio [-- STREAM [REQUESTS [DISK-PERCENT]]]`, where
+//! STREAM is one of `bu98` (if its file is there), `dec`, `isp`, `all`. With `admission` as a fourth
+//! argument, it compares hits with bytes written under a write budget and without one. It fails if a
+//! rule loses a greater share of the hits than it saves of the bytes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,12 +22,12 @@ use foxy_trace::{Access, ByteLru, Options, files::Known, open};
 #[global_allocator]
 static ALLOCATOR: foxy_disk::Allocator = foxy_disk::Allocator;
 
-/// Segments of every store here.
+/// The number of segments of every store here.
 const SEGMENTS: u64 = 128;
-/// Bytes per second that clients ask for.
+/// Bytes per second that clients request.
 const RATE: u64 = 20_000_000;
 const MEMORY: u64 = 12 << 20;
-/// Of it, for what waits to be written: nothing may be dropped here.
+/// The part of the memory for objects that wait to be written: no object may be dropped here.
 const PENDING: u64 = 8 << 20;
 
 /// A request: the object, its version and its size in bytes.
@@ -64,7 +64,7 @@ fn stream(name: &str, requests: u64) -> Option<Vec<Asked>> {
     })
 }
 
-/// A head as origins send it, with its facts.
+/// Makes a head as origins send it, with its facts.
 fn head(size: u64) -> FieldBlock {
     let mut fields = FieldBlockBuilder::default();
     let length = size.to_string();
@@ -190,7 +190,7 @@ impl Replay {
         Some(object)
     }
 
-    /// True for a hit of the version asked for.
+    /// Requests an object. Returns true for a hit of the requested version.
     fn ask(&mut self, asked: &Asked) -> bool {
         let key = key(asked.object);
         let hash = key_hash(&key);
@@ -222,7 +222,8 @@ impl Replay {
     }
 }
 
-/// Returns the hits and hit bytes of an exact LRU of `bytes` bytes after the first `warm` requests.
+/// Simulates an exact LRU of `bytes` bytes. Returns the hits and hit bytes after the first `warm`
+/// requests.
 fn lru(stream: &[Asked], bytes: u64, warm: usize) -> (u64, u64) {
     let mut lru = ByteLru::new(bytes);
     let mut versions = std::collections::HashMap::new();
@@ -279,7 +280,8 @@ fn shares(all: &StoreStats) {
     );
 }
 
-/// Prints the cost of units of packing, computed from the stream: mean bytes lost per record.
+/// Prints the cost of units of packing as the mean number of bytes lost per record, computed from the
+/// stream.
 fn units(stream: &[Asked]) {
     for unit in [1u64, 8, 16, 64, 512, 4096] {
         let lost: u64 = stream
@@ -359,7 +361,8 @@ fn run(name: &str, requests: u64, percent: u64) {
     }
 }
 
-/// The best point of the curve up to a write amplification, beside the exact LRU.
+/// Prints the best point of the curve up to a write amplification of `most`, compared with the exact
+/// LRU.
 fn verdict(curve: &[(f64, f64)], lru: f64, most: f64) {
     let within = curve
         .iter()
@@ -374,7 +377,7 @@ fn verdict(curve: &[(f64, f64)], lru: f64, most: f64) {
     );
 }
 
-/// Hits after the first third, bytes of clusters, and seconds.
+/// Returns the hits after the first third of the stream, the bytes of clusters, and the seconds.
 fn admitted(stream: &[Asked], disk: u64, rule: AdmissionConfig) -> Option<(u64, u64, f64)> {
     let mut replay = Replay::new(disk, &StoreOptions::default(), rule)?;
     let warm = stream.len() / 3;
@@ -387,7 +390,7 @@ fn admitted(stream: &[Asked], disk: u64, rule: AdmissionConfig) -> Option<(u64, 
     Some((hits, bytes, seconds))
 }
 
-/// Every rule at several budgets; false if one loses more than it saves.
+/// Tests every rule at several budgets. Returns false if a rule loses more than it saves.
 fn admission(name: &str, requests: u64, percent: u64) -> Option<bool> {
     let stream = stream(name, requests)?;
     let mut distinct = std::collections::HashMap::new();

@@ -1,15 +1,17 @@
 //! The object store: RAM tier, write path, read path, recovery and reuse of space.
 //!
-//! It promises: a lookup returns the latest version stored under a key that was not superseded
-//! or purged, or a miss; never an earlier one, never other bytes. It may forget. Trouble with a
-//! disk is never an error to a request. Memory and space stay within what was configured.
+//! It promises: a lookup returns the latest version that was stored under the key and was neither
+//! superseded nor purged, or it returns a miss. It never returns an earlier version or other bytes. The
+//! store may forget objects. A failing disk never causes an error for a request. Memory and disk space
+//! stay within the configured limits.
 //!
-//! It is *driven*: no thread of its own outlives a call (while summaries are loaded, a second one
-//! may help for one step), and it has no runtime. [`Engine`] is shared by all threads;
-//! each store's [`Writer`] is driven by one thread that calls [`Writer::turn`]; disk reads are
-//! carried out by the caller, with a queue of its own ([`Reads::open_reads`]).
+//! The crate is *driven* by its callers: it has no thread of its own that outlives a call (while
+//! summaries are loaded, a second thread may help for one step), and it has no runtime. All threads
+//! share the [`Engine`]. One thread drives each store's [`Writer`] by calling [`Writer::turn`]. The
+//! caller carries out disk reads, with a read queue of its own ([`Reads::open_reads`]).
 
-// Rooms in layers: `cargo xtask arrows` holds their order, docs/architecture.md says what each is for.
+// The modules ("rooms") form layers: `cargo xtask arrows` checks their order, and docs/architecture.md
+// states the purpose of each room.
 mod engine;
 mod fleet;
 mod interface;

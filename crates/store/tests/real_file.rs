@@ -1,5 +1,5 @@
-//! The store on a real file and on real block devices, through whatever the kernel offers: direct
-//! I/O and a ring if it can.
+//! The store on a real file and on real block devices, with the features that the kernel offers: direct
+//! I/O and a ring if possible.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -17,7 +17,8 @@ use foxy_store::{
     StoreOptions, Writer,
 };
 
-/// As in production. The system's would write zeros all over the index's reserved memory.
+/// The same allocator as in production. The system's allocator would write zeros to all of the index's
+/// reserved memory.
 #[global_allocator]
 static ALLOCATOR: foxy_disk::Allocator = foxy_disk::Allocator;
 
@@ -132,11 +133,12 @@ fn another_programs_file_is_refused_and_left_alone() {
     assert_eq!(std::fs::read(&path).unwrap(), text);
 }
 
-/// A loop device over a file; it goes with this.
+/// A loop device over a file; it is removed when this value is dropped.
 struct Loop(String);
 
 impl Loop {
-    /// Of 32 MiB, with blocks of this many bytes; or why there is none.
+    /// Makes a loop device of 32 MiB with blocks of `block` bytes, or returns the reason why that
+    /// failed.
     fn new(file: &Path, block: u32) -> Result<Self, String> {
         let made = std::fs::File::create(file).and_then(|file| file.set_len(32 << 20));
         made.map_err(|error| error.to_string())?;
@@ -161,7 +163,7 @@ impl Drop for Loop {
     }
 }
 
-/// An engine with a store on each device, as a start of Foxy opens them.
+/// Makes an engine with a store on each device, as a start of Foxy opens them.
 fn open_devices(devices: &[Loop], seed: u64) -> (Arc<Engine>, Vec<Writer>) {
     let disk = |device: &Loop| {
         let opened = FileDisk::open(Path::new(&device.0), &OpenOptions::default());
@@ -201,7 +203,7 @@ fn two_stores_on_devices_with_blocks_of_512_and_4096_bytes_come_back_whole() {
     let devices = match devices {
         Ok(devices) => devices,
         Err(why) => {
-            // Past the test's capture: readers of the log must see that this was not tested.
+            // This bypasses the test's capture: readers of the log must see that this was not tested.
             let note = format!("SKIPPED: stores on loop devices: needs root and losetup: {why}\n");
             std::io::stderr().write_all(note.as_bytes()).unwrap();
             return;
@@ -222,7 +224,7 @@ fn two_stores_on_devices_with_blocks_of_512_and_4096_bytes_come_back_whole() {
     }
     let stats = engine.stats();
     assert_eq!(stats.counts.disk_hits, OBJECTS);
-    // How many each takes depends on how fast the machine is at that moment.
+    // The number of entries that each store takes depends on the speed of the machine at that moment.
     let loaded = stats.stores.iter().map(|store| store.counts.loaded);
     assert!(loaded.clone().all(|loaded| loaded > 0), "{stats:?}");
     assert_eq!(loaded.sum::<u64>(), OBJECTS);

@@ -1,24 +1,25 @@
-//! Contents of a certificate: names, issuer, dates.
+//! The contents of a certificate: names, issuer, dates.
 
 use rustls::pki_types::CertificateDer;
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-/// Contents of a certificate. Nothing here is checked.
+/// The contents of a certificate. They are not verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Certificate {
-    /// Names and addresses that it is for, in lower case; `*.` at the front stands for one label.
+    /// Names and addresses for which the certificate is valid, in lower case. `*.` at the start
+    /// stands for one label.
     pub names: Vec<String>,
-    /// The issuer, for people.
+    /// The issuer, as text for people.
     pub issuer: String,
-    /// The beginning of its validity, in seconds since 1970.
+    /// The start of the certificate's validity, in seconds since 1970.
     pub not_before: i64,
-    /// The end of its validity, in seconds since 1970.
+    /// The end of the certificate's validity, in seconds since 1970.
     pub not_after: i64,
 }
 
 impl Certificate {
-    /// Reads a certificate; `None` if it is not one.
+    /// Reads a certificate; `None` if the bytes are not a certificate.
     pub(crate) fn read(der: &CertificateDer<'_>) -> Option<Self> {
         let (_, parsed) = X509Certificate::from_der(der).ok()?;
         let alternative = parsed.subject_alternative_name().ok().flatten();
@@ -42,13 +43,14 @@ impl Certificate {
         })
     }
 
-    /// Days until it expires, from `now` in seconds since 1970; negative afterwards.
+    /// Days from `now` until the certificate expires; negative afterwards. `now` is in seconds
+    /// since 1970.
     #[must_use]
     pub fn days_left(&self, now: i64) -> i64 {
         (self.not_after - now).div_euclid(86_400)
     }
 
-    /// True if it is for this host: a name, or an address without brackets.
+    /// True if the certificate is for this host: a name, or an address without brackets.
     #[must_use]
     pub fn is_for(&self, host: &[u8]) -> bool {
         let host = host.strip_suffix(b".").unwrap_or(host);

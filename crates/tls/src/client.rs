@@ -1,4 +1,4 @@
-//! Certificates that clients show.
+//! Certificates that clients present.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,17 +12,18 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use crate::{TlsError, files, provider};
 
-/// Certificates that clients are asked for.
+/// Settings for the certificates that clients are asked to present.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ClientOptions {
-    /// PEM file with the authorities that issue them.
+    /// PEM file with the authorities that issue the certificates of clients.
     pub authorities: PathBuf,
-    /// Clients without a certificate are refused. Clients with a bad certificate always are.
+    /// True if clients without a certificate are refused. Clients with a bad certificate are always
+    /// refused.
     pub required: bool,
 }
 
 impl ClientOptions {
-    /// The check of these certificates.
+    /// The verifier of these certificates.
     pub(crate) fn verifier(&self) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
         let path = &self.authorities;
         let mut roots = RootCertStore::empty();
@@ -44,17 +45,17 @@ impl ClientOptions {
     }
 }
 
-/// Contents of the verified certificate of a client.
+/// The contents of the verified certificate of a client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientCertificate {
-    /// Its subject, such as `CN=node 1, O=Example`.
+    /// The subject of the certificate, such as `CN=node 1, O=Example`.
     pub subject: String,
-    /// Its alternative names: hosts, addresses of mail, URIs, in lower case.
+    /// The alternative names of the certificate, in lower case: hosts, mail addresses, URIs.
     pub names: Vec<String>,
 }
 
 impl ClientCertificate {
-    /// Reads a certificate that was verified. What cannot be read is empty.
+    /// Reads a certificate that was verified. Parts that cannot be read are empty.
     pub(crate) fn read(der: &CertificateDer<'_>) -> Self {
         let Ok((_, parsed)) = X509Certificate::from_der(der) else {
             return Self::default();

@@ -1,9 +1,10 @@
-//! Settings that cannot be used.
+//! Errors in TLS settings.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why certificates or keys cannot be used. Every text names the file and what to do.
+/// The reason why certificates or keys cannot be used. Every text names the file and tells what to
+/// do.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file cannot be read.
@@ -14,7 +15,7 @@ pub enum TlsError {
         /// The system's error.
         source: io::Error,
     },
-    /// A file has no usable content.
+    /// A file does not contain what it should contain.
     #[error("{path}: {text}")]
     Content {
         /// The file.
@@ -22,7 +23,7 @@ pub enum TlsError {
         /// The missing or wrong part.
         text: String,
     },
-    /// The name of an origin's certificate is not a name.
+    /// The configured name of an origin's certificate is not a valid name.
     #[error("`{0}` is neither a host name nor an address")]
     Name(String),
     /// The settings contradict each other.

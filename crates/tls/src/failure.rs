@@ -1,30 +1,30 @@
-//! Why a handshake failed, in stable words.
+//! Reasons why a handshake failed. Each has a stable word.
 
 use rustls::{AlertDescription, CertificateError, Error, PeerIncompatible};
 
-/// Why a handshake failed.
+/// The reason why a handshake failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// The peer's certificate has expired.
     Expired,
     /// The peer's certificate is not valid yet.
     NotYetValid,
-    /// The peer's certificate is for other names.
+    /// The peer's certificate is valid only for other names.
     WrongName,
     /// No trusted authority has issued the peer's certificate.
     UnknownIssuer,
-    /// The peer's certificate is bad in another way.
+    /// The peer's certificate is bad for another reason.
     BadCertificate,
-    /// The peer speaks neither TLS 1.2 nor TLS 1.3.
+    /// The peer supports neither TLS 1.2 nor TLS 1.3.
     Version,
-    /// The client asked for a name that has no certificate here.
+    /// The client requested a name for which there is no certificate.
     UnknownName,
     /// The peer has ended the handshake, or does not speak TLS.
     Handshake,
 }
 
 impl Failure {
-    /// Every failure, in the order of reports.
+    /// All failures, in the order of reports.
     pub const ALL: [Self; 8] = [
         Self::Expired,
         Self::NotYetValid,
@@ -36,7 +36,7 @@ impl Failure {
         Self::Handshake,
     ];
 
-    /// The failure that an error of the library means.
+    /// The failure that corresponds to an error of the TLS library.
     pub(crate) fn of(error: &Error) -> Self {
         match error {
             Error::InvalidCertificate(error) => Self::of_certificate(error),

@@ -1,4 +1,4 @@
-//! Certificates and keys in PEM files.
+//! Reads certificates and keys from PEM files.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ fn failed(path: &Path, error: pem::Error, what: &str) -> TlsError {
     }
 }
 
-/// All certificates in a file; at least one.
+/// All certificates in a file. There is at least one.
 pub(crate) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let fail = |error| failed(path, error, "certificate");
     let found: Result<Vec<_>, _> = CertificateDer::pem_file_iter(path).map_err(fail)?.collect();

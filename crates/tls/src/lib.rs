@@ -1,7 +1,7 @@
-//! TLS for connections to origins and from clients: settings, certificates, and sessions that do
-//! no input and output of their own.
+//! TLS for connections to origins and from clients: settings, certificates, and sessions. The
+//! sessions do no I/O of their own.
 //!
-//! There is one provider of cryptography (aws-lc-rs), and no option that switches checks off.
+//! There is one provider of cryptography (aws-lc-rs), and no option turns checks off.
 
 mod certificate;
 mod client;
@@ -29,10 +29,10 @@ use std::sync::{Arc, OnceLock};
 
 use rustls::crypto::CryptoProvider;
 
-/// The protocol that both sides speak inside TLS.
+/// The protocol that both sides use inside TLS.
 const ALPN: &[u8] = b"http/1.1";
 
-/// The one provider of cryptography.
+/// The provider of cryptography.
 fn provider() -> Arc<CryptoProvider> {
     static PROVIDER: OnceLock<Arc<CryptoProvider>> = OnceLock::new();
     let provider = || Arc::new(rustls::crypto::aws_lc_rs::default_provider());

@@ -1,24 +1,25 @@
-//! Certificates of a listener: those of all its sites.
+//! The certificates of a listener: those of all its sites.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::{Served, ServerTls, Session};
 
-/// Certificates of a listener, a set for each of its sites. Copies share them.
+/// The certificates of a listener: one set for each of its sites. Copies share the sets.
 #[derive(Clone, Debug)]
 pub struct ListenerTls(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// In the order in which they are asked, each once.
+    /// The sets in the order in which they are searched, each once.
     sets: Vec<ServerTls>,
-    /// Set of the site with this host, by name or by `*.` and its parent.
+    /// The set of each site, as an index into `sets`. The key is a host of the site, or `*.` and its parent
+    /// domain.
     hosts: HashMap<String, usize>,
 }
 
 impl ListenerTls {
-    /// The sets of sites, each with the hosts of its site in lower case.
+    /// Makes this value from the sets of sites. Each set comes with the hosts of its site in lower case.
     #[must_use]
     pub fn of_sites(sites: impl IntoIterator<Item = (ServerTls, Vec<String>)>) -> Self {
         let mut inner = Inner::default();
@@ -31,15 +32,15 @@ impl ListenerTls {
         Self(Arc::new(inner))
     }
 
-    /// A session with a client whose first bytes have not been read.
+    /// A session with a client. None of the client's bytes may have been read.
     #[must_use]
     pub fn session(&self) -> Session {
         Session::accepting(self.clone())
     }
 
-    /// The certificate for the name that a client asks for, and whether it has that name. The set of
-    /// the site with that host is asked first; in the others, an exact name goes before a wildcard.
-    /// `None`: the client is refused.
+    /// The certificate for the name that a client requests, and true if the certificate has that name. The
+    /// set of the site with that host is searched first. In the other sets, an exact name has precedence over
+    /// a wildcard. `None` means that the client is refused.
     pub(crate) fn choose(&self, name: Option<&str>) -> Option<(Arc<Served>, bool)> {
         let name = name.map(|name| name.trim_end_matches('.').to_ascii_lowercase());
         let sets = || self.0.sets.iter().map(ServerTls::table);
@@ -56,7 +57,7 @@ impl ListenerTls {
 }
 
 impl Inner {
-    /// The place of a set, which is added if it is new.
+    /// The index of a set. A new set is added.
     fn sites_place(&mut self, set: &ServerTls) -> usize {
         let known = self.sets.iter().position(|known| known == set);
         known.unwrap_or_else(|| {

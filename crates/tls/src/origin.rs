@@ -1,5 +1,5 @@
-//! How origins are spoken to: which authorities are trusted, which certificate is shown, which name
-//! is expected.
+//! TLS to origins: the trusted authorities, the certificate that Foxy presents, and the expected
+//! name.
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -13,32 +13,33 @@ use rustls::{ClientConnection, RootCertStore};
 
 use crate::{ALPN, Session, TlsError, files, provider};
 
-/// Settings for the origin of a site. The default trusts what the system trusts.
+/// TLS settings for the origin of a site. With the defaults, the system's authorities are trusted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OriginOptions {
-    /// PEM file with the only authorities to trust; `None`: those of the system.
+    /// PEM file with the only trusted authorities; `None`: the system's authorities are trusted.
     pub authorities: Option<PathBuf>,
-    /// PEM files of the certificate that Foxy shows, and of its key.
+    /// PEM files of the certificate that Foxy presents, and of its key.
     pub certificate: Option<(PathBuf, PathBuf)>,
-    /// The name that is asked for and that the certificate must have; `None`: the origin's host.
+    /// The name that Foxy requests and that the certificate must have; `None`: the origin's host.
     pub name: Option<String>,
 }
 
-/// Settings that can be used: cheap copies share one memory of sessions. Two values are equal only
-/// if one is a copy of the other: a connection made with one value must not be used with another.
+/// TLS settings that were read and can be used. Copies are cheap and share the stored sessions. Two
+/// values are equal only if one is a copy of the other. A connection that was made with one value
+/// must not be used with another value.
 #[derive(Clone)]
 pub struct OriginTls(Arc<Inner>);
 
 struct Inner {
     number: u64,
-    /// Hash of the options and of the contents of their files.
+    /// Hash of the options and of the contents of the files that they name.
     likeness: u64,
     name: Option<ServerName<'static>>,
     config: OnceLock<Arc<ClientConfig>>,
 }
 
 impl OriginTls {
-    /// Trusts what the system trusts. The system's authorities are read at the first use, or by
+    /// Settings that trust the system's authorities. These are read at the first use, or by
     /// [`prepare`](Self::prepare).
     #[must_use]
     pub fn system() -> Self {
@@ -48,7 +49,7 @@ impl OriginTls {
     /// Reads the files that the options name.
     ///
     /// # Errors
-    /// A file cannot be used, or the name is neither a host name nor an address.
+    /// If a file cannot be used, or if the name is neither a host name nor an address.
     pub fn new(options: &OriginOptions) -> Result<Self, TlsError> {
         let roots = match &options.authorities {
             None => system_roots(),
@@ -72,8 +73,8 @@ impl OriginTls {
         Ok(Self::with(name, likeness(options), config))
     }
 
-    /// True if the options were the same and their files had the same contents, so that one can
-    /// replace the other.
+    /// True if both values had the same options and their files had the same contents, so that each
+    /// can replace the other.
     #[must_use]
     pub fn is_like(&self, other: &Self) -> bool {
         self.0.likeness == other.0.likeness
@@ -93,7 +94,7 @@ impl OriginTls {
         }))
     }
 
-    /// Reads the system's authorities now. This takes milliseconds.
+    /// Reads the system's authorities now, if they were not read before. This takes milliseconds.
     pub fn prepare(&self) {
         self.config();
     }
@@ -109,7 +110,7 @@ impl OriginTls {
     /// A session with the origin `host`, a name in lower case or an address without brackets.
     ///
     /// # Errors
-    /// The host is not a name that a certificate can have.
+    /// If the host is not a name that a certificate can have.
     pub fn session(&self, host: &str) -> Result<Session, TlsError> {
         let name = match &self.0.name {
             Some(name) => name.clone(),
@@ -127,7 +128,7 @@ fn likeness(options: &OriginOptions) -> u64 {
     let pair = options.certificate.iter();
     let pair = pair.flat_map(|(certificate, key)| [certificate, key]);
     for path in options.authorities.iter().chain(pair) {
-        // They were read a moment ago.
+        // The files were read successfully a moment ago.
         std::fs::read(path).ok().hash(&mut hash);
     }
     hash.finish()
@@ -139,7 +140,8 @@ fn server_name(name: &str) -> Result<ServerName<'static>, TlsError> {
 
 fn system_roots() -> RootCertStore {
     let mut roots = RootCertStore::empty();
-    // Without any authority, the issuer of every origin is unknown, and the answers say so.
+    // If there is no authority at all, the issuer of every origin is unknown, and the errors state
+    // this.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     roots
 }

@@ -1,12 +1,13 @@
-//! Bytes that came from a socket and are not decrypted yet. Sessions of a thread share one buffer:
-//! a session takes the buffer when it reads, and gives it back when all its bytes are consumed.
+//! Bytes that came from a socket and are not decrypted yet. The sessions of a thread share one
+//! buffer. A session takes the buffer when it reads, and returns it when all its bytes are
+//! consumed.
 
 use std::cell::RefCell;
 use std::io;
 
 use crate::Wire;
 
-/// Bounds of one read from the socket.
+/// Limits of the bytes of one read from the socket.
 const LEAST: usize = 4 << 10;
 const MOST: usize = 64 << 10;
 
@@ -14,7 +15,7 @@ thread_local! {
     static SHARED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Received bytes.
+/// Received bytes that are not decrypted yet.
 #[derive(Debug, Default)]
 pub(crate) struct Received {
     buf: Vec<u8>,
@@ -27,7 +28,7 @@ impl Received {
         self.at == self.end
     }
 
-    /// Bytes of memory held.
+    /// Bytes of memory that this value uses.
     pub(crate) fn bytes(&self) -> usize {
         self.buf.len()
     }
@@ -36,7 +37,7 @@ impl Received {
         &self.buf[self.at..self.end]
     }
 
-    /// Marks `n` bytes as used.
+    /// Marks `n` bytes as consumed.
     pub(crate) fn consume(&mut self, n: usize) {
         self.at += n;
         if self.is_empty() {
@@ -44,7 +45,8 @@ impl Received {
         }
     }
 
-    /// Reads about `want` bytes when there are none; returns how many came, 0 at the end.
+    /// Reads about `want` bytes if there are no bytes in the buffer. Returns the number of bytes
+    /// read; 0 at the end of the stream.
     pub(crate) fn fill<W: Wire>(&mut self, wire: &W, want: usize) -> io::Result<usize> {
         if self.buf.is_empty() {
             self.buf = SHARED.take();

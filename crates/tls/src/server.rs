@@ -1,4 +1,4 @@
-//! How clients are spoken to: certificates of a listener, renewed when their files change.
+//! TLS from clients: the certificates of a listener, which are renewed when their files change.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,41 +14,42 @@ use rustls::server::ProducesTickets;
 use crate::table::{Pair, Served, Stamp, Table};
 use crate::{ClientOptions, TlsError};
 
-/// Certificates of one or more sites.
+/// Settings for the certificates of one or more sites.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerOptions {
     /// PEM files of one certificate and of its key.
     pub certificate: Option<(PathBuf, PathBuf)>,
-    /// A folder of further ones: `NAME.crt` or `NAME.pem` with `NAME.key`, and folders that contain
-    /// `tls.crt` with `tls.key` or `fullchain.pem` with `privkey.pem`.
+    /// A folder with further certificates: `NAME.crt` or `NAME.pem` with `NAME.key`, and folders
+    /// that contain `tls.crt` with `tls.key` or `fullchain.pem` with `privkey.pem`.
     pub folder: Option<PathBuf>,
-    /// Clients that ask for no name, or for a name without a certificate, get the certificate of
-    /// this name; `None`: they are refused.
+    /// The name whose certificate is used for clients that request no name, or a name without a
+    /// certificate; `None`: these clients are refused.
     pub default: Option<String>,
-    /// Certificates that clients are asked for; `None`: they are not.
+    /// Settings for the certificates that clients are asked to present; `None`: clients are not
+    /// asked.
     pub clients: Option<ClientOptions>,
 }
 
-/// Certificates that can be used. Copies share them.
+/// Certificates that were read and can be used. Copies share them.
 #[derive(Clone)]
 pub struct ServerTls(Arc<Inner>);
 
 struct Inner {
-    /// Distinguishes this set from all others.
+    /// Distinguishes this set from all other sets.
     set: u64,
     options: ServerOptions,
     table: RwLock<Arc<Table>>,
     tickets: Arc<dyn ProducesTickets>,
-    /// Pairs that could not be used when last looked at, to complain once about each.
+    /// Pairs that could not be used at the last check. Each problem is reported only once.
     bad: Mutex<HashMap<Pair, Option<Stamp>>>,
 }
 
-/// The result of a look at the files.
+/// The result of a check of the files.
 #[derive(Debug, Default)]
 pub struct Renewed {
-    /// Certificates that are new.
+    /// Certificates that are new or have changed.
     pub changed: Vec<Arc<Served>>,
-    /// New problems, in words; what was there before stays in use.
+    /// Descriptions of new problems. The earlier certificates stay in use.
     pub problems: Vec<String>,
 }
 
@@ -56,7 +57,8 @@ impl ServerTls {
     /// Reads all certificates.
     ///
     /// # Errors
-    /// A pair that cannot be used, no certificate at all, or none for the default name.
+    /// If a pair cannot be used, if there is no certificate at all, or if there is no certificate
+    /// for the default name.
     pub fn new(options: ServerOptions) -> Result<Self, TlsError> {
         let failed = |error: rustls::Error| TlsError::Settings(error.to_string());
         let tickets = Ticketer::new().map_err(failed)?;
@@ -84,7 +86,8 @@ impl ServerTls {
         })))
     }
 
-    /// Looks at the files again, `now` in seconds since 1970. Connections that are open keep their certificate.
+    /// Checks the files again and loads changed certificates. `now` is in seconds since 1970. Open
+    /// connections keep their certificate.
     pub fn renew(&self, now: i64) -> Renewed {
         let mut renewed = Renewed::default();
         let pairs = match pairs(&self.0.options) {
@@ -115,7 +118,7 @@ impl ServerTls {
         renewed
     }
 
-    /// Loads the pair anew if its files have changed. Keeps `old` if the new files cannot be used.
+    /// Loads the pair again if its files have changed. Keeps `old` if the new files cannot be used.
     fn look(
         &self,
         pair: &Pair,
@@ -155,19 +158,19 @@ impl ServerTls {
         Arc::clone(&self.0.table.read())
     }
 
-    /// True if this set has, or had, the certificate.
+    /// True if the certificate belongs or belonged to this set.
     #[must_use]
     pub fn has(&self, served: &Served) -> bool {
         self.0.set == served.set
     }
 
-    /// The certificates that clients are asked for.
+    /// The settings for the certificates of clients.
     #[must_use]
     pub fn clients(&self) -> Option<&ClientOptions> {
         self.0.options.clients.as_ref()
     }
 
-    /// True if clients without a name get a certificate.
+    /// True if clients that request no name get a certificate.
     #[must_use]
     pub fn has_default(&self) -> bool {
         self.table().has_default()
@@ -179,7 +182,7 @@ impl ServerTls {
         self.0.table.read().served.clone()
     }
 
-    /// Returns the advised changes to the files, in words; `now` is in seconds since 1970.
+    /// Advice about the files, as texts; `now` is in seconds since 1970.
     #[must_use]
     pub fn warnings(&self, now: i64) -> Vec<String> {
         let served = self.served();
@@ -216,7 +219,7 @@ fn nothing(options: &ServerOptions) -> TlsError {
     }
 }
 
-/// The pairs that the options name, in a fixed order.
+/// The pairs to which the options lead, in a fixed order.
 fn pairs(options: &ServerOptions) -> Result<Vec<Pair>, TlsError> {
     let mut pairs = Vec::new();
     if let Some((certificate, key)) = &options.certificate {
@@ -245,7 +248,7 @@ fn pairs(options: &ServerOptions) -> Result<Vec<Pair>, TlsError> {
     Ok(pairs)
 }
 
-/// The pair that an entry of a folder stands for.
+/// The pair to which an entry of a folder belongs.
 fn pair_at(path: &Path, clients: &Option<ClientOptions>) -> Option<Pair> {
     let pair = |certificate: PathBuf, key: PathBuf| {
         (certificate.is_file() && key.is_file()).then_some(Pair {

@@ -1,4 +1,4 @@
-//! One TLS connection, without its socket: the caller moves the bytes.
+//! One TLS connection without its socket: the caller provides the socket.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -11,45 +11,45 @@ use rustls::{Connection, Error, HandshakeKind};
 use crate::received::Received;
 use crate::{ClientCertificate, Failure, ListenerTls, Served};
 
-/// Most bytes that are encrypted ahead of the socket: a body of 64 KiB and its head.
+/// Most bytes that are encrypted before the socket accepts them: a body of 64 KiB and its head.
 const AHEAD: usize = 72 << 10;
 
-/// The alert for a name without certificate: `unrecognized_name`, fatal (RFC 6066 section 3).
+/// The alert for a name without a certificate: `unrecognized_name`, fatal (RFC 6066 section 3).
 const UNKNOWN_NAME: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
 
 /// A socket that never blocks.
 pub trait Wire {
-    /// Reads what is there; `WouldBlock` if nothing is, 0 at the end of the stream.
+    /// Reads the bytes that have arrived; `WouldBlock` if there are none, 0 at the end of the stream.
     ///
     /// # Errors
-    /// Those of the socket.
+    /// The errors of the socket.
     fn read(&self, into: &mut [u8]) -> io::Result<usize>;
-    /// Writes as much as fits; `WouldBlock` if nothing does.
+    /// Writes as many bytes as the socket accepts; `WouldBlock` if it accepts none.
     ///
     /// # Errors
-    /// Those of the socket.
+    /// The errors of the socket.
     fn write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize>;
 }
 
-/// A session. All methods take `&self`, as those of sockets do; none may be called from inside
+/// A TLS session. All methods take `&self`, as the methods of sockets do. No method may be called from inside
 /// another.
 pub struct Session {
     state: RefCell<State>,
     failure: Cell<Option<Failure>>,
-    /// The certificate that the client got, and whether it asked for a name of it.
+    /// The certificate that the client got, and true if the client requested one of its names.
     served: RefCell<Option<(Arc<Served>, bool)>>,
 }
 
 struct State {
     stage: Stage,
     received: Received,
-    /// Bytes that are encrypted already, but not yet reported to the caller as written.
+    /// Number of bytes that are already encrypted, but not yet reported to the caller as written.
     owed: usize,
     closing: Closing,
 }
 
 enum Stage {
-    /// A client has not said yet what it wants.
+    /// The client's first message has not arrived completely.
     Accepting(Acceptor, ListenerTls),
     Running(Connection),
 }
@@ -57,9 +57,9 @@ enum Stage {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Closing {
     No,
-    /// The end was announced.
+    /// The end of the session was announced to the peer.
     Announced,
-    /// The end must look like a failure.
+    /// The end must look like a failure, so it is not announced.
     Cut,
 }
 
@@ -86,10 +86,10 @@ impl Session {
         }
     }
 
-    /// Carries the handshake on as far as possible. It includes all checks of the peer.
+    /// Continues the handshake as far as possible. The handshake includes all checks of the peer.
     ///
     /// # Errors
-    /// `WouldBlock` until the peer has sent more, others as in [`failure`](Self::failure).
+    /// `WouldBlock` until the peer has sent more bytes; other errors as in [`failure`](Self::failure).
     pub fn handshake<W: Wire>(&self, wire: &W) -> io::Result<()> {
         let state = &mut *self.state.borrow_mut();
         let done = match state.accept(wire) {
@@ -115,25 +115,26 @@ impl Session {
         done
     }
 
-    /// Why the handshake failed.
+    /// The reason why the handshake failed.
     pub fn failure(&self) -> Option<Failure> {
         self.failure.get()
     }
 
-    /// The certificate that the client got because it asked for a name of it.
+    /// The certificate that the client got, if the client requested one of its names.
     pub fn served(&self) -> Option<Arc<Served>> {
         let served = self.served.borrow();
         let named = served.as_ref().filter(|(_, named)| *named);
         named.map(|(served, _)| Arc::clone(served))
     }
 
-    /// The certificate that the client got, whatever it asked for.
+    /// The certificate that the client got, whatever name it requested.
     pub fn given(&self) -> Option<Arc<Served>> {
         let served = self.served.borrow();
         served.as_ref().map(|(served, _)| Arc::clone(served))
     }
 
-    /// The certificate that the client has shown, after the handshake, which has verified it.
+    /// The certificate that the client presented. It is available after the handshake, in which it was
+    /// verified.
     pub fn client(&self) -> Option<ClientCertificate> {
         let Stage::Running(connection) = &self.state.borrow().stage else {
             return None;
@@ -150,10 +151,10 @@ impl Session {
         }
     }
 
-    /// Reads what is there; 0 at the announced end.
+    /// Reads plain bytes that have arrived; 0 at the announced end.
     ///
     /// # Errors
-    /// `WouldBlock` if nothing is there, `UnexpectedEof` at an end that was not announced.
+    /// `WouldBlock` if no bytes have arrived, `UnexpectedEof` at an end that was not announced.
     pub fn read<W: Wire>(&self, wire: &W, into: &mut [u8]) -> io::Result<usize> {
         let state = &mut *self.state.borrow_mut();
         loop {
@@ -165,10 +166,10 @@ impl Session {
         }
     }
 
-    /// How many bytes (at most one) a read would give. Errors as [`read`](Self::read).
+    /// Returns 1 if a read would return bytes, and 0 at the announced end.
     ///
     /// # Errors
-    /// As those of [`read`](Self::read).
+    /// As [`read`](Self::read).
     pub fn peek<W: Wire>(&self, wire: &W) -> io::Result<usize> {
         let state = &mut *self.state.borrow_mut();
         loop {
@@ -185,11 +186,11 @@ impl Session {
         }
     }
 
-    /// Writes as much as fits. After `WouldBlock` the first of these bytes may be encrypted already:
-    /// the next call must begin with the same ones.
+    /// Writes as many bytes as fit. After `WouldBlock`, the first of these bytes may already be encrypted. So
+    /// the next call must begin with the same bytes.
     ///
     /// # Errors
-    /// `WouldBlock` if nothing fits, and those of the socket.
+    /// `WouldBlock` if nothing fits, and the errors of the socket.
     pub fn write<W: Wire>(&self, wire: &W, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         let state = &mut *self.state.borrow_mut();
         state.flush(wire)?;
@@ -203,20 +204,20 @@ impl Session {
         Ok(written)
     }
 
-    /// Sends what waits to be sent.
+    /// Sends all bytes that wait to be sent.
     ///
     /// # Errors
-    /// `WouldBlock` if not all of it fits, and those of the socket.
+    /// `WouldBlock` if the socket does not accept all of them, and the errors of the socket.
     pub fn flush<W: Wire>(&self, wire: &W) -> io::Result<()> {
         self.state.borrow_mut().flush(wire)
     }
 
-    /// Returns whether something waits to be sent.
+    /// True if bytes wait to be sent.
     pub fn wants_write(&self) -> bool {
         self.state.borrow().wants_write()
     }
 
-    /// True if a read gives something without the socket.
+    /// True if a read returns bytes without reading from the socket.
     pub fn has_input(&self) -> bool {
         let state = &mut *self.state.borrow_mut();
         if !state.received.is_empty() {
@@ -226,8 +227,8 @@ impl Session {
         connection.is_ok_and(|connection| connection.reader().fill_buf().is_ok())
     }
 
-    /// Announces the end, unless it must look like a failure. Returns true if nothing waits to be
-    /// sent, so that the socket may be closed.
+    /// Announces the end to the peer, unless the end must look like a failure. Returns true if no bytes wait
+    /// to be sent, so that the socket may be closed.
     pub fn close<W: Wire>(&self, wire: &W) -> bool {
         let state = &mut *self.state.borrow_mut();
         if state.closing == Closing::No {
@@ -240,7 +241,7 @@ impl Session {
         self.has_announced(state)
     }
 
-    /// Returns whether the end was announced, and is sent.
+    /// True if the end was announced and the announcement was sent.
     pub fn is_closed(&self) -> bool {
         self.has_announced(&self.state.borrow())
     }
@@ -249,12 +250,12 @@ impl Session {
         state.closing == Closing::Announced && !state.wants_write()
     }
 
-    /// Makes the coming end look like a failure: it is not announced.
+    /// Makes the coming end look like a failure: it will not be announced.
     pub fn cut(&self) {
         self.state.borrow_mut().closing = Closing::Cut;
     }
 
-    /// Bytes of buffers beyond what every session has.
+    /// Bytes of memory in buffers, beyond the memory that every session needs.
     pub fn buffered(&self) -> usize {
         let state = self.state.borrow();
         state.owed + state.received.bytes()
@@ -276,8 +277,8 @@ impl State {
         }
     }
 
-    /// Reads what a new client wants, and chooses the certificate. Returns the certificate, and
-    /// whether the client asked for one of its names.
+    /// Reads the first message of a new client, and chooses the certificate. Returns the certificate, and
+    /// true if the client requested one of its names.
     fn accept<W: Wire>(&mut self, wire: &W) -> io::Result<Option<(Arc<Served>, bool)>> {
         let invalid = |error| io::Error::new(io::ErrorKind::InvalidData, error);
         loop {
@@ -316,7 +317,7 @@ impl State {
     fn handshake<W: Wire>(&mut self, wire: &W) -> io::Result<()> {
         loop {
             match self.flush(wire) {
-                // The rest goes out with later bytes.
+                // The rest is sent with later bytes.
                 Err(error) if is_block(&error) => {}
                 done => done?,
             }
@@ -330,7 +331,7 @@ impl State {
         }
     }
 
-    /// Fills `into` with plain bytes, as far as the received bytes go.
+    /// Fills `into` with plain bytes, as far as the received bytes suffice.
     fn take<W: Wire>(&mut self, wire: &W, into: &mut [u8]) -> io::Result<usize> {
         let mut taken = 0;
         loop {
@@ -348,7 +349,7 @@ impl State {
         }
     }
 
-    /// Reads from the socket; 0 at its end.
+    /// Reads from the socket. Returns 0 at its end.
     fn receive<W: Wire>(&mut self, wire: &W, want: usize) -> io::Result<usize> {
         let n = self.received.fill(wire, want)?;
         if n == 0 {
@@ -358,7 +359,7 @@ impl State {
         Ok(n)
     }
 
-    /// Decrypts a part of what was received. The plain bytes before it must have been taken.
+    /// Decrypts a part of the received bytes. Earlier plain bytes must have been taken before.
     fn decrypt<W: Wire>(&mut self, wire: &W) -> io::Result<()> {
         let mut input = self.received.filled();
         let before = input.len();
@@ -366,7 +367,7 @@ impl State {
             return Ok(());
         };
         let read = connection.read_tls(&mut input);
-        // After the announced end the library reads nothing more: the rest is dropped.
+        // After the announced end the library reads no more bytes, so the remaining bytes are dropped.
         let used = match before - input.len() {
             0 => before,
             used => used,
@@ -378,7 +379,7 @@ impl State {
 
     fn process<W: Wire>(&mut self, wire: &W) -> io::Result<()> {
         if let Err(error) = self.connection()?.process_new_packets() {
-            // Tells the peer why.
+            // Sends the alert, so that the peer learns the reason.
             let _ = self.flush(wire);
             return Err(io::Error::new(io::ErrorKind::InvalidData, error));
         }
@@ -398,7 +399,7 @@ impl State {
     }
 }
 
-/// The socket as the library wants it.
+/// The socket in the form that the TLS library requires.
 struct Out<'a, W>(&'a W);
 
 impl<W: Wire> Write for Out<'_, W> {

@@ -1,4 +1,4 @@
-//! The choice of the certificate that a client gets.
+//! Chooses the certificate that a client gets.
 
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
@@ -11,16 +11,17 @@ use rustls::sign::{CertifiedKey, SingleCertAndKey};
 
 use crate::{ALPN, Certificate, ClientOptions, TlsError, files, provider};
 
-/// PEM files of a certificate and its key.
+/// The PEM files of a certificate and its key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Pair {
     pub(crate) certificate: PathBuf,
     pub(crate) key: PathBuf,
-    /// Certificates that clients have to show.
+    /// Settings for the certificates that clients must present.
     pub(crate) clients: Option<ClientOptions>,
 }
 
-/// The mark that tells two versions of a pair apart. Links are followed: they may be exchanged.
+/// A value that distinguishes two versions of a pair of files. It is taken from the files to which links
+/// lead, because a link may be replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp([(u64, i64, i64, u64); 3]);
 
@@ -46,20 +47,21 @@ impl Pair {
 pub struct Served {
     pub(crate) pair: Pair,
     pub(crate) stamp: Stamp,
-    /// The set of certificates that it belongs to.
+    /// The set to which the certificate belongs.
     pub(crate) set: u64,
     pub(crate) config: Arc<ServerConfig>,
     certificate: Certificate,
 }
 
 impl Served {
-    /// Reads a pair and checks that it fits together.
+    /// Reads a pair and checks that certificate and key belong together.
     pub(crate) fn load(
         pair: &Pair,
         set: u64,
         tickets: &Arc<dyn ProducesTickets>,
     ) -> Result<Self, TlsError> {
-        // The stamp is taken before the contents are read: the next look then sees a change in between.
+        // The stamp is taken before the contents are read, so that the next check notices a change in
+        // between.
         let stamp = pair.stamp()?;
         let chain = files::certificates(&pair.certificate)?;
         let content = |text: String| TlsError::content(&pair.certificate, text);
@@ -87,7 +89,8 @@ impl Served {
         config.alpn_protocols = vec![ALPN.to_vec()];
         match pair.clients {
             None => config.ticketer = Arc::clone(tickets),
-            // The client's certificate would not be checked again in a resumed session.
+            // Resumption is turned off, because the client's certificate would not be checked again in a
+            // resumed session.
             Some(_) => config.send_tls13_tickets = 0,
         }
         config.session_storage = Arc::new(rustls::server::NoServerSessionStorage {});
@@ -100,7 +103,7 @@ impl Served {
         })
     }
 
-    /// Returns the facts of the certificate.
+    /// The contents of the certificate.
     #[must_use]
     pub const fn certificate(&self) -> &Certificate {
         &self.certificate
@@ -113,18 +116,18 @@ impl Served {
     }
 }
 
-/// Certificates by name.
+/// The certificates by name.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     pub(crate) served: Vec<Arc<Served>>,
     exact: HashMap<String, usize>,
-    /// By the part after `*.`.
+    /// The certificates with a wildcard, by the part of the name after `*.`.
     wildcard: HashMap<String, usize>,
     default: Option<usize>,
 }
 
 impl Table {
-    /// Where several certificates have the same name, the one that is valid longest is used.
+    /// Makes a table. If several certificates have the same name, the certificate that expires last is used.
     pub(crate) fn new(served: Vec<Arc<Served>>, default: Option<&str>) -> Self {
         let mut table = Self::default();
         let mut order: Vec<usize> = (0..served.len()).collect();
@@ -155,22 +158,22 @@ impl Table {
         self.wildcard.get(parent).copied()
     }
 
-    /// The certificate with exactly this name, in lower case.
+    /// The certificate that has exactly this name. The name is in lower case.
     pub(crate) fn exact(&self, name: &str) -> Option<Arc<Served>> {
         Some(Arc::clone(&self.served[self.exact_at(name)?]))
     }
 
-    /// The certificate with a wildcard for this name, in lower case.
+    /// The certificate with a wildcard that covers this name. The name is in lower case.
     pub(crate) fn wildcard(&self, name: &str) -> Option<Arc<Served>> {
         Some(Arc::clone(&self.served[self.wildcard_at(name)?]))
     }
 
-    /// The default certificate, for clients that ask for no name or for one without a certificate.
+    /// The default certificate. It is for clients that request no name, or a name without a certificate.
     pub(crate) fn fallback(&self) -> Option<Arc<Served>> {
         Some(Arc::clone(&self.served[self.default?]))
     }
 
-    /// Returns whether there is a default certificate.
+    /// True if there is a default certificate.
     pub(crate) const fn has_default(&self) -> bool {
         self.default.is_some()
     }

@@ -1,11 +1,11 @@
-//! Bad lines are counted and the first few kept, with line number and reason.
+//! Bad lines are counted. The first few are kept, with line number and reason.
 
-/// Lines that did not parse.
+/// Lines that could not be parsed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BadLines {
     /// Number of bad lines.
     pub count: u64,
-    /// The first [`KEPT`] of them.
+    /// The first [`KEPT`] bad lines.
     pub first: Vec<BadLine>,
 }
 
@@ -15,19 +15,19 @@ pub const KEPT: usize = 5;
 /// Bytes of a bad line that are kept.
 const SHOWN: usize = 120;
 
-/// One of them.
+/// One bad line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadLine {
     /// Line number, from 1.
     pub line: u64,
     /// The mistake in the line.
     pub reason: &'static str,
-    /// Its beginning, printable.
+    /// The beginning of the line, in printable form.
     pub text: String,
 }
 
 impl BadLines {
-    /// Counts one.
+    /// Counts one bad line.
     pub fn add(&mut self, line: u64, reason: &'static str, text: &[u8]) {
         self.count += 1;
         if self.first.len() < KEPT {

@@ -1,18 +1,18 @@
-//! Each paper's preparation of its log, and what it dropped.
+//! Preparation of a log as each paper describes it, with counts of the dropped requests.
 //!
-//! - *hummingbird* (Gabber and others 1999): GETs only; not those that may not be cached; the size
-//!   of an answer of 304 is the one seen before; no record whose size stays unknown.
-//! - *ucfs* (IEEE Transactions on Computers 51(9)): no dynamic page, nothing that was refused,
-//!   nothing that the client forced to be fetched again, and what may be cached only.
-//! - *dec* (Cao and Irani, USITS'97): GET or HEAD answered by 200, 203, 206, 300 or 301, or by 304,
-//!   without a query and without `cgi`.
+//! - *hummingbird* (Gabber and others 1999): keeps GETs, except those that may not be cached. An answer of
+//!   304 gets the size seen before. Records whose size remains unknown are dropped.
+//! - *ucfs* (IEEE Transactions on Computers 51(9)): keeps only requests that may be cached. Dynamic pages,
+//!   refused requests and reloads forced by the client are dropped.
+//! - *dec* (Cao and Irani, USITS'97): keeps GET or HEAD answered by 200, 203, 206, 300, 301 or 304, without
+//!   a query and without `cgi`.
 
 use std::collections::HashMap;
 use std::fmt;
 
 use crate::{Flags, Method, Request};
 
-/// Rules of preparation, by their publication.
+/// Rules of preparation, named after their publications.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Rule {
     /// The ISP log of Hummingbird
@@ -23,7 +23,7 @@ pub enum Rule {
     Dec,
 }
 
-/// Why a request was dropped, by place in the counts.
+/// Reasons for dropping a request, in the order of the counts.
 const REASONS: [&str; 6] = [
     "not GET (or HEAD)",
     "may not be cached",
@@ -33,11 +33,11 @@ const REASONS: [&str; 6] = [
     "size not known",
 ];
 
-/// A preparation on its way through a log.
+/// A preparation, with its state and counts while it goes through a log.
 #[derive(Debug)]
 pub struct Clean {
     rule: Rule,
-    /// Sizes seen, for answers of 304.
+    /// Last sizes of objects, for answers of 304.
     sizes: HashMap<u64, u64>,
     kept: u64,
     filled: u64,
@@ -45,7 +45,7 @@ pub struct Clean {
 }
 
 impl Clean {
-    /// Nothing seen yet.
+    /// Creates a preparation that has seen no request.
     #[must_use]
     pub fn new(rule: Rule) -> Self {
         Self {
@@ -57,7 +57,7 @@ impl Clean {
         }
     }
 
-    /// The request as it is kept; `None` if it is dropped.
+    /// Returns the request as it is kept; `None` if it is dropped.
     pub fn request(&mut self, mut request: Request) -> Option<Request> {
         if request.size > 0 && request.status != 304 {
             self.sizes.insert(request.object, request.size);
@@ -80,7 +80,7 @@ impl Clean {
         }
     }
 
-    /// The first reason that applies.
+    /// The first reason that applies; `None` if the request is kept.
     fn reason(&self, request: &Request) -> Option<usize> {
         let has = |flag| request.flags.has(flag);
         let head = self.rule == Rule::Dec && request.method == Method::Head;

@@ -21,9 +21,9 @@ use crate::{FieldMap, Format, Options, Progress, Request, TraceError, open};
 pub enum TraceCommand {
     /// Describe a log: sizes, hit ratios, popularity, locality
     Info {
-        /// The log; .gz, .xz and .zst are unpacked on the way
+        /// The log; .gz, .xz and .zst are decompressed automatically
         file: PathBuf,
-        /// Its format, if it is not to be detected
+        /// Format of the log; detected if not given
         #[arg(long)]
         format: Option<Format>,
         /// Members of a JSON log, such as url=request_uri,size=body_bytes_sent
@@ -35,11 +35,11 @@ pub enum TraceCommand {
     },
     /// Convert a log to the compact form, to CSV or to libCacheSim's oracleGeneral
     Convert {
-        /// The log
+        /// The log; .gz, .xz and .zst are decompressed automatically
         file: PathBuf,
         /// Output file
         output: PathBuf,
-        /// Its format, if it is not to be detected
+        /// Format of the log; detected if not given
         #[arg(long)]
         format: Option<Format>,
         /// Members of a JSON log, such as url=request_uri,size=body_bytes_sent
@@ -48,22 +48,22 @@ pub enum TraceCommand {
         /// Form of the output
         #[arg(long, value_enum, default_value_t)]
         to: Form,
-        /// Prepare it as a paper did, and print what was dropped
+        /// Prepare the log as a paper did, and print the number of dropped requests
         #[arg(long, value_enum)]
         clean: Option<Rule>,
     },
-    /// Generate a stream; prints how it compares with what it imitates
+    /// Generate a stream and print how it compares with the log that it imitates
     Generate {
         /// Kind of workload
         #[arg(value_enum)]
         kind: Kind,
-        /// Output file for the compact form; without it only the comparison is made
+        /// Output file for the compact form; without it, only the comparison is printed
         #[arg(long, short)]
         output: Option<PathBuf>,
-        /// Requests; each kind has its own default
+        /// Number of requests; each kind has its own default
         #[arg(long)]
         requests: Option<u64>,
-        /// Seed
+        /// Seed of the stream
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
@@ -72,15 +72,15 @@ pub enum TraceCommand {
 /// Further analyses of `info`.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct More {
-    /// Every request counts, not only GETs answered by 200, 206 or 304
+    /// Count every request, not only GETs answered by 200, 206 or 304
     #[arg(long)]
     all: bool,
-    /// Idle time of a disk per minute, for each of these times of a 64-KB operation, such as
-    /// 12ms,25ms; with a figure
+    /// Idle time of a disk per minute, for each of these times of a 64-KB operation, such as 12ms,25ms; a
+    /// figure is printed too
     #[arg(long, value_delimiter = ',', value_parser = millis, value_name = "MS")]
     idle: Vec<f64>,
-    /// Locality sets of a site within each of these windows after a page (UCFS), in minutes, such
-    /// as 1,2,5,10
+    /// Locality sets of a site (UCFS), for each of these lengths of the window after a page, in minutes,
+    /// such as 1,2,5,10
     #[arg(long, value_delimiter = ',', value_parser = minutes, value_name = "MINUTES")]
     sets: Vec<f64>,
 }
@@ -99,7 +99,7 @@ fn minutes(text: &str) -> Result<f64, String> {
     value.ok_or_else(|| format!("`{text}` is not a number of minutes from 0.01 to 1440"))
 }
 
-/// Streams that can be generated.
+/// Kinds of streams that can be generated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Kind {
     /// The DEC proxies of 1996
@@ -108,15 +108,15 @@ pub enum Kind {
     Isp,
     /// Four proxies at the root of a hierarchy, 1997 (NLANR)
     Nlanr,
-    /// The Polygraph mix of the Foxy paper
+    /// The Polygraph mix of the Foxy paper, with new and repeated objects
     Polygraph,
     /// 200 servers, Zipf 0.75, median 3 KB with a heavy tail
     Web,
 }
 
 impl TraceCommand {
-    /// Runs it. Exit code 0: done; 2: could not, or not to the end of the log (what was found
-    /// until there is printed).
+    /// Runs the command. Exit code 0: success; 2: an error, possibly after a part of the log (the results
+    /// until then are printed).
     #[must_use]
     pub fn run(&self) -> ExitCode {
         let mut text = String::new();
@@ -125,7 +125,7 @@ impl TraceCommand {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 if !matches!(error, TraceError::Output(_)) {
-                    // The first error is the one to tell.
+                    // If this fails too, the first error is the one to report.
                     let _ = print(&text);
                 }
                 eprintln!("error: {error}");
@@ -134,7 +134,7 @@ impl TraceCommand {
         }
     }
 
-    /// Runs the command. The report goes to `out`, up to an error.
+    /// Runs the command. Appends the report to `out`; after an error `out` contains the report up to there.
     ///
     /// # Errors
     /// The log cannot be read (to its end), or the output cannot be written.
@@ -167,7 +167,8 @@ impl TraceCommand {
     }
 }
 
-/// To standard output. A reader that has seen enough (`| head`) is no failure; a full disk is.
+/// Prints to standard output. A reader that closes the pipe early (`| head`) is no error; a full disk
+/// is an error.
 fn print(text: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     match stdout
@@ -194,7 +195,7 @@ fn options(format: Option<Format>, fields: Option<&FieldMap>) -> Options {
     }
 }
 
-/// One line of output. Writing to a string cannot fail.
+/// Appends one line to the output. Writing to a string cannot fail.
 fn line(out: &mut String, text: impl std::fmt::Display) {
     let _ = writeln!(out, "{text}");
 }
@@ -243,7 +244,7 @@ fn info(file: &Path, options: Options, more: &More, out: &mut String) -> Result<
     failed.map_or(Ok(()), Err)
 }
 
-/// True if a cache of the time could have answered it.
+/// True if a cache of the time of the log could have answered the request.
 const fn counts(request: &Request) -> bool {
     matches!(request.method, crate::Method::Get) && matches!(request.status, 0 | 200 | 206 | 304)
 }
@@ -289,7 +290,7 @@ fn convert(
     failed.map_or(Ok(()), Err)
 }
 
-/// True if both names lead to one file: writing the one would destroy the other.
+/// True if both paths lead to the same file: writing one would destroy the other.
 fn is_same(one: &Path, other: &Path) -> bool {
     let id = |path: &Path| path.metadata().ok().map(|m| (m.dev(), m.ino()));
     id(one).is_some_and(|one| Some(one) == id(other))
@@ -412,7 +413,7 @@ mod tests {
             read(&first),
             stream(Kind::Isp, Some(3_000), 5).collect::<Vec<_>>()
         );
-        // The log survives an attempt to write over it, by another name too.
+        // The log survives an attempt to overwrite it, also under another name.
         let link = folder.join("link");
         std::os::unix::fs::symlink(&first, &link).unwrap();
         for same in [&first, &link] {

@@ -1,10 +1,9 @@
-//! Our own compact form: variable-length numbers in a zstd stream with a checksum.
+//! Foxy's own compact form: variable-length numbers in a zstd stream with a checksum.
 //!
-//! After the 8 bytes of [`MAGIC`] one record per request: tag byte (method in bits 0-2, class in
-//! bits 3-4, bit 5 "status is 200", bit 6 "has a version", bit 7 "object is 8 plain bytes"),
-//! flags byte, then as LEB128: time difference to the record before (zigzag), object, client,
-//! server, size, and status and version where the tag says so. The stream's checksum tells
-//! truncated and damaged files.
+//! After the 8 bytes of [`MAGIC`] there is one record per request: a tag byte (method in bits 0-2, class in
+//! bits 3-4, bit 5 "status is 200", bit 6 "has a version", bit 7 "object is 8 plain bytes"), a flags byte,
+//! and then as LEB128: time difference from the previous record (zigzag), object, client, server, size, and
+//! status and version if the tag requires them. The stream's checksum detects truncated and damaged files.
 
 use std::io::{BufRead, Write};
 
@@ -34,7 +33,7 @@ impl<W: Write> std::fmt::Debug for CompactWriter<W> {
 }
 
 impl<W: Write> CompactWriter<W> {
-    /// Starts a trace.
+    /// Starts a compact trace.
     ///
     /// # Errors
     /// An error of `output`.
@@ -84,7 +83,7 @@ impl<W: Write> CompactWriter<W> {
         self.output.write_all(&self.record)
     }
 
-    /// Writes what is left and gives the output back.
+    /// Writes the remaining data and returns the output.
     ///
     /// # Errors
     /// An error of the output.
@@ -101,12 +100,12 @@ fn put(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Reads a compact trace that has been decompressed already ([`open`](crate::open) does that).
+/// Reads a compact trace that has already been decompressed ([`open`](crate::open) decompresses it).
 #[derive(Debug)]
 pub struct CompactReader<R> {
     input: R,
     last_time: i64,
-    /// Bytes read.
+    /// Number of bytes read.
     offset: u64,
     /// Offset of the record that was read last.
     record: u64,
@@ -116,10 +115,10 @@ const CUT: &str = "ends within a record";
 const WRONG: &str = "a number is out of range";
 
 impl<R: BufRead> CompactReader<R> {
-    /// Checks the first bytes.
+    /// Creates a reader and checks the first bytes.
     ///
     /// # Errors
-    /// Not a compact trace.
+    /// The input is not a compact trace.
     pub fn new(mut input: R) -> Result<Self, &'static str> {
         let mut magic = [0; MAGIC.len()];
         input
@@ -136,16 +135,16 @@ impl<R: BufRead> CompactReader<R> {
         })
     }
 
-    /// Offset in the decompressed stream of the record that was read last, or failed.
+    /// Offset in the decompressed stream of the record that was read last, or that could not be read.
     #[must_use]
     pub const fn record_at(&self) -> u64 {
         self.record
     }
 
-    /// The next request; `None` at the end.
+    /// Returns the next request; `None` at the end.
     ///
     /// # Errors
-    /// Damaged or cut off.
+    /// The trace is damaged or cut off.
     pub fn read(&mut self) -> Result<Option<Request>, &'static str> {
         self.record = self.offset;
         match self.input.fill_buf() {

@@ -1,9 +1,9 @@
-//! Errors of traces, in words for the person who gave the file.
+//! Errors of traces, with texts for the person who named the file.
 
 use std::path::PathBuf;
 
-/// Why a trace cannot be read (further). Single bad lines are no error: they are counted in
-/// [`BadLines`](crate::BadLines).
+/// Reasons why a trace cannot be read, or not to its end. Single bad lines are no error: they are
+/// counted in [`BadLines`](crate::BadLines).
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
     /// The file cannot be opened or read.
@@ -23,13 +23,13 @@ pub enum TraceError {
         /// The file.
         path: PathBuf,
     },
-    /// There is nothing in the file.
+    /// The file is empty.
     #[error("{path}: the file is empty", path = path.display())]
     Empty {
         /// The file.
         path: PathBuf,
     },
-    /// None of the known formats fits the first lines.
+    /// The first lines fit none of the known formats.
     #[error(
         "{path}: not a log that is known here (it begins with `{start}`); if it is one of {known}, \
          name its format",
@@ -38,11 +38,11 @@ pub enum TraceError {
     Unknown {
         /// The file.
         path: PathBuf,
-        /// Its beginning, printable.
+        /// The beginning of the file, in printable form.
         start: String,
     },
-    /// A file of lines cannot be read to its end: compressed data that is damaged or cut off, or
-    /// the device.
+    /// A text file cannot be read to its end, because compressed data is damaged or cut off, or because
+    /// the device failed.
     #[error(
         "{path}: breaks off after line {line}, at byte {offset} of the file: {source}",
         path = path.display()
@@ -50,14 +50,14 @@ pub enum TraceError {
     Broken {
         /// The file.
         path: PathBuf,
-        /// Lines read whole.
+        /// Number of complete lines read.
         line: u64,
-        /// Bytes taken from the (compressed) file.
+        /// Number of bytes read from the (compressed) file.
         offset: u64,
         /// Error of the system or of the decompressor.
         source: std::io::Error,
     },
-    /// A binary trace is damaged or ends in the middle.
+    /// A binary trace is damaged or ends in the middle of a record.
     #[error(
         "{path}: damaged at byte {offset} of its (unpacked) contents, after {records} records: \
          {problem}",
@@ -66,14 +66,14 @@ pub enum TraceError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// Bytes of the unpacked contents before the record that cannot be read.
+        /// Length of the decompressed contents before the record that cannot be read, in bytes.
         offset: u64,
-        /// Whole records read before.
+        /// Number of complete records read before.
         records: u64,
         /// The mistake.
         problem: &'static str,
     },
-    /// With this number of bad lines the format must be another one.
+    /// Too many lines are bad, so the format must be another one.
     #[error(
         "{path}: {bad} of the first {lines} lines are not {format}; first: line {line}: {reason}",
         path = path.display()
@@ -81,15 +81,15 @@ pub enum TraceError {
     Hopeless {
         /// The file.
         path: PathBuf,
-        /// The format tried.
+        /// The format that was tried.
         format: crate::Format,
-        /// Bad lines so far.
+        /// Number of bad lines so far.
         bad: u64,
-        /// Lines so far.
+        /// Number of lines so far.
         lines: u64,
         /// Number of the first bad line, from 1.
         line: u64,
-        /// The mistake at that place.
+        /// The mistake in the first bad line.
         reason: &'static str,
     },
 }

@@ -1,9 +1,9 @@
 //! Writing a trace for other tools.
 //!
-//! `csv`: a line of names, then one request a line. `oracle-general`: the binary form of libCacheSim
-//! (24 bytes a request, little endian: seconds since the first request, object, size, and the number
-//! of the object's next request, -1 for none). The last needs the future: 24 bytes of memory for each
-//! request until the end.
+//! `csv`: a line of names, then one request a line. `oracle-general`: the binary form of libCacheSim (24
+//! bytes a request, little endian: seconds since the first request, object, size, and the number of the
+//! object's next request, -1 for none). `oracle-general` needs later requests, so that 24 bytes of memory for
+//! each request are kept until the end.
 
 use std::collections::HashMap;
 use std::io::{self, BufWriter, Write};
@@ -11,7 +11,7 @@ use std::io::{self, BufWriter, Write};
 use crate::Request;
 use crate::compact::CompactWriter;
 
-/// Forms that a log can be converted to.
+/// Forms to which a log can be converted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Form {
     /// The compact binary form of Foxy
@@ -33,7 +33,7 @@ pub enum Export<W: Write> {
     Oracle(BufWriter<W>, Vec<Access>),
 }
 
-/// A request as oracleGeneral has it, but for the future.
+/// A request as in oracleGeneral, without the number of the next request.
 #[derive(Clone, Copy, Debug)]
 pub struct Access {
     time_ms: i64,
@@ -52,10 +52,10 @@ impl<W: Write> std::fmt::Debug for Export<W> {
 }
 
 impl<W: Write> Export<W> {
-    /// Starts a trace.
+    /// Starts a trace in this form.
     ///
     /// # Errors
-    /// Those of `output`.
+    /// Errors of `output`.
     pub fn new(form: Form, output: W) -> io::Result<Self> {
         Ok(match form {
             Form::Foxy => Self::Foxy(Box::new(CompactWriter::new(output)?)),
@@ -74,7 +74,7 @@ impl<W: Write> Export<W> {
     /// Appends a request.
     ///
     /// # Errors
-    /// Those of the output.
+    /// Errors of the output.
     pub fn write(&mut self, request: &Request) -> io::Result<()> {
         match self {
             Self::Foxy(writer) => writer.write(request),
@@ -105,7 +105,7 @@ impl<W: Write> Export<W> {
     /// Ends the trace.
     ///
     /// # Errors
-    /// Those of the output.
+    /// Errors of the output.
     pub fn finish(self) -> io::Result<()> {
         match self {
             Self::Foxy(writer) => writer.finish().map(|_| ()),
@@ -119,7 +119,7 @@ impl<W: Write> Export<W> {
 }
 
 fn oracle(output: &mut impl Write, all: &[Access]) -> io::Result<()> {
-    // From the end: the number of each object's request after this one.
+    // From the end to the start: the number of the next request for each request's object.
     let mut next = vec![-1i64; all.len()];
     let mut last: HashMap<u64, i64> = HashMap::new();
     for (number, access) in all.iter().enumerate().rev() {

@@ -1,9 +1,9 @@
-//! Location of the published traces. They are not part of the repository: a test or a run that
-//! wants one asks here and reports when it is absent.
+//! Location of the published traces. They are not part of the repository. A test or run that needs a trace
+//! asks this module for its path, and reports if it is absent.
 
 use std::path::{Path, PathBuf};
 
-/// The environment variable that names their folder.
+/// The environment variable that names the folder of the traces.
 pub const VARIABLE: &str = "FOXY_TRACES";
 
 /// The trace files that are known by name.
@@ -13,15 +13,15 @@ pub enum Known {
     Bu98,
     /// First 9,999 requests of 1 July 1995 to NASA Kennedy Space Center's server.
     NasaJuly,
-    /// First 9,999 requests of 1 August 1995 to the same.
+    /// First 9,999 requests of 1 August 1995 to the same server.
     NasaAugust,
 }
 
 impl Known {
-    /// All of them.
+    /// All known traces.
     pub const ALL: [Self; 3] = [Self::Bu98, Self::NasaJuly, Self::NasaAugust];
 
-    /// Its file name.
+    /// File name of the trace.
     #[must_use]
     pub const fn file_name(self) -> &'static str {
         match self {
@@ -31,20 +31,20 @@ impl Known {
         }
     }
 
-    /// Its path in the traces' folder.
+    /// Path of the trace in the folder of the traces.
     ///
     /// # Errors
-    /// A sentence that says where it was looked for.
+    /// A sentence that names the places where the file was searched.
     pub fn path(self) -> Result<PathBuf, String> {
         find(self.file_name())
     }
 }
 
-/// The path of a file in the folder named by [`VARIABLE`], else in `../shared/traces` beside the
-/// workspace.
+/// Path of a file in the folder that [`VARIABLE`] names. If the variable is not set, the folder is
+/// `../shared/traces` beside the workspace.
 ///
 /// # Errors
-/// A sentence that says where it was looked for.
+/// A sentence that names the places where the file was searched.
 pub fn find(name: &str) -> Result<PathBuf, String> {
     let folder = std::env::var_os(VARIABLE).map_or_else(beside_workspace, PathBuf::from);
     let path = folder.join(name);
@@ -58,8 +58,8 @@ pub fn find(name: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// `../shared/traces` seen from the workspace: from the source tree when run by cargo, else from
-/// the working directory.
+/// `../shared/traces` relative to the source tree if run by cargo, otherwise relative to the working
+/// directory.
 fn beside_workspace() -> PathBuf {
     let relative = Path::new("../shared/traces");
     match std::env::var_os("CARGO_MANIFEST_DIR") {

@@ -1,4 +1,4 @@
-//! The log formats that are known, and how each is told from its first lines.
+//! The known log formats, and their detection from the first lines of a log.
 
 use std::fmt;
 use std::str::FromStr;
@@ -20,13 +20,13 @@ pub enum Format {
     DecBinary,
     /// Sequence number, object id, size: webcachesim's reduction of a trace (BU98).
     Webcachesim,
-    /// Tab-separated with a header line naming the columns (the NASA files).
+    /// Tab-separated with a header line that names the columns (the NASA files).
     Tsv,
-    /// W3C extended log format: columns as the line `#Fields:` names them.
+    /// W3C extended log format. The line `#Fields:` names the columns.
     W3c,
     /// One JSON object a line (see [`crate::FieldMap`]).
     Json,
-    /// Our own compact binary form.
+    /// Foxy's own compact binary form.
     Foxy,
 }
 
@@ -44,14 +44,14 @@ const ALL: [(Format, &str); 10] = [
 ];
 
 impl Format {
-    /// All names, for messages.
+    /// The names of all formats, for messages.
     #[must_use]
     pub fn names() -> String {
         ALL.map(|(_, name)| name).join(", ")
     }
 
-    /// The format whose rules fit the first bytes of a (decompressed) file, if any does.
-    /// A format of lines fits when more than half of the whole lines in `start` parse.
+    /// Detects the format from the first bytes of a (decompressed) file; `None` if no format fits. A text
+    /// format fits if more than half of the complete lines in `start` can be parsed.
     #[must_use]
     pub fn detect(start: &[u8]) -> Option<Self> {
         if start.starts_with(crate::compact::MAGIC) {
@@ -96,7 +96,7 @@ fn has_fields_line(start: &[u8]) -> bool {
     lines.any(|line| line.starts_with(read::w3c::FIELDS))
 }
 
-/// Lines that end within `start`; the whole of it if there is no line end at all.
+/// The complete lines in `start`; all of `start` if it contains no line end.
 fn whole_lines(start: &[u8]) -> impl Iterator<Item = &[u8]> {
     let end = start
         .iter()

@@ -1,9 +1,9 @@
-//! Access logs: readers, generators and what one measures on a stream of requests.
+//! Access logs: readers, generators, and analyses of streams of requests.
 //!
-//! Everything is a stream of [`Request`]: [`open`] reads one from a file in any of the known
-//! [formats](Format) (decompressed on the way, bad lines counted, memory bounded), the
-//! generators in [`generate`] make one from a seed, [`compact`] writes and reads our own form,
-//! and [`analysis`] consumes one. [`ByteLru`] is the exact yardstick for hit ratios.
+//! Everything is a stream of [`Request`]. [`open`] reads a stream from a file in any of the known
+//! [formats](Format); it decompresses the file, counts bad lines and uses bounded memory. The generators in
+//! [`generate`] make a stream from a seed. [`compact`] writes and reads Foxy's own form. [`analysis`]
+//! consumes a stream. [`ByteLru`] is the exact reference for hit ratios.
 
 pub mod analysis;
 mod bad_lines;

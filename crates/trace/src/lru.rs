@@ -1,15 +1,15 @@
-//! An exact LRU cache counted in bytes: the yardstick beside which other policies are measured.
+//! An exact LRU cache counted in bytes: the reference with which other policies are compared.
 
 use std::collections::HashMap;
 
-/// A byte-weighted LRU list of keys. Exact and simple; O(1) per access.
+/// An LRU list of keys, weighted by bytes. Exact and simple; O(1) per access.
 #[derive(Debug, Default)]
 pub struct ByteLru {
     capacity: u64,
     used: u64,
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// Ends of the list: `newest`, `oldest`; `NONE` when empty.
+    /// The most recently used entry; `NONE` if the list is empty.
     newest: u32,
     oldest: u32,
     map: HashMap<u64, u32>,
@@ -28,16 +28,16 @@ const NONE: u32 = u32::MAX;
 /// Result of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Same key, same size, present.
+    /// The key is present with the same size.
     Hit,
-    /// Present with another size: the old version is replaced.
+    /// The key is present with another size: the old version is replaced.
     Changed,
-    /// Not present; now it is, unless larger than the cache.
+    /// The key was not present. It is inserted unless it is larger than the cache.
     Miss,
 }
 
 impl ByteLru {
-    /// An empty cache of `capacity` bytes.
+    /// Creates an empty cache of `capacity` bytes.
     #[must_use]
     pub fn new(capacity: u64) -> Self {
         Self {
@@ -48,13 +48,14 @@ impl ByteLru {
         }
     }
 
-    /// Asks for `key`; a miss inserts it. `size` 0 counts as 1, so that empty objects are finite.
+    /// Requests `key`; a miss inserts it. `size` 0 counts as 1, so that the number of empty
+    /// objects is bounded.
     pub fn access(&mut self, key: u64, size: u64) -> Access {
         self.access_with(key, size, |_, _| {})
     }
 
-    /// As [`access`](Self::access); `evicted` is called for every object that leaves for room
-    /// (key, size). A replaced version is not reported.
+    /// As [`access`](Self::access). `evicted` is called with key and size for every object that is evicted to
+    /// make room. A replaced version is not reported.
     pub fn access_with(
         &mut self,
         key: u64,
@@ -85,7 +86,7 @@ impl ByteLru {
         outcome
     }
 
-    /// Takes `key` out; its size if it was there.
+    /// Removes `key`. Returns its size if it was present.
     pub fn remove(&mut self, key: u64) -> Option<u64> {
         let at = self.map.remove(&key)?;
         self.unlink(at);
@@ -95,7 +96,7 @@ impl ByteLru {
         Some(size)
     }
 
-    /// True if `key` is present, without touching its place.
+    /// True if `key` is present. The position of the key does not change.
     #[must_use]
     pub fn contains(&self, key: u64) -> bool {
         self.map.contains_key(&key)
@@ -113,7 +114,7 @@ impl ByteLru {
         self.map.len()
     }
 
-    /// True if nothing is in it.
+    /// True if the cache contains no objects.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.map.is_empty()
@@ -170,7 +171,7 @@ mod tests {
     use super::*;
     use foxy_base::Rng;
 
-    /// The same in the slowest and plainest way: a list, newest last.
+    /// A reference LRU in the slowest and simplest form: a list with the newest entry last.
     struct Plain(u64, Vec<(u64, u64)>);
 
     impl Plain {

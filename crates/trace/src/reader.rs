@@ -1,4 +1,4 @@
-//! Opening a trace: decompression, format detection, then one request after the other.
+//! Opening a trace: decompression and format detection, then one request after the other.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -14,9 +14,9 @@ use crate::{BadLines, Format, Request, TraceError, compact};
 pub struct Options {
     /// The format; `None` detects it.
     pub format: Option<Format>,
-    /// Members of a JSON log; those that are not named are looked for under usual names.
+    /// Members of a JSON log. Fields that are not named use their usual member names.
     pub fields: Option<crate::FieldMap>,
-    /// Called every [`PROGRESS_EVERY`] requests and at the end.
+    /// Callback that is called every [`PROGRESS_EVERY`] requests and at the end.
     pub progress: Option<Box<dyn FnMut(Progress) + Send>>,
 }
 
@@ -28,29 +28,28 @@ impl std::fmt::Debug for Options {
     }
 }
 
-/// Requests between two calls of the progress callback.
+/// Number of requests between two calls of the progress callback.
 pub const PROGRESS_EVERY: u64 = 1 << 14;
 
 /// Progress of a reader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Requests read.
+    /// Number of requests read.
     pub requests: u64,
-    /// Bytes read of the (compressed) file.
+    /// Number of bytes read from the (compressed) file.
     pub bytes: u64,
     /// Length of the file; 0 if not known.
     pub total: u64,
 }
 
-/// Bytes looked at to detect the format.
+/// Number of bytes that are read to detect the format.
 const SAMPLE: usize = 16 << 10;
-/// Longest line that is read whole; a longer one is bad.
+/// Length of the longest line that is read; a longer line is bad.
 const LINE_MAX: usize = 64 << 10;
-/// After this many lines with more than half of them bad, the reader gives up.
+/// The reader gives up if more than half of this number of lines are bad.
 const HOPELESS_AFTER: u64 = 1000;
 
-/// Opens a trace file; `.gz`, `.xz` and `.zst` are told by their first bytes, not by
-/// name.
+/// Opens a trace file. `.gz`, `.xz` and `.zst` files are recognised by their first bytes, not by their names.
 ///
 /// # Errors
 /// The file cannot be read, or no known format fits.
@@ -66,7 +65,7 @@ pub fn open(path: &Path, options: Options) -> Result<Reader, TraceError> {
     Ok(reader)
 }
 
-/// A stream of requests from a log. Ends after the first error.
+/// A stream of requests from a log. It ends after the first error.
 pub struct Reader {
     path: PathBuf,
     format: Format,
@@ -100,10 +99,10 @@ impl std::fmt::Debug for Reader {
 }
 
 impl Reader {
-    /// Reads from any stream; `path` is for messages only.
+    /// Reads from any stream; `path` is used only in messages.
     ///
     /// # Errors
-    /// As [`open`].
+    /// The same errors as [`open`].
     pub fn new(
         path: &Path,
         raw: Box<dyn BufRead + Send>,
@@ -127,14 +126,14 @@ impl Reader {
                 None => TraceError::Empty { path },
             });
         }
-        // Only JSON logs have a map of fields: a map implies JSON.
+        // Only JSON logs have a map of fields, so a map implies JSON.
         let named = options
             .format
             .or(options.fields.as_ref().map(|_| Format::Json));
         let Some(format) = named.or_else(|| Format::detect(&start)) else {
             return Err(unknown(path, &start));
         };
-        // Bytes that were read before a failure are used; the failure is reported after them.
+        // Bytes that were read before a failure are used. The failure is reported after them.
         let rest: Box<dyn BufRead + Send> = match failed {
             Some(error) => Box::new(BufReader::new(Failing(Some(error)))),
             None => input,
@@ -159,7 +158,7 @@ impl Reader {
         })
     }
 
-    /// The format that is read.
+    /// The format of the log.
     #[must_use]
     pub const fn format(&self) -> Format {
         self.format
@@ -180,7 +179,7 @@ impl Reader {
         }
     }
 
-    /// The URL of the request returned last, where the log has URLs.
+    /// The URL of the request returned last, if the log contains URLs.
     #[must_use]
     pub fn url(&self) -> Option<&[u8]> {
         match &self.source {
@@ -279,7 +278,7 @@ impl Iterator for Reader {
     }
 }
 
-/// Most bytes shown of a file whose format is unknown.
+/// Maximum number of bytes that are shown of a file with an unknown format.
 const SHOWN: usize = 40;
 
 fn unknown(path: &Path, start: &[u8]) -> TraceError {
@@ -330,7 +329,7 @@ fn source_for(
     })
 }
 
-/// Takes the compression off, if the first bytes show one.
+/// Decompresses the input if its first bytes show a compression format.
 fn decompressed<R: BufRead + Send + 'static>(
     mut input: R,
 ) -> std::io::Result<Box<dyn BufRead + Send>> {
@@ -348,7 +347,8 @@ fn decompressed<R: BufRead + Send + 'static>(
     })
 }
 
-/// Up to [`SAMPLE`] bytes; fewer only at the end of the input, or before what could not be read.
+/// Reads up to [`SAMPLE`] bytes. There are fewer only at the end of the input, or if an error
+/// ended the reading.
 fn first_bytes(input: &mut Box<dyn BufRead + Send>) -> (Vec<u8>, Option<std::io::Error>) {
     let mut start = Vec::new();
     let read = input.take(SAMPLE as u64).read_to_end(&mut start);
@@ -364,8 +364,8 @@ impl Read for Failing {
     }
 }
 
-/// Reads one line with its end; of a line over [`LINE_MAX`] the rest is skipped. Returns its
-/// length, 0 at the end of the input.
+/// Reads one line including its end. Bytes of a line beyond [`LINE_MAX`] are skipped. Returns the length of
+/// the line; 0 at the end of the input.
 fn read_line(input: &mut Box<dyn BufRead + Send>, line: &mut Vec<u8>) -> std::io::Result<usize> {
     let mut length = input.take(LINE_MAX as u64 + 1).read_until(b'\n', line)?;
     while length > LINE_MAX && line.last() != Some(&b'\n') {
@@ -384,7 +384,7 @@ fn trimmed(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// Counts what passes through.
+/// A reader that counts the bytes that pass through it.
 struct Counted<R> {
     inner: R,
     count: Arc<AtomicU64>,

@@ -1,32 +1,32 @@
-//! One request of a trace: a small plain value, the same for every log format and generator.
+//! One request of a trace: a small plain value that is the same for every log format and generator.
 
-/// A client's request and its answer, as far as the log or the generator tells.
+/// A client's request and its answer, as far as the log or the generator provides them.
 ///
-/// Ids are 64- and 32-bit hashes where the log has names and the log's own numbers where it has
-/// numbers; they identify within one trace only. `Default` is a cacheable GET answered by 200.
+/// Ids are 64- and 32-bit hashes if the log has names, and the log's own numbers if it has numbers. They are
+/// unique only within one trace. `Default` is a cacheable GET answered by 200.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Request {
-    /// Milliseconds since the Unix epoch, or since the start where the log has no dates; 0 if
-    /// the log has no times at all.
+    /// Milliseconds since the Unix epoch, or since the start if the log has no dates; 0 if the log has no
+    /// times at all.
     pub time_ms: i64,
     /// The object (URL without fragment).
     pub object: u64,
-    /// Bytes of the answer; for logs that count the head, head included. 0 if not known.
+    /// Bytes of the answer, including the head if the log counts the head; 0 if not known.
     pub size: u64,
     /// Number of the client; 0 if not known.
     pub client: u32,
     /// The origin server (host and port); 0 if not known.
     pub server: u32,
-    /// Version of the object, counted from 0 by generators; readers leave 0 (a changed size is
-    /// then the only sign of a new version).
+    /// Version of the object. Generators count versions from 0. Readers leave it 0, so that a changed size is
+    /// the only sign of a new version.
     pub version: u32,
     /// Status of the answer; 0 if the log has none.
     pub status: u16,
     /// Method of the request.
     pub method: Method,
-    /// Kind of content, by logged type or else by the path's ending.
+    /// Kind of content, from the logged type, otherwise from the extension of the path.
     pub class: Class,
-    /// Further facts.
+    /// Further facts about the request.
     pub flags: Flags,
 }
 
@@ -47,7 +47,7 @@ impl Default for Request {
     }
 }
 
-/// Methods as far as caching tells them apart.
+/// Methods that differ for caching.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Method {
@@ -60,12 +60,12 @@ pub enum Method {
     Post,
     /// CONNECT
     Connect,
-    /// Anything else, ICP queries of cache logs included.
+    /// Any other method, and ICP queries in cache logs.
     Other,
 }
 
 impl Method {
-    /// From the text in a log; case is ignored.
+    /// Returns the method for a name in a log; case is ignored.
     #[must_use]
     pub fn from_name(name: &[u8]) -> Self {
         const NAMES: [(&[u8], Method); 4] = [
@@ -80,7 +80,7 @@ impl Method {
             .map_or(Self::Other, |(_, method)| *method)
     }
 
-    /// From the number used in the binary form.
+    /// Returns the method for a number of the binary form.
     #[must_use]
     pub const fn from_code(code: u8) -> Option<Self> {
         Some(match code {
@@ -98,7 +98,7 @@ impl Method {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Class {
-    /// Not told, or something else than the two below.
+    /// Unknown, or a class other than the two below.
     #[default]
     Other,
     /// A page: HTML, or a directory URL.
@@ -108,7 +108,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// From a media type such as `text/html; charset=utf-8`.
+    /// Returns the class for a media type such as `text/html; charset=utf-8`.
     #[must_use]
     pub fn from_type(media: &[u8]) -> Option<Self> {
         let essence = media.split(|b| *b == b';').next()?.trim_ascii();
@@ -127,7 +127,7 @@ impl Class {
         })
     }
 
-    /// From the path of a URL (query cut off): directories and `.html` are pages.
+    /// Returns the class for the path of a URL (the query is ignored): directories and `.html` are pages.
     #[must_use]
     pub fn from_path(url: &[u8]) -> Self {
         const HTML: [&[u8]; 4] = [b"html", b"htm", b"shtml", b"asp"];
@@ -157,7 +157,7 @@ impl Class {
         }
     }
 
-    /// From the number used in the binary form.
+    /// Returns the class for a number of the binary form.
     #[must_use]
     pub const fn from_code(code: u8) -> Option<Self> {
         Some(match code {
@@ -174,9 +174,9 @@ impl Class {
 pub struct Flags(pub u8);
 
 impl Flags {
-    /// The URL has a query or `cgi`: caches of the time passed it through.
+    /// The URL contains a query or `cgi`: caches of the 1990s did not store such answers.
     pub const QUERY: Self = Self(1);
-    /// The answer may not be stored (by the log's own words or the generator's choice).
+    /// The answer may not be stored, according to the log or the generator.
     pub const UNCACHEABLE: Self = Self(2);
     /// The client forced a reload (`no-cache`).
     pub const RELOAD: Self = Self(4);
@@ -184,9 +184,9 @@ impl Flags {
     pub const HIT: Self = Self(8);
     /// A conditional request, or an answer of 304.
     pub const CONDITIONAL: Self = Self(16);
-    /// The logging proxy refused it (denied, error).
+    /// The logging proxy refused the request (denied, error).
     pub const DENIED: Self = Self(32);
-    /// The answer was broken off: its size is not that of the object.
+    /// The transfer of the answer was aborted: its size is not the size of the object.
     pub const ABORTED: Self = Self(64);
 
     /// True if every flag of `other` is set.
@@ -195,13 +195,13 @@ impl Flags {
         self.0 & other.0 == other.0
     }
 
-    /// Both sets together.
+    /// Returns the union of both sets.
     #[must_use]
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// `other` added if `yes`.
+    /// Adds `other` if `yes` is true.
     #[must_use]
     pub const fn with_if(self, other: Self, yes: bool) -> Self {
         if yes { self.with(other) } else { self }
@@ -209,8 +209,8 @@ impl Flags {
 }
 
 impl Request {
-    /// True if a shared cache of the papers' kind would store the answer: GET or HEAD, a
-    /// cacheable status, no query, not marked otherwise (the rule of Cao and Irani).
+    /// True if a shared cache as in the papers would store the answer: GET or HEAD, a cacheable status, no
+    /// query, and not marked as uncacheable (the rule of Cao and Irani).
     #[must_use]
     pub const fn is_cacheable(&self) -> bool {
         matches!(self.method, Method::Get | Method::Head)

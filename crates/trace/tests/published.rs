@@ -1,5 +1,5 @@
-//! The published traces give their published figures. They are not part of the repository: when
-//! they are absent the test says so and checks nothing.
+//! The published traces have their published figures. They are not part of the repository. If they are
+//! absent, the test prints this and checks nothing.
 
 #![expect(clippy::unwrap_used, reason = "a test: a panic is its way to fail")]
 
@@ -7,7 +7,7 @@ use foxy_trace::analysis::{Summary, SummaryReport};
 use foxy_trace::files::Known;
 use foxy_trace::{Method, Options, open};
 
-/// The figures of the GETs answered by 200, 206 or 304, and the number of clients of all rows.
+/// The figures of the GETs answered by 200, 206 or 304, and the number of clients in all rows.
 fn summary(known: Known) -> Option<(SummaryReport, usize)> {
     let path = known
         .path()
@@ -27,7 +27,7 @@ fn summary(known: Known) -> Option<(SummaryReport, usize)> {
     Some((report, clients.len()))
 }
 
-/// Checks that `got` prints as `want` to the digits given.
+/// Checks that `got` differs from `want` by less than `tolerance`.
 fn near(what: &str, got: f64, want: f64, tolerance: f64) {
     assert!(
         (got - want).abs() <= tolerance,
@@ -87,7 +87,7 @@ fn nasa(known: Known, want: [f64; 9], counts: [u64; 3]) {
         pages.mean,
         pages.again,
     ];
-    // Requests under 8 KiB: the published figure fills the size of a 304 that comes before any 200.
+    // Requests under 8 KiB: in the published figure, a 304 that precedes any 200 has a size too.
     let tolerance = [
         0.0006, 0.0006, 0.0006, 0.0125, 0.006, 0.06, 1.0, 0.01, 0.006,
     ];

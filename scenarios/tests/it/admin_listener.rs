@@ -1,4 +1,4 @@
-//! The admin address: health, figures, and who may ask.
+//! The admin address: health, statistics, and the clients that may use it.
 
 use foxy_scenarios::*;
 
@@ -8,7 +8,7 @@ fn story() {
     scene.origin.plays("/a", Reply::ok("hello").max_age(60));
     scene.get("/a").miss();
     scene.get("/a").hit();
-    // A worker counts a request after its last byte is sent.
+    // A worker counts a request only after its last byte is sent.
     scene.until("both are counted", || {
         scene.foxy().proxy().totals().requests() == 2
     });

@@ -1,4 +1,4 @@
-//! Purging by the admin address needs the field that foreign pages cannot send.
+//! A purge through the admin address needs a request field that web pages of other origins cannot send.
 
 use foxy_scenarios::*;
 

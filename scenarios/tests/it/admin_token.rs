@@ -1,4 +1,4 @@
-//! Off loopback the admin address needs the token that the first start created.
+//! On addresses other than loopback, the admin address needs the token that the first start created.
 
 use foxy_scenarios::*;
 
@@ -47,7 +47,8 @@ fn story() {
     admin("POST", "/purge?all=1", &bearer)
         .is(200)
         .mentions("\"purge\": 1");
-    // A foreign page that points its name here lacks the token; with the token any name is allowed.
+    // A foreign page whose host name resolves to this address lacks the token. With the token, any host
+    // name is allowed.
     let named = format!("GET /stats HTTP/1.1\r\nHost: foxy.example\r\n{bearer}\r\n");
     Client::to(([127, 0, 0, 1], scene.admin().port()).into())
         .send(named)

@@ -1,4 +1,5 @@
-//! On loopback the admin address needs no token; with one, a listener accepts every kind of purge.
+//! On loopback, the admin address needs no token. If a token is set, a listener accepts every kind of purge
+//! with it.
 
 use foxy_scenarios::*;
 

@@ -1,5 +1,5 @@
-//! Clients outside `access.allow_clients` may not use the forward proxy, and those outside a site's
-//! list not the site. The answer, the log and the metrics report the refusal.
+//! Clients outside `access.allow_clients` may not use the forward proxy. Clients outside a site's list may
+//! not use the site. The answer, the log and the metrics report the refusal.
 
 use foxy_scenarios::*;
 

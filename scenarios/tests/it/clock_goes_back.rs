@@ -1,4 +1,4 @@
-//! A wall clock that is set back makes an object stale, never younger.
+//! If the wall clock is set back, an object becomes stale. Its age never decreases.
 
 use foxy_base::{Clock, WallTime};
 use foxy_scenarios::*;

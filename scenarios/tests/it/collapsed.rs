@@ -1,4 +1,4 @@
-//! Many clients that ask for the same at once cost the origin one request.
+//! Many clients that request the same object at once cause one request to the origin.
 
 use foxy_scenarios::*;
 

@@ -1,4 +1,4 @@
-//! A client that has the object already is told so from the cache.
+//! A client that already has the object gets a 304 from the cache.
 
 use foxy_scenarios::*;
 

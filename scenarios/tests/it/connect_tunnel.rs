@@ -1,4 +1,4 @@
-//! CONNECT opens a tunnel to permitted ports, and to no others.
+//! CONNECT opens a tunnel only to permitted ports.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;

@@ -1,4 +1,4 @@
-//! A disk that fails in every operation costs hits, never an answer.
+//! If every operation of a disk fails, hits are lost, but every request is answered.
 
 use foxy_disk::{Fault, FaultRule, OpClass};
 use foxy_scenarios::*;

@@ -1,4 +1,4 @@
-//! A disk without space passes everything through.
+//! If the disk has no space, all answers are forwarded without being stored.
 
 use foxy_disk::{Fault, FaultRule, OpClass};
 use foxy_scenarios::*;

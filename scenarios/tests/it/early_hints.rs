@@ -1,4 +1,4 @@
-//! 103 answers are passed on before the final one.
+//! 103 answers are forwarded before the final answer.
 
 use foxy_scenarios::*;
 

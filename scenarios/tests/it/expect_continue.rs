@@ -1,4 +1,4 @@
-//! A client that waits for 100 gets it, and its body reaches the origin.
+//! A client that waits for a 100 answer gets it, and the client's body reaches the origin.
 
 use foxy_scenarios::*;
 

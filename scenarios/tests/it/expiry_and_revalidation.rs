@@ -1,4 +1,4 @@
-//! When an object expires, it is checked with its validator and becomes fresh again.
+//! An expired object is validated at the origin and becomes fresh again.
 
 use foxy_scenarios::*;
 

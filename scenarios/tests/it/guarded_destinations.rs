@@ -1,4 +1,4 @@
-//! Link-local addresses, Foxy itself and its admin address are never destinations.
+//! Requests to link-local addresses, to Foxy itself or to its admin address are always refused.
 
 use foxy_scenarios::*;
 

@@ -1,4 +1,4 @@
-//! HEAD is answered from what a GET has stored.
+//! HEAD is answered from the object that a GET has stored.
 
 use foxy_scenarios::*;
 

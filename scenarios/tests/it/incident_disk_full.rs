@@ -14,7 +14,7 @@ fn it_is_full() {
         stats: "\"full\": true",
         ready: " is full",
     });
-    // Room comes back.
+    // The disk has space again.
     scene.disk().set_faults(FaultPlan::default());
     for _ in 0..10 {
         scene.wait(secs(7));

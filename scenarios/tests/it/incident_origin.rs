@@ -24,7 +24,7 @@ fn an_origin_that_fails() {
         ready: "ready\n",
     });
     scene.exports("foxy_origin_responses_total{class=\"5xx\"}");
-    // One good answer ends it.
+    // One good answer ends the incident.
     scene.origin.plays("/a", Reply::ok("well"));
     scene.ask_www(1, 200);
     scene.until("the origin is well", || {

@@ -1,4 +1,4 @@
-//! An origin that answers and fails in turn, as an operator sees it.
+//! An origin that alternately answers and fails, as an operator sees it.
 
 use foxy_scenarios::*;
 

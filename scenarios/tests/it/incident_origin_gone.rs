@@ -5,7 +5,7 @@ use foxy_scenarios::*;
 #[test]
 fn an_origin_of_the_forward_proxy_that_fails() {
     let scene = Scene::with().config("[access]\nports = \"all\"").begin();
-    // Nobody listens on port 1.
+    // No server listens on port 1.
     let gone = "GET http://origin.test:1/ HTTP/1.1\r\nHost: origin.test:1\r\n\r\n";
     scene.send_raw(gone).is(502);
     scene.exports("foxy_origin_errors_total{reason=\"connect\"}");

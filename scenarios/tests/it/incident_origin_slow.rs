@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use foxy_scenarios::*;
 
-/// It is seen while the request still waits, and after the answer.
+/// The incident is visible while the request still waits, and also after the answer.
 #[test]
 fn an_origin_that_is_slow() {
     let scene = Scene::with().site().begin();

@@ -1,4 +1,4 @@
-//! Many requests on one connection; hop-by-hop fields stay where they are.
+//! One connection carries many requests. Hop-by-hop fields are not forwarded.
 
 use foxy_scenarios::*;
 

@@ -1,4 +1,4 @@
-//! After SIGKILL and a new start, what was on disk for a few seconds is still there.
+//! After SIGKILL and a restart, objects that were on disk for a few seconds are still stored.
 
 use foxy_scenarios::*;
 

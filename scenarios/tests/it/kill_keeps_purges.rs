@@ -1,4 +1,4 @@
-//! Purges from before SIGKILL hold after it.
+//! Purges that were acknowledged before SIGKILL still apply afterwards.
 
 use foxy_scenarios::*;
 

@@ -1,4 +1,4 @@
-//! After SIGKILL a replaced object does not come back in its older version.
+//! After SIGKILL, the older version of a replaced object does not return.
 
 use foxy_scenarios::*;
 

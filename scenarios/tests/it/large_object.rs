@@ -1,4 +1,5 @@
-//! An object of many fragments is stored, served whole and in parts, and survives a restart.
+//! An object of many fragments is stored, served completely and in parts, and is still stored after a
+//! restart.
 
 use foxy_scenarios::*;
 

@@ -1,4 +1,4 @@
-//! The admin address lists what is stored, in memory and on disk.
+//! The admin address lists the stored objects, in memory and on disk.
 
 use foxy_scenarios::*;
 

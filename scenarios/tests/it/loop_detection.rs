@@ -1,4 +1,4 @@
-//! A request that comes back to the same Foxy is refused instead of going round for ever.
+//! A request that returns to the same Foxy is refused, so that it does not circulate for ever.
 
 use foxy_scenarios::*;
 

@@ -1,4 +1,5 @@
-//! Stories of an origin, Foxy and a client. One file each; the name says what it shows.
+//! Stories of an origin, Foxy and a client. Each story has its own file, whose name describes the
+//! behaviour.
 
 mod admin_listener;
 mod admin_purge;

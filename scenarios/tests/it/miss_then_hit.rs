@@ -1,4 +1,4 @@
-//! The first request goes to the origin, the second does not, and the answer grows older.
+//! Only the first request goes to the origin. The age of the stored answer increases.
 
 use foxy_scenarios::*;
 

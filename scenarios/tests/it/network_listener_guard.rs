@@ -1,10 +1,11 @@
-//! A listener on the network does not reach loopback, unless it is told.
+//! Clients of a listener on the network cannot reach loopback addresses, unless the configuration permits
+//! it.
 
 use foxy_scenarios::*;
 
 #[test]
 fn story() {
-    // One listener on all addresses is enough for the whole Foxy to count as open.
+    // One listener on all addresses is enough for all of Foxy to count as open to the network.
     let open = "[[site]]\nname = \"x\"\nlisten = \"0.0.0.0:0\"\norigin = \"http://origin.test\"\n";
     let scene = Scene::with().config(open).begin();
     scene.origin.plays("/a", Reply::ok("inside"));

@@ -1,5 +1,5 @@
-//! A path has one form for the cache, the origin, purges and `/why`, unless the operator keeps
-//! paths as received.
+//! A path has the same form for the cache, the origin, purges and `/why`. If the operator chooses this,
+//! paths are kept as received.
 
 use foxy_scenarios::*;
 
@@ -44,7 +44,7 @@ fn ask(scene: &Scene, request: &str) -> String {
     String::from_utf8_lossy(&answer.body).into_owned()
 }
 
-/// A URL in a query.
+/// Encodes a URL for use in a query.
 fn quoted(scene: &Scene, path: &str) -> String {
     scene.url(path).replace('%', "%25").replace('#', "%23")
 }

@@ -1,4 +1,4 @@
-//! An origin that breaks off is not presented as whole, and not stored.
+//! If an origin breaks off a body, the answer is not presented as complete, and it is not stored.
 
 use foxy_scenarios::*;
 

@@ -1,4 +1,4 @@
-//! An origin that is silent is given up with 504.
+//! If an origin does not answer in time, the client gets a 504.
 
 use foxy_scenarios::*;
 

@@ -1,4 +1,4 @@
-//! An origin that does not speak HTTP is a 502, whatever it says.
+//! If an origin's answer is not HTTP, the client gets a 502.
 
 use foxy_scenarios::*;
 

@@ -1,10 +1,10 @@
-//! Names that do not exist and ports that nobody listens on are told apart.
+//! The answer distinguishes names that do not exist from ports on which no server listens.
 
 use foxy_scenarios::*;
 
 #[test]
 fn story() {
-    // Nobody listens on port 1, which plain requests may not reach otherwise.
+    // No server listens on port 1. With the default settings, plain requests may not reach this port.
     let scene = Scene::with().config("[access]\nports = \"all\"").begin();
     let ask = |url: &str| {
         let host = url.trim_start_matches("http://").trim_end_matches('/');

@@ -1,4 +1,4 @@
-//! `PURGE` makes Foxy forget an address.
+//! `PURGE` removes the stored objects of a URL.
 
 use foxy_scenarios::*;
 

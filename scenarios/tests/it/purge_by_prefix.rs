@@ -1,5 +1,5 @@
-//! A purge by prefix, by host or by expression covers what it names, counts it in the background,
-//! and says so under its number.
+//! A purge by prefix, by host or by expression covers the matching objects. They are counted in the
+//! background, and the purge's number gives access to the count.
 
 use foxy_scenarios::*;
 

@@ -1,5 +1,5 @@
-//! `PURGE` with a tag and the admin token forgets everything that came with it, in any of three fields, and nothing
-//! else; a kill right after the answer does not undo it.
+//! `PURGE` with a tag and the admin token purges exactly the objects whose answers had this tag, in any of
+//! three fields. A kill right after the answer does not undo the purge.
 
 use foxy_scenarios::*;
 

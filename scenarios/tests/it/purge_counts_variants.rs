@@ -1,5 +1,5 @@
-//! Purging a URL says how many objects went, variants included. After a restart the variants are
-//! counted in the background.
+//! The answer to a purge of a URL contains the number of removed objects, including variants. After a
+//! restart, the variants are counted in the background.
 
 use foxy_scenarios::*;
 

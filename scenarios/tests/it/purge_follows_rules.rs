@@ -1,4 +1,4 @@
-//! A soft purge of a URL means the object that the operator's rules make of it.
+//! A soft purge of a URL applies to the object that the operator's rules assign to this URL.
 
 use foxy_scenarios::*;
 

@@ -1,5 +1,5 @@
-//! A site's objects are purged under its public name, as `/why` finds them; a fragment is not part
-//! of a URL.
+//! A site's objects are purged by the site's public name, as `/why` finds them. A fragment is not part of a
+//! URL.
 
 use foxy_scenarios::*;
 
@@ -39,7 +39,7 @@ fn story() {
         let why = admin("GET", &format!("/why?url={url}&site=www"));
         assert!(!why.contains("\"decision\": \"hit\""), "{purge}: {why}");
     }
-    // Another host of the forward proxy is not affected.
+    // An object of another host of the forward proxy is not affected.
     scene.origin.plays("/f", Reply::ok("hello").max_age(600));
     scene.get("/f").miss();
     admin("POST", "/purge?host=www.shop.example");

@@ -1,5 +1,5 @@
-//! A soft purge makes stale: the next request asks the origin whether the object is still right,
-//! and while the origin cannot be asked it is served stale.
+//! A soft purge makes an object stale. The next request asks the origin to validate the object. While the
+//! origin cannot be reached, the object is served stale.
 
 use foxy_scenarios::*;
 
@@ -14,7 +14,7 @@ fn story() {
     scene.origin.plays("/a", Reply::new("304 Not Modified", ""));
     scene.get("/a").says("hello");
     scene.origin.was_asked(2);
-    // Asked once: fresh again.
+    // The object was validated once and is fresh again.
     scene.get("/a").hit();
     scene.ask("PURGE", "/a", "X-Purge-Method: soft\r\n").is(200);
     scene.origin.plays("/a", Reply::raw("").close());

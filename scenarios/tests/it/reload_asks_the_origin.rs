@@ -1,4 +1,5 @@
-//! A reload in a browser (`Cache-Control: no-cache`) asks the origin though the object is fresh.
+//! A reload in a browser (`Cache-Control: no-cache`) sends a request to the origin, even if the object is
+//! fresh.
 
 use foxy_scenarios::*;
 

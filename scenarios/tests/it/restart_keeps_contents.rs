@@ -1,4 +1,4 @@
-//! After SIGTERM and a new start, everything is still there.
+//! After SIGTERM and a restart, all objects are still stored.
 
 use foxy_scenarios::*;
 

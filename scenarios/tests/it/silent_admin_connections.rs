@@ -1,4 +1,4 @@
-//! Health is answered despite many silent connections to the admin address.
+//! The health check is answered despite many silent connections to the admin address.
 
 use foxy_scenarios::*;
 
@@ -13,8 +13,8 @@ fn story() {
         .get_at(scene.admin(), "localhost", "/healthz")
         .is(200)
         .says("ok\n");
-    // No time limit has freed a place: one of the first 64 continues its request. The oldest ones
-    // are closed.
+    // No connection has ended by a time limit: one of the first 64 connections continues its request. Only
+    // the oldest connections were closed.
     silent[62].send("host\r\n\r\n").answer().is(200);
     assert_eq!(silent[0].send("GET /stats").answer().status, 0);
 }

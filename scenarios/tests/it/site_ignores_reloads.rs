@@ -1,4 +1,5 @@
-//! Reloads by clients of a site do not reach its origin; those by clients of the forward proxy do.
+//! Reloads by clients of a site do not cause requests to its origin. Reloads by clients of the forward
+//! proxy do.
 
 use foxy_scenarios::*;
 

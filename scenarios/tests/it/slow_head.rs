@@ -1,4 +1,4 @@
-//! A client that never finishes its head is cut off with 408.
+//! A client that never completes its request head gets a 408, and its connection is closed.
 
 use foxy_scenarios::*;
 

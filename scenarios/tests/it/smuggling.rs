@@ -1,4 +1,4 @@
-//! Requests that two parsers could read in two ways are refused and the connection closed.
+//! Requests that two parsers could interpret differently are refused, and the connection is closed.
 
 use foxy_scenarios::*;
 

@@ -1,4 +1,4 @@
-//! An object past its life is served while its origin cannot be reached.
+//! An expired object is served while its origin cannot be reached.
 
 use foxy_scenarios::*;
 

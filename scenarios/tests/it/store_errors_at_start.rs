@@ -1,4 +1,5 @@
-//! With `--strict` a store that cannot be used stops the start, with what to do about it.
+//! With `--strict`, a store that cannot be used prevents the start. The message describes what the operator
+//! can do.
 
 use foxy::config::{Config, ThisMachine, parse};
 use foxy::{Parts, Running, StartError, start};

@@ -1,6 +1,6 @@
-//! A site behind a front end on the same machine: an Internet client cannot purge, assume another
-//! identity, or pass identity fields to the origin. Behind a trusted front end the client that it
-//! names counts.
+//! A site behind a front end on the same machine. A client from the Internet can neither purge, nor assume
+//! another identity, nor pass identity fields to the origin. Behind a trusted front end, the client counts
+//! whose address the front end sends.
 
 use foxy_scenarios::*;
 

@@ -1,4 +1,4 @@
-//! `Max-Forwards: 0` ends at Foxy; TRACE shows no credentials.
+//! A request with `Max-Forwards: 0` is not forwarded. The answer to TRACE contains no credentials.
 
 use foxy_scenarios::*;
 

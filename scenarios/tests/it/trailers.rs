@@ -1,4 +1,4 @@
-//! Trailer fields of a chunked answer reach a client that wants them.
+//! Trailer fields of a chunked answer reach a client that requests them.
 
 use foxy_scenarios::*;
 

@@ -1,4 +1,4 @@
-//! A successful POST makes the stored answer under the same address unusable.
+//! After a successful POST, the stored answer of the same URL is no longer used.
 
 use foxy_scenarios::*;
 

@@ -1,4 +1,4 @@
-//! Answers that vary with a request field are kept apart, each under its own value.
+//! Answers that vary with a request field are stored separately, one for each value of the field.
 
 use foxy_scenarios::*;
 

@@ -1,5 +1,5 @@
-//! A page in a browser sends `PURGE` through the proxy to its own host, which browsers allow
-//! without a preflight: nothing is purged, not even its own URL.
+//! A page in a browser sends `PURGE` through the proxy to its own host. Browsers allow this without a
+//! preflight. Nothing is purged, not even the page's own URL.
 
 use foxy_scenarios::*;
 

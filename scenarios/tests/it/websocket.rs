@@ -1,4 +1,4 @@
-//! A protocol upgrade passes through, then bytes both ways.
+//! A protocol upgrade is forwarded. After it, bytes pass in both directions.
 
 use foxy_scenarios::*;
 

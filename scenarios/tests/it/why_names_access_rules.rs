@@ -1,4 +1,4 @@
-//! `/why` names the access rules that a client meets, up to the one that decides.
+//! `/why` lists the access rules that a client's request passes, up to the rule that decides.
 
 use foxy_scenarios::*;
 
@@ -19,7 +19,7 @@ fn story() {
         .is(200)
         .mentions("office: not for this client")
         .mentions("allowed: no access rule fits");
-    // A client on this machine goes without saying.
+    // Without a client in the query, the client is one on this machine.
     why("").is(200).mentions("office: not for this client");
     why("&from=nobody").is(400).mentions("not an address");
 }

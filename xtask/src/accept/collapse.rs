@@ -1,8 +1,8 @@
-//! One fetch for a crowd: large objects, a leader that leaves, slow readers, a store that breaks,
-//! and what must not be shared.
+//! One fetch for a crowd: large objects, a leader that disconnects, slow readers, a store that breaks, and
+//! answers that must not be shared.
 //!
-//! Bytes and the origin's requests are judged. Times and memory are shown beside their goals, since
-//! a busy machine changes them.
+//! Bytes and the origin's requests are judged. Times and memory are only printed together with their goals,
+//! because they change on a busy machine.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,11 +12,12 @@ use serde_json::Value;
 use super::process::{Bench, Foxy, number};
 use crate::report::Outcome;
 
-/// Budget of each Foxy.
+/// Memory budget of each Foxy.
 const MEMORY: &str = "256MiB";
-/// The same, MiB.
+/// Memory budget of each Foxy in MiB.
 const MEMORY_MIB: f64 = 256.0;
-/// Latency of the origin, so that the whole crowd is there before the first byte.
+/// Latency of the origin in milliseconds. It is so long that the whole crowd has sent its requests before
+/// the first byte.
 const LATENCY_MS: f64 = 300.0;
 
 /// One crowd.
@@ -24,7 +25,7 @@ struct Crowd<'a> {
     name: &'a str,
     object: String,
     args: &'a [&'a str],
-    /// Requests that the origin may see.
+    /// Greatest number of requests that the origin may get.
     requests: f64,
 }
 
@@ -45,7 +46,8 @@ pub(crate) fn run(bench: &Bench) -> Outcome {
     outcome
 }
 
-/// 100 clients of 100 MB at 50 MB/s; the same with a leader that leaves and a reader of 10 KB/s.
+/// 100 clients request an object of 100 MB, which the origin sends at 50 MB/s. Then the same with a leader
+/// that disconnects and a client that reads 10 KB/s.
 fn large(bench: &Bench) -> Result<(), String> {
     let (foxy, _) = foxy(bench, "collapse-large")?;
     let calm = crowd(
@@ -72,7 +74,7 @@ fn large(bench: &Bench) -> Result<(), String> {
     within_budget(&foxy)
 }
 
-/// 1,000 clients of 10 MB, and the same as plain hits.
+/// 1,000 clients request an object of 10 MB. Then they request it again as plain hits.
 fn many(bench: &Bench) -> Result<(), String> {
     let (foxy, _) = foxy(bench, "collapse-many")?;
     let object = format!("/o/3?s=10000000&l={LATENCY_MS}");
@@ -103,7 +105,7 @@ fn many(bench: &Bench) -> Result<(), String> {
     within_budget(&foxy)
 }
 
-/// The store's file is emptied while a crowd reads: everything it holds is gone at once.
+/// The store's file is emptied while a crowd reads, so all contents of the store are lost at once.
 fn broken_store(bench: &Bench) -> Result<(), String> {
     let (foxy, store) = foxy(bench, "collapse-broken")?;
     let breaker = std::thread::spawn(move || {
@@ -135,7 +137,7 @@ fn empty(store: &Path) -> std::io::Result<()> {
         .set_len(0)
 }
 
-/// 1,000 clients of something expired, something uncacheable, and something per cookie.
+/// 1,000 clients request an expired object, an uncacheable object, and an object that varies by cookie.
 fn small(bench: &Bench) -> Result<(), String> {
     let (foxy, _) = foxy(bench, "collapse-small")?;
     let expired = format!("/o/5?s=10000&m=1&l={LATENCY_MS}");
@@ -184,7 +186,7 @@ fn small(bench: &Bench) -> Result<(), String> {
     within_budget(&foxy)
 }
 
-/// Nine in ten of the requests were at the origin at the same time.
+/// Checks that at least nine in ten of the requests were at the origin at the same time.
 fn side_by_side(report: &Value) -> Result<(), String> {
     let peak = number(report, &["origin", "peak"]);
     println!("   -> {peak} at the origin at the same time");
@@ -196,7 +198,7 @@ fn side_by_side(report: &Value) -> Result<(), String> {
     }
 }
 
-/// A Foxy with a store of its own, and the store's path.
+/// Starts a Foxy with its own store. Returns the store's path too.
 fn foxy(bench: &Bench, name: &str) -> Result<(Foxy, std::path::PathBuf), String> {
     let path = bench.path(name);
     let store = path.to_string_lossy().into_owned();
@@ -254,7 +256,7 @@ fn met(met: bool) -> &'static str {
     if met { "met" } else { "missed" }
 }
 
-/// Peak memory of the process beside its budget.
+/// Prints the peak memory of the process together with its budget.
 fn within_budget(foxy: &Foxy) -> Result<(), String> {
     let peak = foxy.peak_resident() as f64 / f64::from(1 << 20);
     println!(

@@ -1,4 +1,4 @@
-//! CPU of a memory hit of 4 KiB and of a small disk hit: Foxy on one core, the load on another.
+//! CPU time of a memory hit of 4 KiB and of a small disk hit. Foxy runs on one core, the load on another.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::process::{Bench, Foxy, number, report_of};
 use crate::report::Outcome;
 
-/// Repetitions; the least is the cost, the rest is the machine's noise.
+/// Number of repetitions. The lowest value is the cost. The differences to it are noise of the machine.
 const RUNS: usize = 5;
 
 pub(crate) fn run(bench: &Bench) -> Outcome {
@@ -17,9 +17,9 @@ pub(crate) fn run(bench: &Bench) -> Outcome {
     outcome
 }
 
-/// One hot object beside the plainest server, which tells Foxy's part from the kernel's; then
-/// more objects than the second-level cache of a processor holds, whose copy into the socket waits
-/// for memory.
+/// Measures hits of one popular object, and for comparison the simplest possible server, which shows the
+/// kernel's part of the cost. Then it measures hits of many objects that do not fit into the second-level
+/// cache of a processor. There, copying into the socket waits for memory.
 fn memory_hits(bench: &Bench) -> Result<(), String> {
     let one = ["--objects", "1", "--servers", "1"];
     for (work, name) in [
@@ -121,7 +121,7 @@ fn measured(bench: &Bench, foxy: &Foxy, args: &[&str]) -> Result<Value, String> 
     Ok(report)
 }
 
-/// Total, user and system microseconds per request.
+/// Returns total, user and system microseconds per request.
 fn cost(report: &Value) -> [f64; 3] {
     ["total", "user", "system"].map(|part| number(report, &["cpu_us", part]))
 }
@@ -136,7 +136,7 @@ fn print(name: &str, costs: &mut [[f64; 3]], valid: usize) {
     );
 }
 
-/// All threads of Foxy on core 0.
+/// Pins all threads of Foxy to core 0.
 fn pin(foxy: &Foxy) {
     let pid = foxy.pid().to_string();
     let _ = Command::new("taskset")

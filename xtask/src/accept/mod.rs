@@ -1,9 +1,9 @@
-//! `cargo xtask accept`: what a release must show on this machine, measured and judged.
+//! `cargo xtask accept`: measures and judges the properties that a release must have on this machine.
 //!
-//! A release build of Foxy runs as its own process between the load generator and the
-//! deterministic origin, with every byte of every answer checked. Figures go to a table; what is
-//! judged is counts and ratios, never a clock alone. Takes about fifteen minutes; not part of `check`.
-//! The part `mirrors` needs pip, npm, cargo, apt and their registries.
+//! A release build of Foxy runs as its own process between the load generator and the deterministic origin.
+//! Every byte of every answer is checked. Figures are printed in tables. Only counts and ratios are judged,
+//! never a time alone. The command takes about fifteen minutes and is not part of `check`. The part
+//! `mirrors` needs pip, npm, cargo, apt and their registries.
 
 mod collapse;
 mod faults;
@@ -23,22 +23,22 @@ use crate::report::Report;
 /// Parts to run.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Wanted {
-    /// Only these parts: replay, stream, size, restart, hit, purge, collapse, ranges, faults, mirrors
+    /// Run only these parts: replay, stream, size, restart, hit, purge, collapse, ranges, faults, mirrors
     #[arg(value_name = "PART")]
     parts: Vec<String>,
     /// Folder for stores and records; needs about 16 GiB, on a file system with direct I/O
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// A Foxy that is built already, in place of a release build of this workspace; a `foxy-lab` beside
-    /// it is used as well
+    /// Use this Foxy program in place of a release build of this workspace; a `foxy-lab` in the same folder
+    /// is used too
     #[arg(long, value_name = "PATH")]
     program: Option<PathBuf>,
-    /// Requests of the synthetic stream
+    /// Number of requests of the synthetic stream
     #[arg(long, default_value_t = 2_000_000)]
     requests: u64,
 }
 
-/// Runs the parts that were asked for, all by default.
+/// Runs the requested parts; by default all parts.
 pub(crate) fn run(report: &mut Report, wanted: &Wanted) {
     let bench = match process::Bench::new(wanted.program.as_deref(), wanted.dir.as_deref()) {
         Ok(bench) => bench,

@@ -12,7 +12,7 @@ use crate::workspace::{Released, released, succeed, target_folder};
 
 pub(crate) use foxy_lab::kit::report_of;
 
-/// The programs, an origin that runs, and a place for files.
+/// The programs, a running origin, and a folder for files.
 pub(crate) struct Bench {
     programs: Released,
     dir: tempfile::TempDir,
@@ -20,7 +20,7 @@ pub(crate) struct Bench {
     origin: Child,
 }
 
-/// A Foxy that runs; killed when dropped.
+/// A running Foxy. It is killed when this is dropped.
 pub(crate) struct Foxy {
     child: Child,
     port: u16,
@@ -28,7 +28,8 @@ pub(crate) struct Foxy {
 }
 
 impl Bench {
-    /// Starts the origin of this program, or of a release Foxy that is built first.
+    /// Starts an origin with the `foxy-lab` beside `program`, or with release programs that are built
+    /// first.
     pub(crate) fn new(program: Option<&Path>, dir: Option<&Path>) -> Result<Self, String> {
         let programs = released(program)?;
         let place = dir.map_or_else(target_folder, |dir| Ok(dir.to_path_buf()))?;
@@ -58,22 +59,22 @@ impl Bench {
         })
     }
 
-    /// The product, for other commands.
+    /// A command of the product.
     pub(crate) fn program(&self) -> Command {
         Command::new(&self.programs.foxy)
     }
 
-    /// The laboratory, for other commands.
+    /// A command of the laboratory.
     pub(crate) fn lab(&self) -> Command {
         Command::new(&self.programs.lab)
     }
 
-    /// A path in the scratch directory.
+    /// A path in the folder for files.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
-    /// Starts Foxy with these further arguments and waits until it listens.
+    /// Starts Foxy with these additional arguments and waits until it listens.
     pub(crate) fn foxy(&self, args: &[&str]) -> Result<Foxy, String> {
         self.foxy_on(free_port()?, args)
     }
@@ -85,7 +86,7 @@ impl Bench {
         Ok(foxy)
     }
 
-    /// The plainest server there can be, in Foxy's place.
+    /// Starts the simplest possible server in Foxy's place.
     pub(crate) fn floor(&self, work: &str) -> Result<Foxy, String> {
         let port = free_port()?;
         let listen = format!("127.0.0.1:{port}");
@@ -105,7 +106,7 @@ impl Bench {
         Ok(floor)
     }
 
-    /// As [`Bench::foxy`]; what it says about itself goes to the file `log`.
+    /// As [`Bench::foxy`], but Foxy's own output goes to the file `log`.
     pub(crate) fn foxy_logging(&self, log: &Path, args: &[&str]) -> Result<Foxy, String> {
         let file = File::create(log).map_err(|error| format!("{}: {error}", log.display()))?;
         let foxy = self.spawn(free_port()?, args, file.into())?;
@@ -113,7 +114,7 @@ impl Bench {
         Ok(foxy)
     }
 
-    /// Starts Foxy on this port and does not wait.
+    /// Starts Foxy on this port without waiting.
     pub(crate) fn foxy_at(&self, port: u16, args: &[&str]) -> Result<Foxy, String> {
         self.spawn(port, args, Stdio::null())
     }
@@ -136,7 +137,7 @@ impl Bench {
         Ok(Foxy { child, port, admin })
     }
 
-    /// A `foxy-lab bench` command against `foxy`; JSON goes to standard output.
+    /// A `foxy-lab bench` command that uses `foxy` as its target; JSON goes to standard output.
     pub(crate) fn tool(&self, tool: &str, foxy: &Foxy, args: &[&str]) -> Command {
         let mut command = self.lab();
         command
@@ -148,7 +149,7 @@ impl Bench {
         command
     }
 
-    /// A crowd of clients that ask for one object of the origin at the same moment.
+    /// Runs a crowd of clients that request one object of the origin at the same moment.
     pub(crate) fn together(
         &self,
         foxy: &Foxy,
@@ -158,7 +159,7 @@ impl Bench {
         self.asks("together", foxy, object, args)
     }
 
-    /// A reader that jumps about in one object of the origin.
+    /// Runs a reader that reads at random positions of one object of the origin.
     pub(crate) fn ranges(&self, foxy: &Foxy, object: &str, args: &[&str]) -> Result<Value, String> {
         self.asks("ranges", foxy, object, args)
     }
@@ -189,13 +190,13 @@ impl Drop for Bench {
 }
 
 impl Foxy {
-    /// SIGKILL.
+    /// Kills the process with SIGKILL.
     pub(crate) fn kill(mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
-    /// SIGTERM, and waits until it has ended.
+    /// Sends SIGTERM and waits until the process has ended.
     pub(crate) fn stop(mut self) -> Result<(), String> {
         let pid = self.pid().to_string();
         succeed(
@@ -209,22 +210,22 @@ impl Foxy {
         }
     }
 
-    /// The port of the proxy.
+    /// Port of the proxy.
     pub(crate) fn port(&self) -> u16 {
         self.port
     }
 
-    /// The process.
+    /// Process number of Foxy.
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Address of its admin listener.
+    /// Address of the admin listener.
     pub(crate) fn admin(&self) -> String {
         format!("127.0.0.1:{}", self.admin)
     }
 
-    /// The admin listener's JSON statistics.
+    /// JSON statistics of the admin listener.
     pub(crate) fn stats(&self) -> Result<Value, String> {
         let text = self.page("/stats")?;
         serde_json::from_str(&text).map_err(|error| format!("/stats: {error}"))
@@ -243,7 +244,7 @@ impl Foxy {
         self.memory("VmRSS:")
     }
 
-    /// The most that was ever resident, bytes.
+    /// Greatest resident memory so far, in bytes.
     pub(crate) fn peak_resident(&self) -> u64 {
         self.memory("VmHWM:")
     }
@@ -264,12 +265,12 @@ impl Drop for Foxy {
     }
 }
 
-/// Waits for a server.
+/// Waits until a server accepts connections on this port.
 fn wait_for(port: u16) -> Result<(), String> {
     kit::wait_for(port, Duration::from_secs(10))
 }
 
-/// A number of a report, by path; 0 if it is not there.
+/// Returns a number in a report by its path; 0 if the report has no such number.
 pub(crate) fn number(report: &Value, path: &[&str]) -> f64 {
     kit::number(report, path).unwrap_or(0.0)
 }

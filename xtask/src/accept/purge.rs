@@ -1,10 +1,11 @@
-//! Purge by tag of a million tagged objects: acknowledged in time, true at once, true after SIGKILL.
+//! Purge by tag of a million tagged objects. It must be acknowledged in time, take effect at once, and
+//! still hold after SIGKILL.
 
 use super::process::Bench;
 use crate::report::Outcome;
 use crate::workspace::cargo;
 
-/// Milliseconds until the acknowledgement.
+/// Greatest permitted time until the acknowledgement, in milliseconds.
 const LIMIT: f64 = 10.0;
 
 pub(crate) fn run(bench: &Bench) -> Outcome {

@@ -1,16 +1,16 @@
-//! Ranges of large objects: what they cost the origin, in one life of Foxy and over a restart.
+//! Ranges of large objects: the bytes that they cost the origin, in one run of Foxy and over a restart.
 
 use super::process::{Bench, Foxy, number};
 use crate::report::Outcome;
 
-/// Bytes that 100 bytes out of 10 GB may cost the origin.
+/// Greatest number of bytes that the origin may send for a range of 100 bytes in 10 GB.
 const LITTLE: f64 = 2.0 * 1024.0 * 1024.0;
-/// The object that is read in a random order.
+/// Length of the object that is read in a random order.
 const GIB: u64 = 1 << 30;
-/// Pieces in which it is read, so that nearly every one begins and ends within a fragment.
+/// Number of pieces of this object. Nearly every piece begins and ends within a fragment.
 const PIECES: &str = "3000";
-/// Bytes per second of its origin: what a busy disk still takes. A fragment that the store cannot
-/// take in time is not stored, and would be fetched again.
+/// Bytes per second that the origin of this object sends. A busy disk can still write at this rate. A
+/// fragment that the store cannot write in time is not stored, and would be fetched again.
 const RATE: u64 = 100_000_000;
 
 pub(crate) fn run(bench: &Bench) -> Outcome {
@@ -21,7 +21,7 @@ pub(crate) fn run(bench: &Bench) -> Outcome {
     outcome
 }
 
-/// 100 bytes anywhere in an object larger than the store, three times.
+/// Reads 100 bytes at a random position in an object larger than the store, three times.
 fn little(bench: &Bench) -> Result<(), String> {
     let foxy = start(bench, "ranges-little", "1GiB")?;
     let mut most = 0.0_f64;
@@ -40,7 +40,7 @@ fn little(bench: &Bench) -> Result<(), String> {
     }
 }
 
-/// Everything of an object once, in a random order: the origin sends each byte once.
+/// Reads a complete object once, in a random order. The origin must send each byte once.
 fn jumping(bench: &Bench, name: &str, parts: &[&str]) -> Result<(), String> {
     let place = format!("ranges-{}", name.replace(' ', "-"));
     let (mut sent, mut requests) = (0.0, 0.0);

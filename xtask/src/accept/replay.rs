@@ -1,4 +1,5 @@
-//! Replays: real traces and the synthetic stream, every byte checked, beside an exact LRU.
+//! Replays of real traces and of the synthetic stream. Every byte is checked, and the hit ratio is compared
+//! with that of an exact LRU.
 
 use std::path::{Path, PathBuf};
 
@@ -8,17 +9,18 @@ use super::process::{Bench, number};
 use crate::report::Outcome;
 use crate::workspace::root;
 
-/// Largest distance of the hit ratio below an exact LRU of the same disk bytes, in points.
+/// Greatest permitted distance of the hit ratio below that of an exact LRU with the same disk bytes, in
+/// percentage points.
 const POINTS: f64 = 4.0;
 
-/// File, store size, memory.
+/// Traces: file, store size, memory.
 const TRACES: [(&str, &str, &str); 3] = [
     ("1999-011-usertrace-98.tr.xz", "140MB", "64MiB"),
     ("nasa_19950701.tsv.xz", "17MB", "32MiB"),
     ("nasa_19950801.tsv.xz", "30MB", "32MiB"),
 ];
 
-/// The real traces; what is absent is named and not run.
+/// Replays the real traces. Traces that are missing are reported and not run.
 pub(crate) fn traces(bench: &Bench) -> Outcome {
     let mut outcome = Outcome::default();
     for (file, disk, memory) in TRACES {
@@ -41,12 +43,12 @@ pub(crate) fn traces(bench: &Bench) -> Outcome {
     outcome
 }
 
-/// Runs `part` on the proxy log, if it is there.
+/// Runs `part` on the proxy log, if the log exists.
 pub(crate) fn with_log(part: impl FnOnce(&Path) -> Outcome) -> Outcome {
     find(TRACES[0].0).map_or_else(Outcome::default, |log| part(&log))
 }
 
-/// A trace's file; if it is absent, says so.
+/// Returns the path of a trace. If the trace is missing, reports this.
 fn find(file: &str) -> Option<PathBuf> {
     let places = [
         std::env::var_os("FOXY_TRACES").map(PathBuf::from),
@@ -60,7 +62,7 @@ fn find(file: &str) -> Option<PathBuf> {
     found
 }
 
-/// Many requests of 200 origin servers, data 10x memory and 2x disk.
+/// Replays many requests to 200 origin servers. The data are 10 times the memory and 2 times the disk.
 pub(crate) fn stream(bench: &Bench, requests: u64) -> Outcome {
     let requests = requests.to_string();
     let load = [
@@ -82,7 +84,7 @@ pub(crate) fn stream(bench: &Bench, requests: u64) -> Outcome {
     Outcome::single(replay(bench, "synthetic stream", "4GiB", "819MiB", &load))
 }
 
-/// One replay with an empty store.
+/// Runs one replay with an empty store.
 fn replay(
     bench: &Bench,
     name: &str,

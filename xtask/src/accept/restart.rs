@@ -1,4 +1,5 @@
-//! SIGKILL under load, then a start with cold page cache: what is still a hit, and how soon.
+//! SIGKILL under load, then a start with an empty page cache. The measurement shows which requests are
+//! still hits, and how soon.
 
 use std::time::Duration;
 
@@ -9,7 +10,8 @@ use super::process::{Bench, number, report_of};
 use crate::report::Outcome;
 
 const STORE: &str = "6GiB";
-/// Load before the kill: enough for well over 300,000 objects on disk, also on a slow machine.
+/// Duration of the load before the kill in seconds. Even on a slow machine it stores well over 300,000
+/// objects on disk.
 const LOAD_SECONDS: u64 = 60;
 
 pub(crate) fn run(bench: &Bench) -> Outcome {
@@ -19,7 +21,7 @@ pub(crate) fn run(bench: &Bench) -> Outcome {
     outcome
 }
 
-/// Stop, start, and ask for everything that was on disk for over five seconds.
+/// Kills and starts Foxy, and requests all objects that were on disk for over five seconds.
 fn kill_and_expect(bench: &Bench) -> Result<(), String> {
     let store = bench.path("restart-store").to_string_lossy().into_owned();
     let args = [
@@ -65,7 +67,7 @@ fn kill_and_expect(bench: &Bench) -> Result<(), String> {
     let stopped = unix_millis();
     let _ = running.wait_with_output();
     drop_page_cache();
-    // Not waited for: the clock of `expect` starts with the process.
+    // The start is not awaited, so the clock of `expect` starts with the process.
     let again = bench.foxy_at(foxy_port, &args)?;
     let mut expect = bench.tool(
         "expect",
@@ -86,7 +88,8 @@ fn kill_and_expect(bench: &Bench) -> Result<(), String> {
     judge(&report)
 }
 
-/// The load goes on over the kill and refuses every version that was replaced before.
+/// The load continues while Foxy is killed and restarted. It rejects every version that was replaced
+/// before.
 fn kill_under_a_checking_load(bench: &Bench) -> Result<(), String> {
     let store = bench.path("checked-store").to_string_lossy().into_owned();
     let args = [
@@ -186,7 +189,8 @@ fn unix_millis() -> String {
     SystemClock::default().wall().millis().to_string()
 }
 
-/// Needs root; without it the figures say less and nothing fails, since stores use direct I/O.
+/// Drops the page cache. This needs root. Without root nothing fails, because stores use direct I/O, but
+/// the figures mean less.
 fn drop_page_cache() {
     let _ = std::fs::write("/proc/sys/vm/drop_caches", "3");
 }

@@ -1,20 +1,21 @@
-//! Sizes: what `foxy sim size` predicts of a log, beside what Foxy then achieves on that log.
+//! Sizes: the prediction of `foxy sim size` for a log is compared with the hit ratio that Foxy then reaches
+//! on that log.
 
 use std::path::Path;
 
 use super::process::{Bench, number, report_of};
 use crate::report::Outcome;
 
-/// Largest error of the prediction, in points of hit ratio.
+/// Greatest permitted error of the prediction, in percentage points of the hit ratio.
 const POINTS: f64 = 1.5;
-/// Stores that are tried, and the memory beside them.
+/// Store sizes that are tried, and the memory of Foxy for all of them.
 const SIZES: [&str; 3] = ["60MB", "100MB", "140MB"];
 const MEMORY: &str = "64MiB";
-/// Requests per second: what a slow disk can still write, because nothing is predicted of a store
-/// that has to drop what it cannot write.
+/// Requests per second. A slow disk can still write at this rate. The prediction does not apply to a store
+/// that must drop objects because it cannot write them.
 const RATE: &str = "4000";
 
-/// Each size once, with an empty store.
+/// Measures each size once, with an empty store.
 pub(crate) fn run(bench: &Bench, log: &Path) -> Outcome {
     let mut outcome = Outcome::default();
     let log = log.to_string_lossy().into_owned();

@@ -1,7 +1,8 @@
-//! `cargo xtask bench micro`: instruction counts of the hot paths, held against a baseline.
+//! `cargo xtask bench micro`: instruction counts of the frequently executed code, compared with a baseline.
 //!
-//! Each case runs under callgrind with two counts; the difference, divided, is its cost without
-//! start-up. Instructions repeat where times do not, so they are what is judged.
+//! Each case runs under callgrind with two repetition counts. The difference of the instructions is divided
+//! by the difference of the counts. The result is the cost of a case without the start of the program. Only
+//! instructions are judged, because they are repeatable and times are not.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,18 +17,18 @@ use serde::{Deserialize, Serialize};
 use crate::report::Outcome;
 use crate::workspace::{Released, cargo, released, root, succeed, target_folder};
 
-/// Use of the counts.
+/// Options for the use of the counts.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct Wanted {
-    /// Write the counts into the baseline instead of judging them
+    /// Write the counts into the baseline and do not judge them
     #[arg(long)]
     bless: bool,
-    /// Only these cases
+    /// Run only these cases
     #[arg(value_name = "CASE")]
     cases: Vec<String>,
 }
 
-/// Cases of `foxy-micro` with their two counts.
+/// Cases of `foxy-micro` with their two repetition counts.
 const CODE: [(&str, u64, u64); 14] = [
     ("request-head", 2_000, 12_000),
     ("response-head", 2_000, 12_000),
@@ -44,22 +45,23 @@ const CODE: [(&str, u64, u64); 14] = [
     ("access-rules-many", 2_000, 12_000),
     ("access-rules-paths", 2_000, 12_000),
 ];
-/// Requests of a whole Foxy on one connection, contents in memory only: arguments of the load.
+/// Requests to a complete Foxy on one connection, with contents only in memory: names, and arguments of the
+/// load.
 const WHOLE: [(&str, &[&str]); 2] = [
     ("hit", &["--workload", "popular", "--objects", "1"]),
     ("miss", &["--workload", "scan", "--objects", "100000"]),
 ];
-/// The function of the thread whose instructions count.
+/// The function in which the instructions of the worker thread are counted.
 const WORKER: &str = "--toggle-collect=foxy_proxy::client::worker::Worker::run";
 const FEW: u64 = 500;
 const MANY: u64 = 4_500;
 
-/// The committed counts.
+/// The counts in the repository.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Baseline {
-    /// Growth that is still noise, per cent.
+    /// Growth that counts as noise, in percent.
     tolerance: f64,
-    /// Instructions by case.
+    /// Instructions of each case.
     instructions: BTreeMap<String, u64>,
 }
 
@@ -170,7 +172,7 @@ fn out_file() -> Result<tempfile::NamedTempFile, String> {
     tempfile::NamedTempFile::new().map_err(|e| format!("a scratch file: {e}"))
 }
 
-/// The `totals:` or `summary:` line of callgrind's output.
+/// Reads the `totals:` or `summary:` line of callgrind's output.
 fn total(out: &Path) -> Result<u64, String> {
     let text = fs::read_to_string(out).map_err(|e| format!("callgrind's output: {e}"))?;
     let line = text.lines().rev().find_map(|l| {
@@ -181,7 +183,7 @@ fn total(out: &Path) -> Result<u64, String> {
     count.ok_or_else(|| "callgrind's output has no total".into())
 }
 
-/// Nanoseconds per call without callgrind; information only.
+/// Nanoseconds per call without callgrind. The value is only printed.
 fn wall(program: &Path, case: &str, few: u64, many: u64) -> Result<f64, String> {
     let clock = SystemClock::default();
     let time = |count: u64| -> Result<f64, String> {
@@ -195,7 +197,7 @@ fn wall(program: &Path, case: &str, few: u64, many: u64) -> Result<f64, String> 
     Ok(((time(many * 10)? - time(few * 10)?) / ((many - few) as f64 * 10.0)).max(0.0))
 }
 
-/// A child that does not outlive the measurement.
+/// A child process that is killed when this is dropped.
 struct Ended(Child);
 
 impl Drop for Ended {
@@ -205,7 +207,7 @@ impl Drop for Ended {
     }
 }
 
-/// Instructions of a whole Foxy that answers this many requests on one connection.
+/// Instructions of a complete Foxy that answers this number of requests on one connection.
 fn whole(programs: &Released, load: &[&str], requests: u64) -> Result<u64, String> {
     let (port, origin_port) = (free_port()?, free_port()?);
     let origin = Command::new(&programs.lab)
@@ -223,7 +225,7 @@ fn whole(programs: &Released, load: &[&str], requests: u64) -> Result<u64, Strin
     let mut command = Command::new("valgrind");
     command
         .args(["--tool=callgrind", "-q"])
-        // Only the worker counts: what the other threads do does not depend on the number of
+        // Only the worker counts, because the work of the other threads does not depend on the number of
         // requests.
         .args(["--collect-atstart=no", WORKER])
         .arg(format!("--callgrind-out-file={}", out.path().display()))

@@ -11,23 +11,23 @@ use crate::report::{Outcome, Report};
 /// Kind of measurement.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Bench {
-    /// One table of Foxy, Squid, Traffic Server, nginx and Varnish, measured side by side
+    /// Measure Foxy, Squid, Traffic Server, nginx and Varnish in one table
     Peers(peers::Wanted),
-    /// Instructions per call of the hot paths, held against bench/micro/baseline.toml
+    /// Count instructions per call of frequently executed code, and compare with bench/micro/baseline.toml
     Micro(micro::Wanted),
-    /// Two builds of Foxy under S1 to S4, alternately, as ratios of medians
+    /// Compare two builds of Foxy under S1 to S4, alternately, as ratios of medians
     Versions(peers::versions::Wanted),
-    /// Hits and handshakes over TLS 1.3 beside nginx, as ratios of medians
+    /// Compare hits and handshakes over TLS 1.3 with nginx, as ratios of medians
     Tls(tls::Wanted),
-    /// Cost of observation: metrics read each second and a JSON log, on and off in turn
+    /// Measure the cost of observation: metrics read each second and a JSON log, on and off in turn
     Observe(observe::Wanted),
-    /// Rooms that the requests of a running load enter (wants perf and addr2line)
+    /// Show the rooms that the requests of a running load enter (needs perf and addr2line)
     Rooms(rooms::Wanted),
-    /// A process per request and a file per URL beside Foxy, with and without a cache
+    /// Compare Foxy with a process per request and a file per URL, with and without a cache
     Fork(peers::fork::Wanted),
 }
 
-/// Runs one of them.
+/// Runs one measurement.
 pub(crate) fn run(report: &mut Report, bench: &Bench) {
     match bench {
         Bench::Peers(wanted) => report.step("bench peers", || outcome(peers::run(wanted))),
@@ -44,7 +44,7 @@ pub(crate) fn run(report: &mut Report, bench: &Bench) {
     }
 }
 
-/// The part of `check --long`: no hot path costs more instructions than it did.
+/// The part of `check --long`: no frequently executed code may need more instructions than before.
 pub(crate) fn gate(report: &mut Report) {
     report.step("bench micro", || {
         outcome(micro::run(&micro::Wanted::default()))

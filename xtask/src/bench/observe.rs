@@ -1,9 +1,10 @@
-//! `cargo xtask bench observe`: what being watched costs. Memory hits of 4 KiB by a Foxy without a log that
-//! nobody asks, and by one that writes its JSON log and whose metrics are read each second.
+//! `cargo xtask bench observe`: the cost of observation. It compares memory hits of 4 KiB by two kinds of
+//! Foxy. The silent Foxy has no log, and its metrics are not read. The watched Foxy writes its JSON log,
+//! and its metrics are read each second.
 //!
-//! Each turn starts a Foxy of its own, since two processes of one program differ by where their memory lies.
-//! The silent one has two turns in a round: the ratio of its medians is the noise. CPU is what the
-//! kernel says the server's threads ran, divided by the answers.
+//! Each turn starts a new Foxy, because two processes of one program differ in speed by the positions of
+//! their memory. The silent Foxy has two turns in a round, and the ratio of its two medians is the noise.
+//! CPU is the run time of the server's threads as the kernel reports it, divided by the number of answers.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -18,27 +19,28 @@ use serde_json::Value;
 use crate::accept::process::{Bench, Foxy, number, report_of};
 use crate::report::Outcome;
 
-/// The part that may be added to a request's cost.
+/// Greatest permitted ratio of a watched request's cost to a silent request's cost.
 const MOST: f64 = 1.03;
-/// Turns of a round; the silent Foxy has two.
+/// Turns of a round. The silent Foxy has two turns.
 const TURNS: [&str; 3] = ["silent", "watched", "silent again"];
 const WATCHED: usize = 1;
-/// Cores of Foxy, and of load, origin and reader.
+/// Core of Foxy, and core of the load, the origin and the reader of metrics.
 const CORES: [&str; 2] = ["0", "1"];
-/// Pauses between two readings of the metrics, together a second; after each the reader may end.
+/// Number of pauses between two readings of the metrics. Together they take one second. After each pause
+/// the reader may end.
 const PAUSES: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Length of the comparison.
+/// Options of the comparison.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Wanted {
-    /// Rounds; each runs the silent Foxy twice and the watched one once
+    /// Number of rounds; each runs the silent Foxy twice and the watched Foxy once
     #[arg(long, value_name = "N", default_value_t = 10)]
     rounds: usize,
-    /// Seconds of load in a turn
+    /// Duration of the load in a turn, in seconds
     #[arg(long, value_name = "N", default_value_t = 5)]
     seconds: u64,
-    /// A Foxy that is built already, with a `foxy-lab` beside it; default: a release build of this tree
+    /// Foxy program to measure, with a `foxy-lab` in the same folder; default: a release build of this tree
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
     /// Folder for the log; default: target
@@ -46,15 +48,15 @@ pub(crate) struct Wanted {
     dir: Option<PathBuf>,
 }
 
-/// A figure by turn.
+/// Values of a figure, by turn.
 type Figures = [Vec<f64>; TURNS.len()];
 
-/// Measures and prints; fails if a request fails, or if watching costs more than it may.
+/// Measures and prints. Fails if a request fails, or if observation costs more than permitted.
 pub(crate) fn run(wanted: &Wanted) -> Result<Outcome, String> {
     let bench = Bench::new(wanted.program.as_deref(), wanted.dir.as_deref())?;
     let mut cpu = Figures::default();
     for round in 0..wanted.rounds {
-        // The order turns around, so that a slow drift favours neither.
+        // Every second round has the reverse order, so that a slow drift favours no kind.
         let mut turns: Vec<_> = (0..TURNS.len()).collect();
         if round % 2 == 1 {
             turns.reverse();
@@ -73,11 +75,11 @@ pub(crate) fn run(wanted: &Wanted) -> Result<Outcome, String> {
     Ok(Outcome::single(judge(ratio(&cpu))))
 }
 
-/// The figures of a turn; CPU is microseconds of a request.
+/// The figures of a turn. CPU is in microseconds per request.
 struct Measured {
     cpu: f64,
     rate: f64,
-    /// Readings of the metrics, and lines in the log.
+    /// Number of readings of the metrics, and number of lines in the log.
     seen: (u64, usize),
 }
 
@@ -104,7 +106,7 @@ fn once(bench: &Bench, wanted: &Wanted, watched: bool) -> Result<Measured, Strin
     }
     let foxy = bench.foxy(&args)?;
     pin(&foxy);
-    // What is measured is hits.
+    // This load stores all objects, so that the measured requests are hits.
     let all = ["--workload", "scan", "--requests", "2000"];
     load(bench, &foxy, &all)?;
     let seconds = format!("{}s", wanted.seconds);
@@ -136,7 +138,7 @@ fn once(bench: &Bench, wanted: &Wanted, watched: bool) -> Result<Measured, Strin
     })
 }
 
-/// Runs a load of hits on the core that Foxy does not have. Wrong answers are an error.
+/// Runs a load of hits on the core that Foxy does not use. Wrong answers are an error.
 fn load(bench: &Bench, foxy: &Foxy, length: &[&str]) -> Result<Value, String> {
     let pid = foxy.pid().to_string();
     let usual = [
@@ -165,14 +167,15 @@ fn load(bench: &Bench, foxy: &Foxy, length: &[&str]) -> Result<Value, String> {
     }
 }
 
-/// All threads of Foxy on its core: the one that answers `/metrics` and the one that writes the log too.
+/// Pins all threads of Foxy to its core, including the thread that answers `/metrics` and the thread that
+/// writes the log.
 fn pin(foxy: &Foxy) {
     let pid = foxy.pid().to_string();
     let mut taskset = Command::new("taskset");
     let _ = taskset.args(["-a", "-c", "-p", CORES[0], &pid]).output();
 }
 
-/// Reads the metrics each second until the load has ended, and counts the whole pages.
+/// Reads the metrics each second until the load has ended, and counts the complete pages.
 fn read_metrics(admin: &str, ended: &AtomicBool, readings: &AtomicU64) {
     while !ended.load(Relaxed) {
         if read_once(admin).is_ok_and(|page| page.contains("foxy_requests_total{")) {
@@ -194,7 +197,7 @@ fn read_once(admin: &str) -> std::io::Result<String> {
     Ok(page)
 }
 
-/// The mean of the two in the middle, or the one there; 0 without values.
+/// The middle value, or the mean of the two middle values; 0 without values.
 fn median(values: &[f64]) -> f64 {
     let mut values = values.to_vec();
     values.sort_by(f64::total_cmp);

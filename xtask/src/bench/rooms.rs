@@ -1,8 +1,8 @@
-//! The rooms that requests enter: which modules of which crates the workers of a running Foxy are in.
+//! The rooms that requests enter: the modules and crates whose code the workers of a running Foxy execute.
 //!
 //! `perf` samples the workers under a load. Each sample counts for the file of its instruction and for the
-//! files of what was inlined there. What has fewer than one sample in two thousand does not count: such code
-//! runs a few times in a load, not in each request.
+//! files of the functions that were inlined there. A file with fewer than one sample in two thousand does
+//! not count: such code runs a few times in a load, not in each request.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -11,21 +11,21 @@ use crate::report::Outcome;
 use crate::rooms;
 use crate::workspace::output;
 
-/// Samples per second and worker.
+/// Samples per second of each worker.
 const RATE: &str = "3000";
-/// A file with fewer samples than one in this number is not on the way.
+/// A file with less than one sample in this number does not count.
 const RARE: usize = 2000;
 const WANTS: &str = "it comes with the packages linux-perf and binutils";
 
-/// A measurement.
+/// Options of a measurement.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Wanted {
     /// Process number of a Foxy that is under load
     pid: u32,
-    /// Threads to look at: this and a number
+    /// Sample threads whose name is this text and a number
     #[arg(long, default_value = "foxy-")]
     threads: String,
-    /// How long to sample, seconds
+    /// Duration of the sampling, in seconds
     #[arg(long, default_value_t = 6)]
     seconds: u32,
 }
@@ -74,7 +74,7 @@ pub(super) fn run(wanted: &Wanted) -> Result<Outcome, String> {
 #[derive(Debug, Default)]
 struct Samples {
     total: usize,
-    /// Those in the program itself, by address of the instruction.
+    /// Samples in the program itself, by address of the instruction.
     own: BTreeMap<u64, usize>,
 }
 
@@ -104,12 +104,12 @@ impl Samples {
     }
 }
 
-/// Where the program lies in memory and in its file.
+/// Positions of the program in memory and in its file.
 #[derive(Debug)]
 struct Places {
     /// Start, length and offset in the file of each mapping.
     mapped: Vec<[u64; 3]>,
-    /// Offset in the file, address and length of each part that is loaded.
+    /// Offset in the file, address and length of each part that is loaded into memory.
     loaded: Vec<[u64; 3]>,
 }
 
@@ -135,7 +135,7 @@ impl Places {
         }
     }
 
-    /// The address in the program's own tables of an instruction.
+    /// The address of an instruction in the program's own tables.
     fn address(&self, ip: u64) -> Option<u64> {
         let find = |list: &[[u64; 3]], at, start: usize, length: usize| {
             let fits = |part: &&[u64; 3]| (part[start]..part[start] + part[length]).contains(&at);
@@ -148,7 +148,7 @@ impl Places {
     }
 }
 
-/// The three numbers of `0x55b9c7a2e000(0x5000) @ 0x2000 `.
+/// Parses the three numbers in `0x55b9c7a2e000(0x5000) @ 0x2000 `.
 fn three(text: &str) -> Option<[u64; 3]> {
     let (start, rest) = text.split_once('(')?;
     let (length, rest) = rest.split_once(") @ ")?;
@@ -164,7 +164,7 @@ fn hexadecimal(word: &str) -> Option<u64> {
     u64::from_str_radix(word.strip_prefix("0x").unwrap_or(word), 16).ok()
 }
 
-/// Samples of each file of the workspace, from what `addr2line` says of each address.
+/// Number of samples of each file in the workspace. `addr2line` returns the files of each address.
 fn files(
     lines: &str,
     addresses: &BTreeMap<u64, u64>,
@@ -187,16 +187,16 @@ fn files(
     counted
 }
 
-/// `proxy/src/key.rs` of a line that names a file of the workspace's crates.
+/// The path such as `proxy/src/key.rs`, if the line contains a file of the workspace's crates.
 fn own_file(line: &str) -> Option<&str> {
     let file = line.split(':').next()?;
     let name = file.rsplit_once("/crates/").map(|(_, name)| name)?;
-    // The standard library has folders of this name too.
+    // The standard library also has folders with this name.
     let own = !file.contains("/rustc/") && !file.contains("/library/");
     own.then_some(name)
 }
 
-/// The room of a file: the crate, and for a crate with folders the first of them.
+/// The room of a file. It is the crate, and in a crate with folders also the first folder.
 fn room(file: &str) -> String {
     let parts: Vec<&str> = file.split('/').collect();
     match parts.as_slice() {

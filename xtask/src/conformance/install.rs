@@ -1,4 +1,5 @@
-//! The suite and the HTTP client that runs it, as published, each checked against a pinned hash.
+//! The suite and the HTTP client that runs it. Both are used as published and checked against a pinned
+//! hash.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,7 +9,7 @@ use crate::workspace::{output, target_folder};
 const HELP: &str = "the conformance tests run on Node.js 20 or later, with npm: install the \
                     packages `nodejs` and `npm` of your system, or see https://nodejs.org/";
 
-/// A package as its registry publishes it.
+/// A package in a registry.
 struct Package {
     name: &'static str,
     version: &'static str,
@@ -22,14 +23,14 @@ const SUITE: Package = Package {
     integrity: "sha512-DjuwN9nUZXLTW+wav1LRESCZNVxl8SshwOy4z1pxuWbWt5/ay6sM9QQ1lebBaDO6P1IMBoK6mdf+PuVP/QNL8A==",
 };
 
-/// An HTTP client that can be told how to use a forward proxy and shows interim responses.
+/// An HTTP client that supports forward proxies and shows interim responses.
 const CLIENT: Package = Package {
     name: "undici",
     version: "7.30.2",
     integrity: "sha512-mLyPQnHwUxaM/rideoK/+KL8DaAJLRl4aBCfmX444aCSLnIaomqPLtNRe2jdCYcsk5wZzXrDIQC8ZeYNRAYyIA==",
 };
 
-/// The programs that are needed; proof that they were found.
+/// Proof that the needed programs were found.
 #[derive(Debug)]
 pub(super) struct Tools(());
 
@@ -50,16 +51,16 @@ impl Tools {
 #[derive(Debug)]
 pub(super) struct Suite {
     pub(super) folder: PathBuf,
-    /// Name of the table that has its verdicts.
+    /// Name of the table with the verdicts of this version.
     pub(super) table: &'static str,
-    /// Name of the table of the defaults' losses.
+    /// Name of the table with the losses of the defaults.
     pub(super) losses: &'static str,
-    /// Has tests of Surrogate-Control.
+    /// True if this version has tests of Surrogate-Control.
     pub(super) surrogate: bool,
 }
 
 impl Suite {
-    /// A checkout of the suite's repository.
+    /// Uses a checkout of the suite's repository.
     pub(super) fn checkout(folder: &Path) -> Result<Self, String> {
         let folder = folder
             .canonicalize()
@@ -78,7 +79,7 @@ impl Suite {
         })
     }
 
-    /// The program that plays the origin.
+    /// Path of the suite's origin program.
     pub(super) fn server(&self) -> PathBuf {
         let new = self.folder.join("test-engine/server/server.mjs");
         if new.exists() {
@@ -89,7 +90,7 @@ impl Suite {
     }
 }
 
-/// The pinned release.
+/// Returns the pinned release of the suite.
 pub(super) fn release(tools: &Tools, folder: &Path) -> Result<Suite, String> {
     Ok(Suite {
         folder: unpacked(tools, &SUITE, folder)?,
@@ -99,19 +100,19 @@ pub(super) fn release(tools: &Tools, folder: &Path) -> Result<Suite, String> {
     })
 }
 
-/// The pinned client.
+/// Returns the folder of the pinned client.
 pub(super) fn client(tools: &Tools, folder: &Path) -> Result<PathBuf, String> {
     unpacked(tools, &CLIENT, folder)
 }
 
-/// Folder of the suite and its results.
+/// Folder for the suite and its results.
 pub(super) fn folder() -> Result<PathBuf, String> {
     let folder = target_folder()?.join("conformance");
     std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     Ok(folder)
 }
 
-/// Fetches a package unless it is there, without what it depends on: none of that is used.
+/// Fetches a package unless it exists. Its dependencies are not fetched, because they are not used.
 fn unpacked(_: &Tools, package: &Package, folder: &Path) -> Result<PathBuf, String> {
     let name = format!("{}-{}", package.name, package.version);
     let at = folder.join(&name);
@@ -130,7 +131,8 @@ fn unpacked(_: &Tools, package: &Package, folder: &Path) -> Result<PathBuf, Stri
             "{name} is not what it was when its hash was pinned"
         ));
     }
-    // Unpacked aside and renamed, so that a folder of this name is always whole.
+    // The package is unpacked under another name and renamed, so that a folder with this name is always
+    // complete.
     let aside = folder.join(format!("{name}.part"));
     let _ = std::fs::remove_dir_all(&aside);
     std::fs::create_dir(&aside).map_err(|error| format!("{}: {error}", aside.display()))?;

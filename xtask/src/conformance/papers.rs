@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Settings for openssl. Without them the certificate would be that of an authority alone, which no
-/// server may show.
+/// Settings for openssl. Without them, the certificate would be only that of a certificate authority, and a
+/// server may not present such a certificate.
 const REQUEST: &str = "\
 [req]
 prompt = no
@@ -17,7 +17,7 @@ basicConstraints = CA:FALSE
 subjectAltName = IP:127.0.0.1, DNS:localhost
 ";
 
-/// Files with a certificate that is its own authority, and with its key.
+/// Files with a certificate that is its own certificate authority, and with its key.
 #[derive(Debug)]
 pub(super) struct Papers {
     pub(super) certificate: PathBuf,
@@ -25,7 +25,7 @@ pub(super) struct Papers {
 }
 
 impl Papers {
-    /// Makes both in `folder`, with the program `openssl`.
+    /// Creates both files in `folder` with the program `openssl`.
     pub(super) fn make(folder: &Path) -> Result<Self, String> {
         let papers = Self {
             certificate: folder.join("certificate.pem"),

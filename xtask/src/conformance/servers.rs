@@ -1,5 +1,5 @@
-//! The programs of one run: the suite's origin, Foxy in front of it, and the client. All end
-//! with the run, whatever becomes of it.
+//! The programs of one run: the suite's origin, Foxy in front of the origin, and the client. All programs
+//! end with the run, even if the run fails.
 
 use std::fs::File;
 use std::net::{Ipv4Addr, TcpStream};
@@ -17,9 +17,9 @@ use super::papers::Papers;
 /// Role of Foxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// In front of the origin; contents in memory only.
+    /// Foxy is in front of the origin. Its contents are only in memory.
     Reverse,
-    /// Told by the client where to go; with a store.
+    /// The client names the destination. Foxy has a store.
     Forward,
 }
 
@@ -35,9 +35,9 @@ impl Mode {
 /// Settings of a Foxy under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Settings {
-    /// All that the standard allows is on.
+    /// All features that the standard permits are enabled.
     Wide,
-    /// The defaults.
+    /// Foxy has its default settings.
     Defaults,
 }
 
@@ -57,7 +57,7 @@ const fn scheme(papers: Option<&Papers>) -> &'static str {
     }
 }
 
-/// Settings of a Foxy with TLS that stand before every section.
+/// Settings of a Foxy with TLS that must precede all sections of the file.
 fn on_top(mode: Mode, address: &str) -> String {
     match mode {
         Mode::Forward => format!("listen_tls = \"{address}\"\n"),
@@ -65,7 +65,7 @@ fn on_top(mode: Mode, address: &str) -> String {
     }
 }
 
-/// Sections of a Foxy with TLS.
+/// Sections of the file for a Foxy with TLS.
 fn below(mode: Mode, papers: &Papers, (address, origin): (&str, &str)) -> String {
     let (certificate, key) = (papers.certificate.display(), papers.key.display());
     let pair = format!("certificate = \"{certificate}\"\nkey = \"{key}\"\n");
@@ -78,7 +78,7 @@ fn below(mode: Mode, papers: &Papers, (address, origin): (&str, &str)) -> String
     }
 }
 
-/// A server that is killed when it is not needed any more.
+/// A server that is killed when this is dropped.
 #[derive(Debug)]
 pub(super) struct Running {
     child: Child,
@@ -94,7 +94,7 @@ impl Drop for Running {
 }
 
 impl Running {
-    /// The suite's origin.
+    /// Starts the suite's origin.
     pub(super) fn origin(
         suite: &Suite,
         (mode, papers): (Mode, Option<&Papers>),
@@ -122,7 +122,7 @@ impl Running {
         Self::start(command, (scheme, port), &log)
     }
 
-    /// Foxy, ready to serve.
+    /// Starts Foxy and waits until it accepts connections.
     pub(super) fn foxy(
         program: &Path,
         suite: &Suite,
@@ -141,7 +141,7 @@ impl Running {
         if let Some(papers) = papers {
             text.insert_str(0, &on_top(mode, &address));
             text += &below(mode, papers, (&address, &origin.url()));
-            // The forward proxy trusts the authorities of the system.
+            // The forward proxy trusts the certificate authorities of the system.
             command.env("SSL_CERT_FILE", &papers.certificate);
         } else {
             command.args(["--listen", &address]);
@@ -207,7 +207,8 @@ impl Running {
     }
 
     pub(super) fn url(&self) -> String {
-        // Clients name no address in a handshake, and Foxy refuses those that name nothing.
+        // In a handshake, clients send a host name but no address, and Foxy refuses handshakes without a
+        // name.
         let host = match self.scheme {
             "https" => "localhost",
             _ => "127.0.0.1",
@@ -216,7 +217,7 @@ impl Running {
     }
 }
 
-/// Runs a command to its successful end, for at most `patience`.
+/// Runs a command, which must succeed within `patience`.
 pub(super) fn finish(mut command: Command, patience: Duration) -> Result<(), String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let clock = SystemClock::default();

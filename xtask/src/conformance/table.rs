@@ -1,5 +1,5 @@
-//! The pinned table of verdicts: test -> `pass`, or `fail: why`; for tests that only inform,
-//! `yes` or `no`.
+//! The pinned table of verdicts. It maps each test to `pass`, or to `fail: ` and the reason. Tests that are
+//! only informative have `yes` or `no`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -46,7 +46,7 @@ impl Verdicts {
         Ok(Self(verdicts))
     }
 
-    /// `required 160/160, optimal ...`
+    /// A summary such as `required 160/160, optimal ...`
     pub(super) fn summary(&self) -> String {
         let count = |kind: &str| {
             let all = self.0.values().filter(|v| v.kind == kind);
@@ -57,12 +57,12 @@ impl Verdicts {
     }
 }
 
-/// The table: by kind and test, what is expected.
+/// The table: expected verdicts by kind and test.
 #[derive(Debug, Default)]
 pub(super) struct Table(pub(super) BTreeMap<String, BTreeMap<String, String>>);
 
 impl Table {
-    /// Reads the table; an absent file is an empty one.
+    /// Reads the table. A missing file counts as an empty table.
     pub(super) fn read(path: &Path) -> Result<Self, String> {
         if !path.exists() {
             return Ok(Self::default());
@@ -82,14 +82,14 @@ impl Table {
             let _ = writeln!(text, "\n[{kind}]");
             for (test, expected) in self.0.get(kind).into_iter().flatten() {
                 let value = toml::Value::from(expected.as_str());
-                // Some names have a `.` or `=`, so all are quoted.
+                // Some names contain a `.` or `=`, so all names are quoted.
                 let _ = writeln!(text, "{} = {value}", toml::Value::from(test.as_str()));
             }
         }
         text
     }
 
-    /// The table with other verdicts for some tests.
+    /// Returns the table with other verdicts for some tests.
     pub(super) fn with(&self, other: &BTreeMap<String, String>) -> Self {
         let mut changed = self.0.clone();
         for (test, expected) in changed.values_mut().flatten() {
@@ -100,7 +100,7 @@ impl Table {
         Self(changed)
     }
 
-    /// Differences between a run and the table: test, and the word for its verdict.
+    /// Differences between a run and the table: the test, and the word for its verdict.
     pub(super) fn differences(&self, verdicts: &Verdicts) -> BTreeMap<String, &'static str> {
         let differs = |(test, verdict): &(&String, &Verdict)| {
             let expected = self.expected(&verdict.kind, test);
@@ -115,7 +115,7 @@ impl Table {
         self.0.get(kind)?.get(test).map(String::as_str)
     }
 
-    /// Takes what was measured; a test fails if it failed in any mode.
+    /// Writes the measured verdicts into the table. A test fails if it failed in any mode.
     pub(super) fn update(&mut self, measured: &[(Mode, Verdicts)]) {
         let mut new: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
         for (test, verdict) in measured.iter().flat_map(|(_, verdicts)| &verdicts.0) {
@@ -133,7 +133,7 @@ impl Table {
         self.0 = new;
     }
 
-    /// Every failure has a reason.
+    /// Checks that every failure has a reason.
     pub(super) fn reasons_missing(&self) -> Outcome {
         let mut outcome = Outcome::default();
         for (test, expected) in self.0.values().flatten() {

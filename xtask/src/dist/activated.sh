@@ -1,6 +1,6 @@
 #!/bin/sh
-# Foxy behind systemd-socket-activate: the first connection starts it, and it takes the socket over. $1 is the
-# program, $2 a folder.
+# Foxy behind systemd-socket-activate: the first connection starts Foxy, which takes over the socket.
+# $1 is the program, $2 is a folder.
 set -eu
 program=$1 folder=$2
 

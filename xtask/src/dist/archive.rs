@@ -1,5 +1,5 @@
-//! Archives whose bytes depend on their contents alone: entries are sorted, owners are numbers, and
-//! all times are one time.
+//! Archives whose bytes depend only on their contents: entries are sorted, owners are numbers, and all
+//! entries have the same time.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -19,7 +19,7 @@ pub(super) enum Node {
     File(Vec<u8>),
 }
 
-/// A tree of files, by path without a leading slash. Folders above a file are added by themselves.
+/// A tree of files, by path without a leading slash. Folders above a file are added automatically.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Tree(BTreeMap<String, Entry>);
 
@@ -31,12 +31,12 @@ struct Entry {
 }
 
 impl Tree {
-    /// Adds a file of root's.
+    /// Adds a file that belongs to root.
     pub(super) fn file(&mut self, path: &str, mode: u32, bytes: impl Into<Vec<u8>>) {
         self.add(path, Node::File(bytes.into()), (mode, 0));
     }
 
-    /// Adds a folder of this user.
+    /// Adds a folder that belongs to this user.
     pub(super) fn folder(&mut self, path: &str, mode: u32, owner: u32) {
         self.add(path, Node::Folder, (mode, owner));
     }
@@ -53,7 +53,7 @@ impl Tree {
         self.0.insert(path.to_owned(), Entry { node, mode, owner });
     }
 
-    /// Paths and bytes of all files, in order.
+    /// Paths and contents of all files, in order.
     pub(super) fn files(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.0.iter().filter_map(|(path, entry)| match &entry.node {
             Node::File(bytes) => Some((path.as_str(), &bytes[..])),
@@ -61,7 +61,7 @@ impl Tree {
         })
     }
 
-    /// Returns the room that the tree takes on a disk, in KiB, as Debian counts it.
+    /// Returns the space that the tree takes on a disk, in KiB, as Debian counts it.
     pub(super) fn installed_kib(&self) -> u64 {
         let size = |entry: &Entry| match &entry.node {
             Node::File(bytes) => (bytes.len() as u64).div_ceil(1024),
@@ -95,14 +95,14 @@ impl Tree {
     }
 }
 
-/// gzip without name and time.
+/// Compresses with gzip, without name and time.
 pub(super) fn gzip(bytes: &[u8]) -> io::Result<Vec<u8>> {
     let mut out = GzBuilder::new().write(Vec::new(), Compression::best());
     out.write_all(bytes)?;
     out.finish()
 }
 
-/// xz at its usual level.
+/// Compresses with xz at its default level.
 pub(super) fn xz(bytes: &[u8]) -> io::Result<Vec<u8>> {
     let mut out = xz2::write::XzEncoder::new(Vec::new(), 6);
     out.write_all(bytes)?;
@@ -121,7 +121,7 @@ pub(super) fn sha256(bytes: &[u8]) -> String {
         })
 }
 
-/// The time of everything in an archive, seconds since 1970: `SOURCE_DATE_EPOCH`, or the time of the
+/// The time of all entries in an archive, in seconds since 1970: `SOURCE_DATE_EPOCH`, or the time of the
 /// last commit, or 0.
 pub(super) fn source_time() -> u64 {
     let given = std::env::var("SOURCE_DATE_EPOCH").ok();

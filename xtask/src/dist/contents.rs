@@ -1,10 +1,10 @@
-//! The files of the package, each at its place.
+//! The files of the package, and the path of each.
 
 use super::archive::{Tree, gzip};
 use super::program::Program;
 use super::{manuals, source, text, third_party};
 
-/// Files of the workspace that are packed as they are, with their places.
+/// Files of the workspace that are packed unchanged, and their paths in the package.
 const FILES: &[(&str, &str)] = &[
     ("dist/foxy.toml", "etc/foxy/foxy.toml"),
     ("dist/logrotate/foxy", "etc/logrotate.d/foxy"),
@@ -25,7 +25,7 @@ const FILES: &[(&str, &str)] = &[
     ("dist/grafana/foxy.json", "usr/share/foxy/grafana/foxy.json"),
 ];
 
-/// The same, compressed.
+/// Files of the workspace that are packed in compressed form, and their paths in the package.
 const DOCUMENTS: &[(&str, &str)] = &[
     ("docs/config.md", "config.md.gz"),
     ("README.md", "README.md.gz"),

@@ -1,4 +1,4 @@
-//! The Debian package (`deb(5)`): an `ar` file of a mark, the control files and the contents.
+//! The Debian package (`deb(5)`): an `ar` file with a version mark, the control files and the contents.
 
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -14,10 +14,10 @@ const MAINTAINER: &str = "The Foxy project <authors@foxy.invalid>";
 /// Scripts that run at installation and removal.
 const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
 
-/// Writes the package, and returns its file.
+/// Writes the package and returns its path.
 ///
 /// # Errors
-/// The program cannot be built, or a file not be read or written.
+/// The program cannot be built, or a file cannot be read or written.
 pub(super) fn write(wanted: &Wanted) -> Result<PathBuf, String> {
     let program = Program::to_pack(wanted)?;
     let version = format!("{VERSION}-{}", wanted.revision);
@@ -74,7 +74,8 @@ fn control(contents: &Tree, version: &str, program: &Program) -> Result<Tree, St
     Ok(tree)
 }
 
-/// Returns the list of changes in Debian's form; the project's own list says more.
+/// Returns the list of changes in Debian's form. It refers to the project's own list, which has more
+/// details.
 fn changes(version: &str) -> String {
     let at = SystemTime::UNIX_EPOCH + Duration::from_secs(source_time());
     let date = httpdate::fmt_http_date(at).replace("GMT", "+0000");
@@ -83,7 +84,7 @@ fn changes(version: &str) -> String {
     )
 }
 
-/// Debian's name of the architecture this program was built for.
+/// Debian's name of the architecture for which this program was built.
 fn architecture() -> Result<&'static str, String> {
     match std::env::consts::ARCH {
         "x86_64" => Ok("amd64"),

@@ -1,6 +1,7 @@
-//! A container image in the layout of the Open Container Initiative (image-spec 1.1), as one tar file
-//! that `podman load`, `skopeo copy oci-archive:...` and `docker load` read. It holds the program, the
-//! libraries it needs, the certificates of authorities and a configuration: no shell, no root.
+//! A container image in the layout of the Open Container Initiative (image-spec 1.1), as one tar file.
+//! `podman load`, `skopeo copy oci-archive:...` and `docker load` read this file. The image contains the
+//! program, the libraries that the program needs, the certificates of authorities and a configuration. It
+//! contains no shell, and the program does not run as root.
 
 use std::path::{Path, PathBuf};
 
@@ -10,15 +11,15 @@ use super::archive::{Tree, gzip, sha256, source_time};
 use super::program::Program;
 use super::{VERSION, Wanted, at, read, source};
 
-/// User and group of the program; no name is needed for a number.
+/// User and group of the program. A number needs no entry in a list of users.
 const USER: u32 = 65532;
-/// Authorities that origins' certificates are checked against.
+/// Certificate authorities that the program uses to check the certificates of origins.
 const AUTHORITIES: &str = "etc/ssl/certs/ca-certificates.crt";
 
-/// Writes the image, and returns its file.
+/// Writes the image and returns its path.
 ///
 /// # Errors
-/// The program cannot be built, or a file not be read or written.
+/// The program cannot be built, or a file cannot be read or written.
 pub(super) fn write(wanted: &Wanted) -> Result<PathBuf, String> {
     let program = Program::to_pack(wanted)?;
     let image = layout(&files(&program)?).map_err(|error| format!("image: {error}"))?;
@@ -51,7 +52,7 @@ fn files(program: &Program) -> Result<Tree, String> {
     Ok(tree)
 }
 
-/// The image: blobs named by their checksums, and what leads to them.
+/// Builds the image: blobs named by their checksums, and the files that refer to them.
 fn layout(root: &Tree) -> std::io::Result<Vec<u8>> {
     let time = source_time();
     let tar = root.tar(time)?;
@@ -93,7 +94,7 @@ fn layout(root: &Tree) -> std::io::Result<Vec<u8>> {
     blobs.file("index.json", 0o644, index.to_string());
     let version = json!({ "imageLayoutVersion": "1.0.0" });
     blobs.file("oci-layout", 0o644, version.to_string());
-    // Docker's own list, for engines that do not read the layout.
+    // A list in Docker's own format, for engines that do not read the layout.
     let path = |descriptor: &Value| {
         let digest = descriptor["digest"].as_str().unwrap_or_default();
         format!("blobs/{}", digest.replace(':', "/"))
@@ -107,7 +108,7 @@ fn layout(root: &Tree) -> std::io::Result<Vec<u8>> {
     blobs.tar(time)
 }
 
-/// How the image is run.
+/// The configuration with which the image is run.
 fn configuration(layer: &str) -> Value {
     let architecture = match std::env::consts::ARCH {
         "x86_64" => "amd64",

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs the program of a container image as an engine does: as the image's user, in its files alone, with
-# io_uring refused. $1 is the image, $2 a folder that does not exist yet.
+# Runs the program of a container image as a container engine does: as the image's user, with only the image's
+# files, and with io_uring refused. $1 is the image, $2 is a folder that does not exist yet.
 set -eu
 image=$1 root=$2
 
@@ -20,7 +20,7 @@ mkdir "$root/proc" "$root/dev"
 mount --rbind /dev "$root/dev"
 mount -t proc proc "$root/proc"
 
-# A filter that answers io_uring_setup (425 on all architectures) with EPERM, as container engines do;
+# A filter that answers io_uring_setup (425 on all architectures) with EPERM, as container engines do.
 # prctl is 157 on x86_64 and 167 elsewhere.
 env -i PATH=/usr/bin STATE_DIRECTORY=/var/lib/foxy "$(command -v perl)" -e '
 	my $prctl = `uname -m` =~ /x86_64/ ? 157 : 167;

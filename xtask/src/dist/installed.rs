@@ -1,5 +1,5 @@
-//! The package in a new Debian system, from installation to purge, and the image in a root of its
-//! own. Takes a minute or two and needs root, so it is not part of `check`.
+//! Tests the package in a new Debian system, from installation to purge, and the image in its own root. The
+//! test takes one or two minutes and needs root, so it is not part of `check`.
 
 use std::fs::Permissions;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -11,15 +11,15 @@ use super::{Wanted, at, deb, image, read};
 use crate::report::{Outcome, Report};
 use crate::workspace::root;
 
-/// The steps of a newcomer.
+/// The steps of a new user.
 const NEWCOMER: &str = include_str!("newcomer.sh");
-/// A first connection that starts Foxy.
+/// The first connection starts Foxy.
 const ACTIVATED: &str = include_str!("activated.sh");
-/// The checks of the image's program where the system refuses io_uring.
+/// Checks of the image's program on a system that refuses io_uring.
 const IN_IMAGE: &str = include_str!("in_image.sh");
-/// Packages of the new system besides the smallest set.
+/// Packages of the new system in addition to the smallest set.
 const PACKAGES: &str = "adduser,ca-certificates,curl,init-system-helpers,iproute2,logrotate,procps";
-/// Programs of this machine, with the Debian packages that have them.
+/// Programs of this machine, and the Debian packages that contain them.
 const TOOLS: &[(&str, &str)] = &[
     ("mmdebstrap", "mmdebstrap"),
     ("unshare", "util-linux"),
@@ -30,7 +30,7 @@ const TOOLS: &[(&str, &str)] = &[
     ("curl", "curl"),
 ];
 
-/// Makes packages and image, and tries both.
+/// Makes package and image, and tests both.
 pub(super) fn run(report: &mut Report, wanted: &Wanted) {
     let mut go_on = true;
     let mut step = |name: &'static str, work: &dyn Fn() -> Result<(), String>| {
@@ -81,7 +81,7 @@ fn tools() -> Result<(), String> {
     ))
 }
 
-/// A new system of this machine's release. It is kept as an archive for the next time.
+/// Creates a new system of this machine's release. It is kept as an archive for the next run.
 fn system(wanted: &Wanted, root: &Path) -> Result<(), String> {
     let archive = wanted.folder()?.join("debian.tar");
     if !archive.is_file() {
@@ -100,7 +100,8 @@ fn system(wanted: &Wanted, root: &Path) -> Result<(), String> {
     done(&mut unpack, "remove the archive to have it made again")
 }
 
-/// Two revisions of the package, at the root of the new system. The first is made twice.
+/// Writes two revisions of the package to the root of the new system. The first revision is made twice, and
+/// both results must be equal.
 fn revisions(wanted: &Wanted, root: &Path) -> Result<(), String> {
     for revision in [1, 2] {
         let wanted = Wanted {
@@ -118,7 +119,7 @@ fn revisions(wanted: &Wanted, root: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// `systemd-analyze` finds nothing wrong with the units. Programs they start need not be there.
+/// Checks the units with `systemd-analyze`. The programs that the units start need not exist.
 fn units(root: &Path) -> Result<(), String> {
     let folder = root.join("tmp/units");
     make_folder(&folder)?;
@@ -158,7 +159,7 @@ fn units(root: &Path) -> Result<(), String> {
     }
 }
 
-/// The alerts that fire are those of the incidents in `alerts_test.yaml`.
+/// Checks that the alerts that fire are those of the incidents in `alerts_test.yaml`.
 fn alerts() -> Result<(), String> {
     let mut promtool = Command::new("promtool");
     promtool.args(["test", "rules"]);
@@ -173,7 +174,7 @@ fn alerts() -> Result<(), String> {
     }
 }
 
-/// The script of a newcomer, inside, with a network and processes of its own.
+/// Runs the script of a new user inside the new system, with its own network and its own processes.
 fn newcomer(root: &Path) -> Result<(), String> {
     let script = root.join("try");
     write_script(&script, NEWCOMER)?;
@@ -182,7 +183,7 @@ fn newcomer(root: &Path) -> Result<(), String> {
     done(inside.arg(root), "the lines above say where it failed")
 }
 
-/// A socket of `systemd-socket-activate`, in a network of its own.
+/// Tests a socket of `systemd-socket-activate`, in its own network.
 fn activated(wanted: &Wanted, folder: &Path) -> Result<(), String> {
     make_folder(folder)?;
     let script = folder.join("try");
@@ -196,7 +197,8 @@ fn activated(wanted: &Wanted, folder: &Path) -> Result<(), String> {
     done(&mut inside, "the lines above say where it failed")
 }
 
-/// The image's files in a folder, its program as its user in a network of its own, without io_uring.
+/// Unpacks the image's files into a folder, and runs its program as the image's user, in its own network
+/// and without io_uring.
 fn container(wanted: &Wanted, folder: &Path) -> Result<(), String> {
     let file = image::write(wanted)?;
     super::said(&file)?;
@@ -209,7 +211,7 @@ fn container(wanted: &Wanted, folder: &Path) -> Result<(), String> {
     done(&mut inside, "the lines above say where it failed")
 }
 
-/// A shell in namespaces of its own, with a loopback interface; its command is to be added.
+/// A shell in its own namespaces with a loopback interface. The caller adds the command.
 fn apart() -> Command {
     let mut command = Command::new("unshare");
     command.args(["--mount", "--net", "--pid", "--fork", "--kill-child"]);
@@ -227,7 +229,7 @@ fn make_folder(path: &Path) -> Result<(), String> {
     std::fs::create_dir_all(path).map_err(|error| at(path, &error))
 }
 
-/// Runs a command with its output shown.
+/// Runs a command and shows its output.
 fn done(command: &mut Command, advice: &str) -> Result<(), String> {
     let name = command.get_program().to_string_lossy().into_owned();
     match command.status() {

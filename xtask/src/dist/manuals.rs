@@ -1,4 +1,4 @@
-//! Manual pages and completions of shells, from the definition of the command line.
+//! Manual pages and shell completions, generated from the definition of the command line.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use foxy::cli::Cli;
 use super::archive::{Tree, gzip};
 use super::{VERSION, at};
 
-/// Writes the pages and completions into a folder, as they are packed.
+/// Writes the pages and completions into a folder, in the form in which they are packed.
 pub(super) fn write(folder: &Path) -> Result<(), String> {
     let mut tree = Tree::default();
     add(&mut tree)?;
@@ -25,7 +25,7 @@ pub(super) fn write(folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Adds all of them at the places where a Debian system looks.
+/// Adds all pages and completions at the paths where a Debian system looks for them.
 pub(super) fn add(tree: &mut Tree) -> Result<(), String> {
     let mut command = command();
     command.build();
@@ -47,7 +47,7 @@ fn command() -> Command {
     Cli::command().version(VERSION)
 }
 
-/// The page of a command and those of its commands: `foxy-store-add(1)`.
+/// Adds the page of a command and the pages of its subcommands, such as `foxy-store-add(1)`.
 fn pages(command: &Command, tree: &mut Tree) -> Result<(), String> {
     let name = command.get_display_name().unwrap_or(command.get_name());
     let man = clap_mangen::Man::new(command.clone())

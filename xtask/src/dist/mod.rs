@@ -1,5 +1,5 @@
-//! `cargo xtask dist`: what others install. Everything is written to one folder, and the same sources
-//! and programs give the same bytes.
+//! `cargo xtask dist`: the files that users install. Everything is written to one folder. The same sources
+//! and programs produce the same bytes.
 
 mod archive;
 mod contents;
@@ -21,25 +21,25 @@ use crate::workspace::{root, target_folder};
 /// Artefacts to make.
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Dist {
-    /// Manual pages and completions of shells
+    /// Make manual pages and shell completions
     Manuals(Wanted),
-    /// A Debian package
+    /// Make a Debian package
     Deb(Wanted),
-    /// A container image (OCI layout in a tar file), without a container daemon
+    /// Make a container image (OCI layout in a tar file), without a container daemon
     Image(Wanted),
-    /// Size of the program by part
+    /// Print the size of each part of the program
     Sizes(Wanted),
     /// Install, use, upgrade, remove and purge the package in a new Debian system (needs root)
     Installed(Wanted),
 }
 
-/// From what, and where to.
+/// Program to use, and folder for the results.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Wanted {
-    /// A release build of Foxy with symbols, in place of a new one
+    /// Release build of Foxy with symbols, in place of a new build
     #[arg(long, value_name = "PATH")]
     program: Option<PathBuf>,
-    /// Folder for what is made [default: dist in cargo's target folder]
+    /// Folder for the results [default: dist in cargo's target folder]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Revision of the package
@@ -90,15 +90,15 @@ fn said(file: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// The project's version.
+/// Version of the project.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// A file of the workspace.
+/// Reads a file of the workspace.
 fn source(path: &str) -> Result<Vec<u8>, String> {
     read(&root().join(path))
 }
 
-/// A text file of the workspace.
+/// Reads a text file of the workspace.
 fn text(path: &str) -> Result<String, String> {
     String::from_utf8(source(path)?).map_err(|_| format!("{path} is not UTF-8"))
 }

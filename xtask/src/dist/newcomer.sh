@@ -1,6 +1,6 @@
 #!/bin/sh
-# A newcomer's first minutes with the package. Runs as root in a new Debian system without a network;
-# $1 and $2 are two revisions of the package.
+# The first minutes of a new user with the package. The script runs as root in a new Debian
+# system without a network; $1 and $2 are two revisions of the package.
 set -eu
 one=$1 two=$2
 ip link set lo up
@@ -24,7 +24,7 @@ wait_for() { # what, command...
 	fail "$what"
 }
 
-# As the unit starts it: its command, user, folders and no home.
+# Starts Foxy as the unit starts it: with the unit's command, user and folders, and without a home folder.
 start() {
 	command=$(sed -n 's/^ExecStart=//p' /usr/lib/systemd/system/foxy.service)
 	env -i PATH=/usr/bin STATE_DIRECTORY=/var/lib/foxy LOGS_DIRECTORY=/var/log/foxy \
@@ -40,7 +40,7 @@ stop() {
 get() { curl -sS -x http://127.0.0.1:3128 -D - -o /dev/null http://127.0.0.1:9000/page; }
 log_lines() { [ "$(cat /var/log/foxy/access.log* 2>/dev/null | wc -l)" -ge "$1" ]; }
 
-# An origin whose answers may be kept.
+# An origin whose answers may be stored.
 perl -MIO::Socket::INET -e '
 	my $server = IO::Socket::INET->new(LocalAddr => "127.0.0.1:9000", Listen => 9, ReuseAddr => 1) or die $!;
 	while (my $client = $server->accept) {
@@ -69,7 +69,7 @@ holds "$(curl -sS http://127.0.0.1:3129/)" "<html" "page"
 holds "$(foxy why http://127.0.0.1:9000/page)" "answered from the cache" "why"
 holds "$(foxy stats)" "equests" "stats"
 
-# A rule is added, and takes effect without a restart. A file with a mistake changes nothing.
+# An added rule takes effect without a restart. A file with a mistake changes nothing.
 cat >>/etc/foxy/foxy.toml <<'END'
 
 [[access_rule]]
@@ -89,7 +89,7 @@ holds "$(cat /tmp/reload)" "memory" "a wrong file is refused by the name of the 
 cat /tmp/right.toml >/etc/foxy/foxy.toml
 [ "$before" = "$pid" ] && kill -0 "$pid" || fail "it is another process"
 
-# logrotate removes the second oldest only tomorrow: this is forced.
+# logrotate would remove the second oldest log only tomorrow, so the rotation is forced.
 logrotate --force /etc/logrotate.d/foxy || fail "logrotate"
 [ -f /var/log/foxy/access.log.1 ] || fail "the log was not moved"
 wait_for "a new log" test -f /var/log/foxy/access.log

@@ -1,4 +1,4 @@
-//! The program that is packed: a release build, stripped, and what it asks of a system.
+//! The program that is packed: a stripped release build, and the libraries that it needs.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,22 +6,22 @@ use std::process::Command;
 use super::{Wanted, at, read};
 use crate::workspace::{cargo, root, succeed, target_folder};
 
-/// Largest stripped program, in bytes.
+/// Greatest size of the stripped program, in bytes.
 const MAX: usize = 16 << 20;
 
 /// A stripped program.
 #[derive(Debug)]
 pub(super) struct Program {
     pub(super) bytes: Vec<u8>,
-    /// With symbols.
+    /// Path of the program with symbols.
     pub(super) path: PathBuf,
 }
 
 impl Program {
-    /// Builds it, or takes the one that was named, and strips it.
+    /// Builds the program, or takes the program that was given, and strips it.
     ///
     /// # Errors
-    /// It cannot be built or stripped.
+    /// The program cannot be built or stripped.
     pub(super) fn of(wanted: &Wanted) -> Result<Self, String> {
         let path = match &wanted.program {
             Some(path) => path.canonicalize().map_err(|error| at(path, &error))?,
@@ -31,10 +31,10 @@ impl Program {
         Ok(Self { bytes, path })
     }
 
-    /// The same, for a package.
+    /// As [`Program::of`], for a package.
     ///
     /// # Errors
-    /// It cannot be built or stripped, or is too large.
+    /// The program cannot be built or stripped, or it is too large.
     pub(super) fn to_pack(wanted: &Wanted) -> Result<Self, String> {
         let program = Self::of(wanted)?;
         match program.bytes.len() {
@@ -45,16 +45,15 @@ impl Program {
         }
     }
 
-    /// The oldest version of the C library that has everything the program uses.
+    /// The oldest version of the C library with all functions that the program uses.
     pub(super) fn glibc(&self) -> String {
         glibc(&self.bytes)
     }
 
-    /// Shared libraries of this machine that the program needs, by the path that the program's
-    /// loader looks for.
+    /// Shared libraries of this machine that the program needs, by the path that the program's loader uses.
     ///
     /// # Errors
-    /// `ldd` is missing, or a library is.
+    /// `ldd` or a library is missing.
     pub(super) fn libraries(&self) -> Result<Vec<PathBuf>, String> {
         let output = Command::new("ldd").arg(&self.path).output();
         let output = output.map_err(|error| format!("ldd: {error}"))?;
@@ -67,14 +66,15 @@ impl Program {
     }
 }
 
-/// The path in `libm.so.6 => /lib/libm.so.6 (0x7f00)` or `/lib64/ld-linux.so.2 (0x7f00)`.
+/// Parses the path in `libm.so.6 => /lib/libm.so.6 (0x7f00)` or `/lib64/ld-linux.so.2 (0x7f00)`.
 fn library(line: &str) -> Option<PathBuf> {
     let place = line.split(" => ").last()?.trim();
     let path = place.split(' ').next()?;
     path.starts_with('/').then(|| PathBuf::from(path))
 }
 
-/// A build of its own: no path of this machine is in it, so that it does not matter where it is built.
+/// A separate build that contains no path of this machine. So the result does not depend on the folder of
+/// the build.
 fn build() -> Result<PathBuf, String> {
     let folder = target_folder()?.join("packaged");
     let home = std::env::var("CARGO_HOME").ok().map(PathBuf::from);
@@ -114,7 +114,7 @@ fn stripped(program: &Path, folder: &Path) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// The largest `GLIBC_2.N` that is asked for.
+/// The greatest version `GLIBC_2.N` that the program requires.
 fn glibc(program: &[u8]) -> String {
     let tag = b"GLIBC_2.";
     let minor = |from: usize| {

@@ -1,5 +1,5 @@
-//! The room that each part takes in the program, from its symbols. Data without symbols (texts,
-//! tables for unwinding) is the rest.
+//! The size of each part of the program, computed from its symbols. Data without symbols (texts, tables for
+//! unwinding) belongs to the rest.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -7,7 +7,8 @@ use std::process::Command;
 use super::Wanted;
 use super::program::Program;
 
-/// Part, and beginnings of the names that belong to it. The first that fits counts.
+/// Parts, and beginnings of the names that belong to each part. The first part that matches a name gets its
+/// bytes.
 const PARTS: &[(&str, &[&str])] = &[
     (
         "TLS: cryptography (aws-lc)",
@@ -117,7 +118,7 @@ const PARTS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Prints a table.
+/// Prints a table of the sizes.
 ///
 /// # Errors
 /// The program cannot be built, or has no symbols.
@@ -147,7 +148,8 @@ pub(super) fn print(wanted: &Wanted) -> Result<(), String> {
     Ok(())
 }
 
-/// Bytes by part, of the lines `ADDRESS SIZE KIND NAME`. Zeroed memory takes no room in a file.
+/// Adds up the bytes of each part, from lines of the form `ADDRESS SIZE KIND NAME`. Zeroed memory takes no
+/// space in a file.
 fn sums(listing: &str) -> BTreeMap<&'static str, u64> {
     let mut sums = BTreeMap::new();
     for line in listing.lines() {
@@ -163,7 +165,7 @@ fn sums(listing: &str) -> BTreeMap<&'static str, u64> {
     sums
 }
 
-/// `<a::B as c::D>::f` belongs to `a`, as `a::B::f` does.
+/// The part of a name. `<a::B as c::D>::f` belongs to `a`, like `a::B::f`.
 fn part(name: &str) -> &'static str {
     let name = name.trim_start_matches(['<', '&', '*', '(', '[']);
     let name = name.strip_prefix("dyn ").unwrap_or(name);

@@ -1,4 +1,4 @@
-//! Notices of the libraries that are part of the program. Their licences ask for them.
+//! Notices of the libraries that are part of the program. The licences of these libraries require them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -9,8 +9,8 @@ use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, PackageId};
 use super::archive::sha256;
 use crate::workspace::root;
 
-/// Name, version and licence of every library in the program, and the texts in their sources. Texts
-/// that several share are there once.
+/// Name, version and licence of every library in the program, and the licence texts in the sources. A text
+/// that several libraries share is included once.
 ///
 /// # Errors
 /// `cargo metadata` fails, or a source cannot be read.
@@ -48,7 +48,7 @@ pub(super) fn notices() -> Result<String, String> {
     Ok(out)
 }
 
-/// Packages that `foxy` is linked with, by name. It may list one of another platform.
+/// Packages with which `foxy` is linked, by name. The list may contain a package of another platform.
 fn used(metadata: &Metadata) -> Vec<PackageId> {
     let nodes = metadata.resolve.iter().flat_map(|graph| &graph.nodes);
     let nodes: BTreeMap<_, _> = nodes.map(|node| (&node.id, node)).collect();
@@ -71,7 +71,7 @@ fn used(metadata: &Metadata) -> Vec<PackageId> {
     found
 }
 
-/// The licence and notice files of a package's folder.
+/// The licence and notice files in a package's folder.
 fn licence_texts(folder: &Path) -> Result<Vec<String>, String> {
     let fail = |error| format!("{}: {error}", folder.display());
     let mut paths = Vec::new();

@@ -1,6 +1,6 @@
-//! Rules that no test can see broken, with the reason.
+//! Rules for which no test can notice that they are broken, with the reason.
 
-/// Rule and reason.
+/// Pairs of rule and reason.
 pub(super) const EXPLAINED: &[(&str, &str)] = &[
     (
         "journal: a completion ends the tickets of its own write alone",
@@ -107,17 +107,17 @@ pub(super) const EXPLAINED: &[(&str, &str)] = &[
     ),
 ];
 
-/// Rules for which no test is known yet. `cargo xtask mutants` fails for each of them; the comparison
-/// of the table with the sources does not.
+/// Rules for which no test is known yet. `cargo xtask mutants` fails for each of them. The comparison of
+/// the table with the sources does not fail.
 pub(super) const OPEN: &[&str] = &[];
 
-/// The reason why no test sees that this rule is broken, if there is one.
+/// The reason why no test notices that this rule is broken, if there is one.
 pub(super) fn why(rule: &str) -> Option<&'static str> {
     let known = EXPLAINED.iter().find(|(name, _)| *name == rule);
     known.map(|(_, why)| *why)
 }
 
-/// Returns whether this rule is explained, or known to be open.
+/// Returns true if this rule is explained, or known to be open.
 pub(super) fn is_known(rule: &str) -> bool {
     why(rule).is_some() || OPEN.contains(&rule)
 }

@@ -1,8 +1,8 @@
 //! `cargo xtask mutants`: every safety rule is broken once, and a test must notice.
 //!
-//! A rule is marked in the sources by `foxy_base::rule!`. The tests are built once with all mutants
-//! in them, and run once for each with that one chosen. The tables in docs/recovery.md and
-//! docs/safety-rules.md name the test that noticed; the next run tries that one first.
+//! The sources mark a rule with `foxy_base::rule!`. The tests are built once and contain all mutants. Then
+//! they run once for each mutant, with this mutant selected. The tables in docs/recovery.md and
+//! docs/safety-rules.md contain the test that noticed. The next run starts with this test.
 
 mod explained;
 mod program;
@@ -20,19 +20,19 @@ use crate::report::Outcome;
 /// Options.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct Wanted {
-    /// Only rules whose name contains this text
+    /// Break only rules whose name contains this text
     #[arg(value_name = "TEXT")]
     only: Option<String>,
-    /// Only rules of this crate, by the name of its folder
+    /// Break only rules of this crate, given by the name of its folder
     #[arg(long, value_name = "CRATE")]
     of: Option<String>,
-    /// Write the tables in the documents anew (all rules, or only the chosen ones)
+    /// Write the tables in the documents again (all rules, or only the chosen rules)
     #[arg(long)]
     write: bool,
-    /// Quick tests alone: what they do not notice, the others may
+    /// Run only quick tests; slower tests may notice the remaining rules
     #[arg(long)]
     quick: bool,
-    /// Mutants that run at the same time; each uses one processor
+    /// Number of mutants that run at the same time; each uses one processor
     #[arg(long, default_value_t = 2)]
     jobs: usize,
 }
@@ -40,14 +40,14 @@ pub(crate) struct Wanted {
 /// The test that notices a broken rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Killer {
-    /// Crate and name.
+    /// Crate, and name of the test.
     Test(String, String),
-    /// No test does.
+    /// No test notices.
     Nobody,
 }
 
-/// The table names the rules of the sources, each with a killer or with a reason why there is none.
-/// Takes no time.
+/// Checks that the table contains the rules of the sources, each with the test that notices or with a
+/// reason why there is none. This is fast.
 pub(crate) fn check() -> Outcome {
     let (rules, told) = match rules::find().and_then(|rules| Ok((rules, table::read()?))) {
         Ok(both) => both,
@@ -124,7 +124,8 @@ pub(crate) fn run(wanted: &Wanted) -> Outcome {
     outcome
 }
 
-/// A test that fails anyway would seem to notice everything.
+/// Checks that the tests in the tables pass without a broken rule. A test that always fails would seem to
+/// notice everything.
 fn killers_pass(programs: &[Program], told: &HashMap<String, Killer>) -> Result<(), String> {
     for program in programs {
         let own = told.values().filter_map(|killer| match killer {
@@ -169,7 +170,8 @@ fn break_all(
     found.into_inner().unwrap_or_default()
 }
 
-/// The test that was known to notice first, then the quick ones, then the others.
+/// Breaks one rule. It first runs the test that is known to notice, then the quick tests, then the other
+/// tests.
 fn break_one(
     rule: &Rule,
     programs: &[Program],

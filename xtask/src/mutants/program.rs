@@ -1,4 +1,4 @@
-//! Test programs with all mutants in them.
+//! Test programs that contain all mutants.
 
 use std::collections::BTreeMap;
 use std::io::{BufReader, Read};
@@ -13,9 +13,9 @@ use foxy_base::{Clock, SystemClock};
 
 use crate::workspace::cargo;
 
-/// A broken rule may make a test wait for ever; one without a result for so long counts as failed.
+/// A broken rule may make a test wait for ever. A test without a result after this time counts as failed.
 const HANGS: Duration = Duration::from_secs(180);
-/// A test that takes longer is run when no other notices.
+/// A slower test is run only when no quick test notices.
 const QUICK: Duration = Duration::from_millis(700);
 
 /// A test program of a package.
@@ -24,11 +24,11 @@ pub(crate) struct Program {
     pub(crate) package: String,
     path: PathBuf,
     folder: PathBuf,
-    /// Its tests, and how long each takes; found out when that is first wanted.
+    /// The tests of the program, and the duration of each. They are determined at the first use.
     tests: OnceLock<BTreeMap<String, Duration>>,
 }
 
-/// How a run ended.
+/// Result of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     /// Every test passed.
@@ -37,14 +37,14 @@ pub(crate) enum End {
     Failed(String),
 }
 
-/// Packages with test programs that tell nothing about rules, and the programs that are run beside
-/// the library's tests.
+/// Packages in which only some test programs are useful for rules, and the test programs that run in
+/// addition to the library's tests.
 const CHOSEN: &[(&str, &[&str])] = &[("foxy-proxy", &["it"])];
 
-/// Builds the test programs of these packages, with all mutants.
+/// Builds the test programs of these packages with all mutants.
 ///
 /// # Errors
-/// They do not compile.
+/// A program does not compile.
 pub(crate) fn build(packages: impl Iterator<Item = &'static str>) -> Result<Vec<Program>, String> {
     let mut names: Vec<_> = packages.collect();
     names.sort_unstable();
@@ -101,7 +101,8 @@ fn last(folder: &Path) -> String {
 }
 
 impl Program {
-    /// Beside the program: its tests and their times, as [`Program::note`] wrote them.
+    /// Path of the notes beside the program: its tests and their durations, as [`Program::note`] writes
+    /// them.
     fn notes(&self) -> PathBuf {
         self.path.with_extension("times")
     }
@@ -118,7 +119,7 @@ impl Program {
         tests.collect::<Option<_>>().filter(|_| noted >= built)
     }
 
-    /// Writes the notes. If that fails, the next call takes longer, and nothing else happens.
+    /// Writes the notes. If this fails, the only effect is that the next call takes longer.
     fn note(&self, tests: &BTreeMap<String, Duration>) {
         let lines = tests
             .iter()
@@ -126,13 +127,12 @@ impl Program {
         let _ = std::fs::write(self.notes(), lines.collect::<String>());
     }
 
-    /// The package without its first word.
+    /// Name of the package without its first word.
     pub(crate) fn short(&self) -> &str {
         self.package.trim_start_matches("foxy-")
     }
 
-    /// Every test, and how long it takes. A program that fails without a broken rule has no tests
-    /// here.
+    /// Every test and its duration. If the program fails without a broken rule, the list is empty.
     fn times(&self) -> &BTreeMap<String, Duration> {
         self.tests.get_or_init(|| {
             if let Some(tests) = self.noted() {
@@ -157,14 +157,14 @@ impl Program {
         })
     }
 
-    /// Tests that take little time, or the others.
+    /// Returns the quick tests, or the other tests.
     pub(crate) fn tests(&self, quick: bool) -> Vec<String> {
         let tests = self.times().iter();
         let wanted = tests.filter(|(_, took)| (**took <= QUICK) == quick);
         wanted.map(|(name, _)| name.clone()).collect()
     }
 
-    /// Runs these tests with this rule broken, up to the first that fails.
+    /// Runs these tests with this rule broken, until the first test fails.
     pub(crate) fn run(&self, rule: &str, tests: &[String]) -> End {
         match tests {
             [] => End::Passed,
@@ -172,7 +172,7 @@ impl Program {
         }
     }
 
-    /// Runs these tests (none: all) one by one; `passed` is told of each that passes.
+    /// Runs these tests (none: all) one by one. `passed` is called for each test that passes.
     fn watch(&self, rule: &str, tests: &[String], mut passed: impl FnMut(&str)) -> End {
         let mut command = Command::new(&self.path);
         command.current_dir(&self.folder).env("FOXY_MUTANT", rule);
@@ -204,7 +204,7 @@ impl Program {
         stop(&mut child);
         match end {
             Some(_) => End::Passed,
-            // It hangs or was killed in the test that it named last.
+            // The program hangs or was killed during the test whose name it printed last.
             None => End::Failed(running(&text).unwrap_or("the program").to_owned()),
         }
     }
@@ -215,7 +215,7 @@ fn stop(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// Returns a channel with the output of a child as it comes; an empty text at the end.
+/// Returns a channel that gets the output of a child as it arrives. An empty text marks the end.
 fn output(child: &mut Child) -> Receiver<String> {
     let (sender, receiver) = channel();
     let out = child.stdout.take();
@@ -234,7 +234,7 @@ fn output(child: &mut Child) -> Receiver<String> {
     receiver
 }
 
-/// Takes whole lines away. Returns the first test that failed.
+/// Removes complete lines from `text`. Returns the first test that failed.
 fn take_lines(text: &mut String, passed: &mut impl FnMut(&str)) -> Option<String> {
     while let Some((line, rest)) = text.split_once('\n') {
         let result = line
@@ -252,7 +252,7 @@ fn take_lines(text: &mut String, passed: &mut impl FnMut(&str)) -> Option<String
     None
 }
 
-/// The test whose line is not complete.
+/// The test whose line is still incomplete.
 fn running(text: &str) -> Option<&str> {
     let line = text.lines().next_back()?.strip_prefix("test ")?;
     Some(plain(line.split(" ...").next()?))

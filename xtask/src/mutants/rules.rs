@@ -6,14 +6,14 @@ use crate::workspace::sources;
 #[derive(Clone, Debug)]
 pub(crate) struct Rule {
     pub(crate) name: String,
-    /// The folder of its crate.
+    /// Folder name of the rule's crate.
     pub(crate) package: String,
     pub(crate) path: String,
-    /// The first place, from 1.
+    /// Line of the first place, from 1.
     pub(crate) line: usize,
 }
 
-/// Folder of a crate with rules, and the packages whose tests are to notice.
+/// Folder of a crate with rules, and the packages whose tests must notice broken rules.
 const TESTED_BY: &[(&str, &[&str])] = &[
     ("format", &["foxy-format", "foxy-store"]),
     ("store", &["foxy-store"]),
@@ -22,17 +22,17 @@ const TESTED_BY: &[(&str, &[&str])] = &[
 ];
 
 impl Rule {
-    /// Packages whose tests are to notice.
+    /// Packages whose tests must notice that this rule is broken.
     pub(crate) fn tested_by(&self) -> &'static [&'static str] {
         let known = TESTED_BY.iter().find(|(name, _)| *name == self.package);
         known.map_or(&[], |(_, packages)| packages)
     }
 }
 
-/// All rules, in the order of crate and name.
+/// Returns all rules, ordered by crate and name.
 ///
 /// # Errors
-/// A name that is no plain text, or that stands in two places.
+/// A name is not a plain text, or is used in two places.
 pub(crate) fn find() -> Result<Vec<Rule>, String> {
     let mut rules: Vec<Rule> = Vec::new();
     for source in sources()? {

@@ -1,4 +1,4 @@
-//! The tables of rules and their killers in the documents.
+//! The tables in the documents with the rules and the tests that notice broken rules.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -11,19 +11,19 @@ const BEGIN: &str = "<!-- mutants: begin (written by `cargo xtask mutants --writ
 const END: &str = "<!-- mutants: end -->\n";
 const NOBODY: &str = "no test";
 
-/// Documents, and the crates whose rules each has a table of.
+/// Documents, and the crates whose rules are in the table of each document.
 const DOCUMENTS: &[(&str, &[&str])] = &[
     ("docs/recovery.md", &["format", "store"]),
     ("docs/safety-rules.md", &["http-rules", "proxy"]),
 ];
 
-/// The document with the table of a crate, by the name of its folder.
+/// The document with the table of a crate, given by the name of its folder.
 pub(crate) fn document(package: &str) -> &'static str {
     let own = DOCUMENTS.iter().find(|(_, of)| of.contains(&package));
     own.map_or("no document", |(name, _)| name)
 }
 
-/// A document up to its table, the table, and what follows it.
+/// Splits a document into the text before its table, the table, and the text after it.
 fn text(name: &str) -> Result<(String, String, String), String> {
     let text = std::fs::read_to_string(root().join(name));
     let text = text.map_err(|error| format!("{name} cannot be read: {error}"))?;
@@ -36,7 +36,7 @@ fn text(name: &str) -> Result<(String, String, String), String> {
     ))
 }
 
-/// Rules and killers as the documents have them.
+/// Reads rules and their tests from the documents.
 ///
 /// # Errors
 /// A document has no such table.
@@ -66,7 +66,7 @@ fn rows(table: &str) -> impl Iterator<Item = (String, Killer)> {
     })
 }
 
-/// Writes the tables anew.
+/// Writes the tables again.
 ///
 /// # Errors
 /// A document cannot be read or written.

@@ -1,8 +1,8 @@
 //! The rooms of a crate: the modules of its `lib.rs`, in layers. Code of a room may use the rooms below it.
 //!
-//! The tables are the architecture of these crates, as [`crate::arrows`] has that of the workspace. An
-//! arrow that runs up is an exception, with its reason. Tests may use every room. `paths.rs` reads the
-//! code, and says what it does not see.
+//! The tables define the architecture of these crates, as the tables of [`crate::arrows`] define that of
+//! the workspace. An arrow that leads up is an exception and needs a reason. Tests may use every room.
+//! `paths.rs` reads the code, and its comment lists the code that it does not see.
 
 mod paths;
 #[cfg(test)]
@@ -18,23 +18,23 @@ use crate::workspace::root;
 
 /// The rooms of one crate.
 struct House {
-    /// The folder of the crate under `crates`.
+    /// Name of the crate's folder under `crates`.
     name: &'static str,
-    /// The rooms, top first.
+    /// The rooms, in layers, top first.
     layers: &'static [&'static str],
-    /// Arrows that run up all the same.
+    /// Arrows that lead up and are permitted.
     exceptions: &'static [Exception],
 }
 
-/// An arrow that runs up.
+/// An arrow that leads up.
 struct Exception {
     from: &'static str,
     to: &'static str,
-    /// Why the code cannot be moved.
+    /// Reason why the code cannot be moved.
     reason: &'static str,
 }
 
-/// Exceptions that a crate may have.
+/// Greatest number of exceptions in a crate.
 const EXCEPTIONS_MAX: usize = 8;
 
 const HOUSES: &[House] = &[
@@ -99,13 +99,13 @@ const HOUSES: &[House] = &[
     },
 ];
 
-/// True if a crate, by the name of its folder, has rooms.
+/// True if a crate, given by the name of its folder, has rooms.
 pub(crate) fn are_in(name: &str) -> bool {
     HOUSES.iter().any(|house| house.name == name)
 }
 
-/// Fails on any arrow between rooms that runs up without being an exception, and on tables that are not
-/// what the code is.
+/// Fails for any arrow between rooms that leads up without being an exception, and for tables that differ
+/// from the code.
 pub(crate) fn run() -> Outcome {
     let mut outcome = Outcome::default();
     for house in HOUSES {
@@ -116,14 +116,15 @@ pub(crate) fn run() -> Outcome {
     outcome
 }
 
-/// The rooms as the code has them.
+/// The rooms as they are found in the code.
 #[derive(Default)]
 struct Found {
     /// Folder of the sources, from the root of the workspace.
     source: String,
     /// Modules of `lib.rs`.
     rooms: Vec<String>,
-    /// Names that the crate has through `lib.rs`, with the room of each; `None`: of no room.
+    /// Names that `lib.rs` makes available in the crate, with the room of each; `None`: the name belongs to
+    /// no room.
     names: BTreeMap<String, Option<String>>,
     uses: Vec<Use>,
     /// Complaints about files that cannot be read.
@@ -131,22 +132,23 @@ struct Found {
 }
 
 impl Found {
-    /// The tokens of a file of the sources, or a complaint.
+    /// Returns the tokens of a source file, or adds a complaint.
     fn code(&mut self, file: &str, text: &str) -> Option<Vec<TokenTree>> {
         let complain = |error| self.unread.push(format!("{}/{file}: {error}", self.source));
         paths::code(text).map_err(complain).ok()
     }
 }
 
-/// A path that the code of a room names.
+/// A path in the code of a room.
 struct Use {
     room: String,
-    /// File within the sources.
+    /// File, relative to the folder of the sources.
     file: String,
     named: Named,
 }
 
-/// Reads all that is compiled without tests, from `lib.rs` on. `read` gives a file of the sources.
+/// Reads all code that is compiled without tests, beginning with `lib.rs`. `read` returns the text of a
+/// source file.
 fn rooms(source: &str, read: &dyn Fn(&str) -> Option<String>) -> Found {
     let lib = read("lib.rs").unwrap_or_default();
     let mut found = Found {
@@ -163,7 +165,7 @@ fn rooms(source: &str, read: &dyn Fn(&str) -> Option<String>) -> Found {
     found
 }
 
-/// Takes in the file of a module, and those of its own modules.
+/// Reads the file of a module, and the files of its submodules.
 fn take_module(found: &mut Found, module: &[String], read: &dyn Fn(&str) -> Option<String>) {
     let path = module.join("/");
     let files = [format!("{path}.rs"), format!("{path}/mod.rs")];
@@ -208,7 +210,7 @@ fn judge(house: &House, found: &Found) -> Outcome {
     outcome
 }
 
-/// Holds the table against the modules of `lib.rs`.
+/// Compares the table with the modules of `lib.rs`.
 fn judge_table(house: &House, found: &Found) -> Outcome {
     let mut outcome = Outcome::default();
     let name = house.name;
@@ -255,12 +257,12 @@ fn judge_exception(house: &House, exception: &Exception, used: bool) -> Result<(
     }
 }
 
-/// The layer of a room, from the top.
+/// The layer of a room, counted from the top.
 fn place(house: &House, room: &str) -> Option<usize> {
     house.layers.iter().position(|layer| *layer == room)
 }
 
-/// The other room that a path leads to, if it leads to one.
+/// The room to which a path leads, if it is another room.
 fn arrow<'a>(house: &House, found: &'a Found, used: &'a Use) -> Result<Option<&'a str>, String> {
     let Use { room, file, named } = used;
     let at = format!("{}/{file}:{}", found.source, named.line);

@@ -1,13 +1,13 @@
-//! Reads the paths of a source file: `use` declarations and expressions that begin with `crate`, `super`
+//! Reads the paths of a source file: `use` declarations, and expressions that begin with `crate`, `super`
 //! or `self`.
 //!
-//! It reads tokens, not the grammar. What is compiled for tests alone (`#[cfg(test)]`) is left out. It does
-//! not see paths in attributes that are strings, nor calls of methods; in a module written inside a file,
-//! `super` counts as the parent of the file.
+//! It reads tokens and does not parse the grammar. Code that is compiled only for tests (`#[cfg(test)]`) is
+//! left out. It does not see paths in attributes that are strings, and it does not see method calls. In a
+//! module that is written inside a file, `super` counts as the parent of the file.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-/// A path that code names, from the root of the crate on.
+/// A path in the code, relative to the root of the crate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Named {
     /// Line in the file, from 1.
@@ -16,16 +16,16 @@ pub(super) struct Named {
     pub(super) path: Vec<String>,
 }
 
-/// The tokens of a file, without tests.
+/// Returns the tokens of a file, without tests.
 ///
 /// # Errors
-/// The text is not made of tokens of the language.
+/// The text does not consist of valid tokens.
 pub(super) fn code(text: &str) -> Result<Vec<TokenTree>, String> {
     let tokens: TokenStream = text.parse().map_err(|error| format!("{error}"))?;
     Ok(without_tests(tokens))
 }
 
-/// Leaves out each item, field and match arm after `#[cfg(test)]`.
+/// Removes each item, field and match arm after `#[cfg(test)]`.
 fn without_tests(tokens: TokenStream) -> Vec<TokenTree> {
     let tokens: Vec<_> = tokens.into_iter().collect();
     let mut kept = Vec::with_capacity(tokens.len());
@@ -63,7 +63,7 @@ fn is_for_tests(tokens: &[TokenTree]) -> bool {
         .is_some_and(|first| is(&first, "test"))
 }
 
-/// Tokens of the item, field or match arm at the beginning, with its attributes.
+/// Number of tokens of the first item, field or match arm, including its attributes.
 fn item_tokens(tokens: &[TokenTree]) -> usize {
     const ITEMS: [&str; 10] = [
         "fn", "impl", "struct", "enum", "trait", "mod", "use", "const", "static", "type",
@@ -71,7 +71,7 @@ fn item_tokens(tokens: &[TokenTree]) -> usize {
     let mut is_item = false;
     for (at, token) in tokens.iter().enumerate() {
         is_item |= ITEMS.iter().any(|word| is(token, word));
-        // A comma ends a field; in an item it stands between parameters.
+        // A comma ends a field. In an item, a comma separates parameters.
         let ends = match token {
             TokenTree::Group(group) => group.delimiter() == Delimiter::Brace,
             _ => is(token, ";") || is(token, ",") && !is_item,
@@ -92,13 +92,13 @@ fn is(token: &TokenTree, text: &str) -> bool {
     }
 }
 
-/// True if `::` stands at this place.
+/// True if `::` is at this position.
 fn colons(tokens: &[TokenTree], at: usize) -> bool {
     let here = |at| tokens.get(at).is_some_and(|token| is(token, ":"));
     here(at) && here(at + 1)
 }
 
-/// The modules that code of a file declares as files of their own.
+/// The modules that the code of a file declares as separate files.
 pub(super) fn modules(code: &[TokenTree]) -> Vec<String> {
     let declared = code.windows(3).filter_map(|part| match part {
         [word, TokenTree::Ident(name), end] if is(word, "mod") && is(end, ";") => Some(name),
@@ -107,8 +107,8 @@ pub(super) fn modules(code: &[TokenTree]) -> Vec<String> {
     declared.map(ToString::to_string).collect()
 }
 
-/// The names that `lib.rs` gives to the crate, each with the module that owns it; `None` for what it
-/// defines itself or takes from another crate.
+/// The names that `lib.rs` makes available in the crate, each with the module that owns it. `None`:
+/// `lib.rs` defines the name itself or takes it from another crate.
 pub(super) fn reexports(code: &[TokenTree]) -> Vec<(String, Option<String>)> {
     const KINDS: [&str; 8] = [
         "fn", "struct", "enum", "trait", "type", "const", "static", "union",
@@ -147,7 +147,7 @@ pub(super) fn named(code: &[TokenTree], module: &[String]) -> Vec<Named> {
     leaves.into_iter().map(from_root).collect()
 }
 
-/// The leaves of all paths that begin at the crate or at a module.
+/// Collects the leaves of all paths that begin at the crate or at a module.
 fn paths(code: &[TokenTree], leaves: &mut Vec<Leaf>) {
     let mut at = 0;
     while let Some(token) = code.get(at) {
@@ -165,7 +165,7 @@ fn paths(code: &[TokenTree], leaves: &mut Vec<Leaf>) {
     }
 }
 
-/// A path from the root of the crate; `super` beyond it stays there.
+/// Converts a path to one from the root of the crate. `super` at the root has no effect.
 fn resolved(path: &[String], module: &[String]) -> Vec<String> {
     let mut whole: Vec<String> = module.to_vec();
     for segment in path {
@@ -181,17 +181,17 @@ fn resolved(path: &[String], module: &[String]) -> Vec<String> {
     whole
 }
 
-/// One leaf of a tree of paths.
+/// One leaf of a tree of paths in a `use` declaration.
 #[derive(Debug)]
 struct Leaf {
-    /// Line of its last segment.
+    /// Line of the leaf's last segment.
     line: usize,
     path: Vec<String>,
     alias: Option<String>,
 }
 
 impl Leaf {
-    /// The name that a `use` gives it.
+    /// The name that a `use` declaration gives to the leaf.
     fn name(&self) -> String {
         let last = || self.path.iter().rfind(|segment| *segment != "self");
         let name = self.alias.as_ref().or_else(last);
@@ -199,7 +199,7 @@ impl Leaf {
     }
 }
 
-/// Reads the path or tree of paths at this place. Returns where it ends.
+/// Reads the path or tree of paths at this position. Returns the position after it.
 fn tree(code: &[TokenTree], mut at: usize, before: &[String], leaves: &mut Vec<Leaf>) -> usize {
     let mut path = before.to_vec();
     let mut line = 0;

@@ -1,4 +1,4 @@
-//! The reader on texts, and the judge on small crates.
+//! Tests of the path reader with texts, and of the comparison with small crates.
 
 use super::*;
 
@@ -8,7 +8,7 @@ const HOUSE: House = House {
     exceptions: &[],
 };
 
-/// The complaints about a crate of these files.
+/// The complaints about a crate with these files.
 fn complaints(house: &House, files: &[(&str, &str)]) -> Vec<String> {
     let read = |file: &str| {
         let found = files.iter().find(|(name, _)| *name == file);
@@ -17,7 +17,7 @@ fn complaints(house: &House, files: &[(&str, &str)]) -> Vec<String> {
     judge(house, &rooms("crates/h/src", &read)).complaints
 }
 
-/// The complaints about one file `middle.rs` between two rooms.
+/// The complaints about the file `middle.rs`, which is between two rooms.
 fn about(middle: &str) -> Vec<String> {
     let lib = "mod low; mod middle; mod top; pub use top::{Peak, deep::{self, Deep as Deeper}}; pub use low::*;\n\
                pub struct Own;";

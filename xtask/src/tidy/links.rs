@@ -1,8 +1,9 @@
-//! Links between documents lead somewhere.
+//! Links between documents must have a target.
 
 use crate::workspace::{Source, root};
 
-/// Every relative link in a Markdown file names a file that exists, and a heading in it if given.
+/// Every relative link in a Markdown file must lead to an existing file, and to an existing heading if the
+/// link has one.
 pub(super) fn relative_links(file: &Source) -> Vec<String> {
     if !file.is("md") {
         return Vec::new();
@@ -14,7 +15,7 @@ pub(super) fn relative_links(file: &Source) -> Vec<String> {
         .collect()
 }
 
-/// Targets in `[...](here)`, code blocks left out.
+/// Targets in `[...](here)`, without code blocks.
 pub(super) fn targets(text: &str) -> Vec<String> {
     let mut targets = Vec::new();
     let mut in_code = false;
@@ -60,7 +61,7 @@ fn broken(folder: &str, file: &Source, target: &str) -> Option<String> {
     }
 }
 
-/// The anchor that renderers give a heading.
+/// The anchor that Markdown renderers create for a heading.
 pub(super) fn anchor(heading: &str) -> String {
     heading
         .trim_start_matches('#')

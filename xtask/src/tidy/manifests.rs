@@ -3,12 +3,12 @@
 use crate::report::Outcome;
 use crate::workspace::Source;
 
-/// The crates that may contain `unsafe`: disks and the allocator, and the boundary to C.
+/// Manifests of the crates that may contain `unsafe`: disks and the allocator, and the interface to C.
 const UNSAFE: &[&str] = &["crates/disk/Cargo.toml", "crates/hummingbird-c/Cargo.toml"];
 
-/// Settings come from the workspace, versions too.
+/// Checks that settings and versions come from the workspace.
 pub(super) fn shared_settings(file: &Source) -> Vec<String> {
-    // A workspace of its own has nothing to inherit.
+    // A separate workspace cannot inherit anything.
     let apart = file.text.lines().any(|line| line == "[workspace]");
     if !file.path.ends_with("/Cargo.toml") || apart {
         return Vec::new();
@@ -19,7 +19,7 @@ pub(super) fn shared_settings(file: &Source) -> Vec<String> {
             complaints.push(format!("write `{key}.workspace = true`"));
         }
     }
-    // `forbid` cannot be relaxed by a crate, so those with `unsafe` list their lints themselves.
+    // A crate cannot relax `forbid`. So crates with `unsafe` list their lints themselves.
     let unsafe_too = UNSAFE.contains(&file.path.as_str());
     if !file.text.contains("[lints]\nworkspace = true") && !unsafe_too {
         complaints.push("write `[lints]` and `workspace = true` below it".to_owned());
@@ -35,7 +35,7 @@ pub(super) fn shared_settings(file: &Source) -> Vec<String> {
     complaints
 }
 
-/// `(section, line)` for each dependency.
+/// A pair `(section, line)` for each dependency.
 fn dependency_lines(text: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut section = "";
@@ -51,7 +51,7 @@ fn dependency_lines(text: &str) -> Vec<(String, String)> {
     found
 }
 
-/// Each dependency that a crate lists is named in its code.
+/// Checks that the code of a crate uses each dependency in the crate's manifest.
 pub(super) fn unused_dependencies(files: &[Source]) -> Outcome {
     let mut outcome = Outcome::default();
     for manifest in files.iter().filter(|f| f.path.ends_with("/Cargo.toml")) {
@@ -77,7 +77,7 @@ pub(super) fn unused_dependencies(files: &[Source]) -> Outcome {
     outcome
 }
 
-/// True if `word` stands in `text` as a word of its own.
+/// True if `text` contains `word` as a separate word.
 pub(super) fn names(text: &str, word: &str) -> bool {
     let inside = |c: char| c.is_alphanumeric() || c == '_';
     text.match_indices(word).any(|(at, _)| {

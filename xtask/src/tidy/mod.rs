@@ -1,4 +1,4 @@
-//! House rules: what rustfmt and clippy do not know. Each rule has a message that says what to do.
+//! House rules that rustfmt and clippy do not check. The message of each rule describes what to do.
 //!
 //! A rule is a function from a file to complaints; the list of rules is in [`run`].
 
@@ -28,7 +28,7 @@ const RULES: &[Rule] = &[
     manifests::shared_settings,
 ];
 
-/// Every rule on every file.
+/// Applies every rule to every file.
 pub(crate) fn run() -> Outcome {
     let files = match sources() {
         Ok(files) => files,

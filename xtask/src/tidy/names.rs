@@ -1,20 +1,20 @@
-//! Names in the guide for operators exist in the code.
+//! Names in the guides for operators must exist in the code.
 
 use foxy::config::{SETTINGS, Setting};
 
 use crate::report::Outcome;
 use crate::workspace::Source;
 
-/// The documents that are held to this.
+/// The documents that are checked.
 const GUIDES: [&str; 3] = ["docs/operating.md", "README.md", "SECURITY.md"];
-/// Code that the names come from.
+/// Crates of the code that must contain the names.
 const PRODUCT: [&str; 6] = ["foxy", "proxy", "store", "http-rules", "disk", "tls"];
-/// Folders and files, by the beginning of their paths.
+/// Begin of the paths of the files that define metrics.
 const METRICS: &str = "crates/foxy/src/admin/metrics/";
 const EVENTS: &str = "crates/proxy/src/state/counters/";
 
-/// Metrics, settings, options and words of log and statistics: each one that a guide names is in
-/// the code.
+/// Checks that the code contains every name in a guide: metrics, settings, options and words of log and
+/// statistics.
 pub(super) fn guides(files: &[Source]) -> Outcome {
     let mut outcome = Outcome::default();
     let code = Code::of(files);
@@ -43,7 +43,7 @@ pub(super) fn guides(files: &[Source]) -> Outcome {
     outcome
 }
 
-/// Each word stands once in the glossary.
+/// Checks that each word is in the glossary only once.
 pub(super) fn glossary(file: &Source) -> Vec<String> {
     if file.path != "docs/glossary.md" {
         return Vec::new();
@@ -56,7 +56,7 @@ pub(super) fn glossary(file: &Source) -> Vec<String> {
         .collect()
 }
 
-/// The word of a row, without what it is said of: `share (of a store)` is `share`.
+/// The word of a row, without its addition in brackets: `share (of a store)` is `share`.
 fn first_cell(line: &str) -> Option<&str> {
     let cell = line.strip_prefix("| ")?.split(" |").next()?;
     let word = cell.split(" (").next()?.trim();
@@ -73,7 +73,7 @@ fn said(guide: &Source, name: &str, exists: bool, kind: &str) -> Result<(), Stri
     }
 }
 
-/// The sources that names are looked up in.
+/// The sources that must contain the names.
 struct Code<'a> {
     metrics: String,
     events: String,
@@ -99,7 +99,7 @@ impl<'a> Code<'a> {
         }
     }
 
-    /// True if the name is that of a crate, as modules in `FOXY_LOG` are.
+    /// True if this is the name of a crate, as `FOXY_LOG` contains it.
     fn has_crate(&self, name: &str) -> bool {
         let folder = format!(
             "crates/{}/",
@@ -108,8 +108,8 @@ impl<'a> Code<'a> {
         self.files.iter().any(|file| file.path.starts_with(&folder))
     }
 
-    /// Names are written whole in the code, or made of a word: `foxy_WORD`, for events
-    /// `foxy_WORD_total`.
+    /// True if the code contains the complete name, or a word from which the name is made: `foxy_WORD`, for
+    /// events `foxy_WORD_total`.
     fn has_metric(&self, name: &str) -> bool {
         let base = ["_bucket", "_sum", "_count"];
         let base = base.iter().find_map(|end| name.strip_suffix(end));
@@ -136,7 +136,7 @@ impl<'a> Code<'a> {
     }
 }
 
-/// Words that begin as metrics do, code blocks included.
+/// Words that begin like the names of metrics, also in code blocks.
 pub(super) fn metrics(text: &str) -> Vec<&str> {
     let outside = |c: char| !(c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
     text.split(outside)
@@ -144,7 +144,7 @@ pub(super) fn metrics(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Texts between backticks, code blocks left out.
+/// Texts between backticks, without code blocks.
 fn spans(text: &str) -> Vec<&str> {
     let mut spans = Vec::new();
     let mut in_code = false;
@@ -158,14 +158,14 @@ fn spans(text: &str) -> Vec<&str> {
     spans
 }
 
-/// `section.name`, for instance `log.level`; also with a value behind it.
+/// Parses `section.name`, for instance `log.level`. A value may follow.
 fn setting(span: &str) -> Option<(&str, &str)> {
     let (section, rest) = span.split_once('.')?;
     let name = rest.split(' ').next()?;
     (is_name(section) && is_name(name)).then_some((section, name))
 }
 
-/// A word with `_` or `-` inside of it, for instance an option, an outcome or a reason.
+/// A word that contains `_` or `-`, for instance an option, an outcome or a reason.
 fn word(span: &str) -> Option<&str> {
     let word = span.trim_start_matches('-');
     let metric = word.starts_with("foxy_") || word.starts_with("process_");

@@ -2,13 +2,14 @@
 
 use crate::workspace::Source;
 
-/// Lines of a source file apart from its tests, and of a file with its tests.
+/// Greatest number of lines of a source file without its tests.
 const CODE_LINES_MAX: usize = 500;
+/// Greatest number of lines of a source file with its tests.
 const LINES_MAX: usize = 1000;
-/// A scenario is read like a story.
+/// Greatest number of lines of a scenario, which should be readable like a story.
 const STORY_LINES_MAX: usize = 60;
 
-/// First line of a file's own test module.
+/// Line number of a file's own test module.
 fn code_lines(text: &str) -> usize {
     let mut lines = text.lines().enumerate().peekable();
     while let Some((number, line)) = lines.next() {
@@ -24,7 +25,7 @@ fn is_test(path: &str) -> bool {
     path.contains("/tests/") || path.ends_with("/tests.rs") || path.contains("/tests_")
 }
 
-/// 500 lines of code, 1000 with tests.
+/// A file may have 500 lines of code, or 1000 with tests.
 pub(super) fn length(file: &Source) -> Vec<String> {
     if !file.is("rs") {
         return Vec::new();
@@ -44,7 +45,7 @@ pub(super) fn length(file: &Source) -> Vec<String> {
     complaints
 }
 
-/// Rust files begin by saying what they promise.
+/// A Rust file must begin with a comment that states its purpose.
 pub(super) fn headline(file: &Source) -> Vec<String> {
     if !file.is("rs") || file.text.starts_with("//! ") {
         return Vec::new();
@@ -52,7 +53,7 @@ pub(super) fn headline(file: &Source) -> Vec<String> {
     vec!["begins without `//! ...`; say in a line or two what this file promises".to_owned()]
 }
 
-/// Nothing unfinished is left behind.
+/// A file must not contain marks of unfinished work.
 pub(super) fn leftovers(file: &Source) -> Vec<String> {
     if file.path.starts_with("xtask/src/tidy/")
         || !(file.is("rs") || file.is("md") || file.is("toml"))
@@ -75,7 +76,7 @@ pub(super) fn leftovers(file: &Source) -> Vec<String> {
     })
 }
 
-/// The project knows nothing of the machine it was written on.
+/// A file must not contain paths of the machine on which it was written.
 pub(super) fn machine_paths(file: &Source) -> Vec<String> {
     if file.path.starts_with("xtask/src/tidy/") {
         return Vec::new();
@@ -87,7 +88,7 @@ pub(super) fn machine_paths(file: &Source) -> Vec<String> {
     })
 }
 
-/// Time comes through the clock that tests can set.
+/// Time must come from the clock that tests can set.
 pub(super) fn clocks(file: &Source) -> Vec<String> {
     let tokio_timers =
         file.text.contains("use tokio::time::") || file.text.contains("tokio::time::Instant");
@@ -100,7 +101,7 @@ pub(super) fn clocks(file: &Source) -> Vec<String> {
     })
 }
 
-/// A lint that is switched off says why.
+/// An attribute that switches off a lint must have a reason.
 pub(super) fn reasons_for_exceptions(file: &Source) -> Vec<String> {
     if !file.is("rs") || file.path.starts_with("xtask/src/tidy/") {
         return Vec::new();
@@ -132,7 +133,7 @@ fn until_closed<'a>(lines: &[&'a str]) -> Vec<&'a str> {
     lines[..end.map_or(lines.len(), |end| end + 1)].to_vec()
 }
 
-/// No tabs in Rust, no trailing blanks, a newline at the end.
+/// Rust files must have no tabs; no line may end with blanks; the last line must end with a newline.
 pub(super) fn white_space(file: &Source) -> Vec<String> {
     let mut complaints = Vec::new();
     for (i, line) in file.text.lines().enumerate() {
@@ -146,7 +147,7 @@ pub(super) fn white_space(file: &Source) -> Vec<String> {
     complaints
 }
 
-/// Scenarios stay short enough to be read in one go.
+/// A scenario must be short enough to be read at once.
 pub(super) fn story_length(file: &Source) -> Vec<String> {
     let lines = file.text.lines().count();
     if !file.path.starts_with("scenarios/tests/it/")

@@ -1,4 +1,4 @@
-//! Every rule finds what it is there for, and nothing else.
+//! Tests that every rule finds its own violations and no others.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! Bounds on the methods and fields of the product's types with behaviour. A list has the present numbers of
-//! the types that exceed them; numbers in it may only shrink.
+//! Limits for the number of methods and fields of the product's types. A list contains the types that
+//! exceed the limits, with their current numbers. These numbers may only decrease.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,14 @@ use crate::arrows;
 use crate::report::Outcome;
 use crate::workspace::Source;
 
-/// Methods of one type, over all its own blocks.
+/// Greatest number of methods of one type in all its own `impl` blocks.
 const METHODS_MAX: usize = 40;
-/// Fields of a type that has more than [`FEW`] methods. Others are plain data.
+/// Greatest number of fields of a type that has more than [`FEW`] methods. Types with fewer methods are
+/// plain data.
 const FIELDS_MAX: usize = 15;
 const FEW: usize = 10;
 
-/// Types that exceed the bounds: crate, name, methods, fields.
+/// Types that exceed the limits: crate, name, methods, fields.
 const LARGE: &[(&str, &str, usize, usize)] = &[
     ("disk", "State", 17, 18),
     ("foxy", "Config", 15, 19),
@@ -33,7 +34,7 @@ impl Size {
     }
 }
 
-/// Compares the sizes of types with the bounds.
+/// Compares the sizes of types with the limits.
 pub(super) fn sizes(files: &[Source]) -> Outcome {
     judge(&count(files), LARGE)
 }
@@ -74,7 +75,7 @@ fn judge(
     outcome
 }
 
-/// Sizes by crate and name. Reads what rustfmt writes: a field or method begins four spaces in.
+/// Sizes by crate and name. It relies on rustfmt: a field or method is indented by four spaces.
 fn count(files: &[Source]) -> BTreeMap<(String, String), Size> {
     let mut found: BTreeMap<(String, String), Size> = BTreeMap::new();
     for file in files {
@@ -118,14 +119,14 @@ fn name_of<'a>(line: &'a str, word: &str) -> Option<&'a str> {
         .next()
 }
 
-/// The type of `impl Type {`; none where a trait is implemented.
+/// The type of `impl Type {`; `None` if a trait is implemented.
 fn block_of(line: &str) -> Option<&str> {
     let mut rest = line.strip_prefix("impl")?;
     if line.contains(" for ") || !line.ends_with('{') {
         return None;
     }
     if rest.starts_with('<') {
-        // Parameters, which have brackets of their own.
+        // The parameters have their own brackets.
         let mut depth = 0_usize;
         let end = rest.find(|c| {
             match c {

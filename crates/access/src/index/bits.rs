@@ -1,10 +1,10 @@
 //! Sets of rules, as blocks of bits.
 
-/// Rules in a block.
+/// Number of rules in a block.
 pub(crate) const BITS: usize = 512;
 const WORDS: usize = BITS / 64;
 
-/// Some of the rules of a block.
+/// A subset of the rules of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Block([u64; WORDS]);
 
@@ -24,7 +24,7 @@ impl Block {
         self.0[rule / 64] >> (rule % 64) & 1 == 1
     }
 
-    /// Keeps what is in both.
+    /// Keeps only the rules that both blocks have.
     #[inline]
     pub(crate) fn keep(&mut self, other: &Self) {
         for (own, other) in self.0.iter_mut().zip(&other.0) {
@@ -32,20 +32,20 @@ impl Block {
         }
     }
 
-    /// The rules that both blocks have.
+    /// Returns the rules that both blocks have.
     pub(crate) fn and(&self, other: &Self) -> Self {
         let mut both = *self;
         both.keep(other);
         both
     }
 
-    /// The first rule.
+    /// Returns the first rule of the block.
     #[inline]
     pub(crate) fn first(&self) -> Option<usize> {
         self.first_with(&Self::ALL)
     }
 
-    /// The first rule that both blocks have.
+    /// Returns the first rule that both blocks have.
     #[inline]
     pub(crate) fn first_with(&self, other: &Self) -> Option<usize> {
         let words = self.0.iter().zip(&other.0).enumerate();
@@ -59,11 +59,11 @@ impl Block {
     }
 }
 
-/// One set of rules for each class of values of a condition.
+/// A set of rules for each class of values of a condition.
 #[derive(Debug)]
 pub(crate) struct Classes {
     blocks: Vec<Block>,
-    /// Blocks of one class.
+    /// Number of blocks of one class.
     per: usize,
 }
 
@@ -74,7 +74,7 @@ pub(crate) type Class = u32;
 pub(crate) const EVERY: Class = 0;
 
 impl Classes {
-    /// `per`: blocks of one class.
+    /// Creates the class of all rules. `per` is the number of blocks of one class.
     pub(crate) fn new(per: usize) -> Self {
         Self {
             blocks: vec![Block::ALL; per],
@@ -82,7 +82,7 @@ impl Classes {
         }
     }
 
-    /// Adds a class, unless there is one like it.
+    /// Adds a class, unless an equal class exists. Returns the number of the class.
     pub(crate) fn add(&mut self, set: &[Block]) -> Class {
         let mut all = self.blocks.chunks_exact(self.per);
         let found = all.position(|class| class == set);
@@ -93,13 +93,13 @@ impl Classes {
         at as Class
     }
 
-    /// One block of the rules of a class.
+    /// Returns one block of the rules of a class.
     #[inline]
     pub(crate) fn block(&self, class: Class, at: usize) -> &Block {
         &self.blocks[class as usize * self.per + at]
     }
 
-    /// The rules of a class.
+    /// Returns the rules of a class.
     pub(crate) fn rules(&self, class: Class) -> &[Block] {
         let from = class as usize * self.per;
         &self.blocks[from..from + self.per]

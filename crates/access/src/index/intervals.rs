@@ -4,20 +4,21 @@ use std::collections::BTreeSet;
 
 use super::bits::{Block, Class, Classes, put};
 
-/// First and last values of a range, each included.
+/// First and last value of a range. Both values are included.
 pub(super) type Range = (u128, u128);
 
-/// Intervals of equal rules, over all values of `K`.
+/// Intervals that cover all values of `K`. The same rules fit all values of an interval.
 #[derive(Debug)]
 pub(super) struct Intervals<K> {
-    /// The first value of each; the first one is the smallest.
+    /// The first value of each interval. The first interval begins at the smallest value of `K`.
     starts: Vec<K>,
     classes: Vec<Class>,
-    /// For each value of the upper byte, how many intervals begin below it: most searches end there.
+    /// For each value of the upper byte, the number of intervals that begin below it. Most searches end with
+    /// this table.
     below: Vec<u32>,
 }
 
-/// A number with an upper byte.
+/// A number whose upper byte can be read.
 pub(super) trait Number: Ord + Copy + TryFrom<u128> {
     fn upper(self) -> u8;
 }
@@ -41,7 +42,8 @@ impl Number for u128 {
 }
 
 impl<K: Number> Intervals<K> {
-    /// `free`: the rules without this condition. `ranges`: those of each rule that has it.
+    /// Builds the intervals. `free`: the rules without this condition. `ranges`: the ranges of each rule that
+    /// has this condition.
     pub(super) fn new(
         free: &[Block],
         ranges: &[(usize, Vec<Range>)],
@@ -52,7 +54,7 @@ impl<K: Number> Intervals<K> {
             starts.insert(*from);
             starts.extend(to.checked_add(1));
         }
-        // The number behind the largest value of `K` is no value of `K`.
+        // The number after the largest value of `K` is not a value of `K`.
         let starts: Vec<u128> = starts
             .into_iter()
             .filter(|start| K::try_from(*start).is_ok())
@@ -79,7 +81,7 @@ impl<K: Number> Intervals<K> {
         }
     }
 
-    /// The class of a value.
+    /// Returns the class of a value.
     #[inline]
     pub(super) fn class(&self, value: K) -> Class {
         let upper = usize::from(value.upper());

@@ -1,8 +1,9 @@
-//! The rules as sets of bits: each condition has classes of values that the same rules fit, and a
-//! request takes one class of each. The first rule in all of them decides.
+//! The rules as sets of bits. Each condition divides its values into classes. The same rules fit all values
+//! of a class. A request has one class of each condition, and the first rule that is in all these classes
+//! decides.
 //!
-//! Other patterns of hosts, and all patterns of paths, are no classes: a rule with such a pattern is in
-//! each class that it may fit, and is compared with the request when it comes first.
+//! Host patterns with `*` and all path patterns have no exact classes. A rule with such a pattern is in each
+//! class that it may fit, and is compared with the request when it is the first rule.
 
 mod bits;
 mod intervals;
@@ -26,27 +27,27 @@ use crate::{HostPattern, Judgement, Request, Rule, Scheme, User, Visit, Visitor}
 /// The compiled rules. Conditions that no rule has are `None`.
 #[derive(Debug)]
 pub(crate) struct Index {
-    /// Blocks of one set.
+    /// Number of blocks of one set.
     per: usize,
     every: Box<[Block]>,
     classes: Classes,
-    /// Clients, with the class of unknown ones.
+    /// Clients, and the class of unknown clients.
     clients: Option<(Addresses, Class)>,
     /// Rules without conditions on users.
     users: Option<Class>,
     hosts: Option<Hosts>,
-    /// Addresses, with the class of rules without this condition.
+    /// Addresses, and the class of rules without a condition on addresses.
     addresses: Option<(Addresses, Class)>,
     ports: Option<Intervals<u16>>,
     schemes: Option<[Class; 3]>,
     methods: Option<Words>,
-    /// Paths, with the class of requests without one.
+    /// Paths, and the class of requests without a path.
     paths: Option<(Paths, Class)>,
     sites: Option<Words>,
     times: Option<Intervals<u16>>,
-    /// Rules that are compared when they come first.
+    /// Rules that are compared with the request when they come first.
     compared: Box<[Block]>,
-    /// Rules tell clients apart.
+    /// True if rules differ by client.
     apart: bool,
 }
 
@@ -104,7 +105,7 @@ impl<'a> Builder<'a> {
         set
     }
 
-    /// The rules that have a condition, each with it; `None` if there is none.
+    /// Returns the rules that have a condition, each with the condition; `None` if no rule has it.
     fn having<T>(&self, of: impl Fn(&'a Rule) -> Option<T>) -> Option<Vec<(usize, T)>> {
         let all = self.rules.iter().enumerate();
         let found: Vec<_> = all.filter_map(|(i, rule)| Some((i, of(rule)?))).collect();
@@ -160,7 +161,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// The folder that contains every path that fits the pattern.
+/// Returns the folder that contains every path that matches the pattern.
 fn folder(pattern: &Pattern) -> &[u8] {
     let text = pattern.as_bytes();
     let fixed = text.iter().position(|b| *b == b'*').unwrap_or(text.len());
@@ -248,7 +249,7 @@ impl Index {
         self.search(rules, (visit, class), request)
     }
 
-    /// Finds the first rule for a class of hosts.
+    /// Finds the first rule for a class of hosts, and remembers the judgement if no rule had to be compared.
     #[inline(never)]
     fn search(
         &self,
@@ -278,7 +279,8 @@ impl Index {
         found
     }
 
-    /// Finds the rules for the way of this request, which is another than the last, and remembers the way.
+    /// Finds the rules for the way of this request, which differs from the last way, and remembers the new
+    /// way.
     #[cold]
     #[inline(never)]
     fn turn_to(&self, visit: &mut Visit, request: &Request<'_>) {
@@ -293,7 +295,7 @@ impl Index {
         visit.note(request);
     }
 
-    /// One class of each condition that concerns the way.
+    /// Returns one class of each condition that belongs to the way.
     fn classes_of(&self, request: &Request<'_>) -> [Class; 4] {
         let mut classes = [EVERY; 4];
         if let Some((addresses, _)) = &self.addresses
@@ -313,7 +315,7 @@ impl Index {
         classes
     }
 
-    /// The first of the rules in `left` whose patterns fit the request too.
+    /// Returns the first rule in `left` whose patterns match the request too.
     #[cold]
     #[inline(never)]
     fn compared(
@@ -335,7 +337,7 @@ impl Index {
         None
     }
 
-    /// The rules that are for this visitor, whatever the visitor asks for.
+    /// Returns the rules that apply to this visitor, for any destination.
     pub(crate) fn visit(&self, who: &Visitor<'_>) -> Visit {
         let mut kept = self.every.clone();
         let mut keep = |row: &[Block]| {
@@ -374,7 +376,7 @@ fn judged(rule: &Rule, number: usize, request: &Request<'_>) -> Judgement {
     }
 }
 
-/// The conditions that the index does not decide.
+/// Checks the conditions that the index does not decide.
 fn compare(rule: &Rule, request: &Request<'_>) -> bool {
     rule.host(request) == Fit::Yes && rule.path(request) == Fit::Yes
 }

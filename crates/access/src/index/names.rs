@@ -1,8 +1,8 @@
-//! Conditions on names in levels: hosts from their end, paths from their beginning.
+//! Conditions on names with levels: hosts from their end, paths from their beginning.
 //!
-//! The hash of a level is computed from the hash of the level above it. With each level, the table
-//! also has all levels above it, so the search ends at the first level that is missing. Entries that
-//! share a hash are told apart by their names.
+//! The hash of a level is computed from the hash of the level above it. If the table has a level, it also has
+//! all levels above that level, so the search ends at the first missing level. Entries with the same hash are
+//! distinguished by their names.
 
 use hashbrown::HashMap;
 
@@ -10,7 +10,7 @@ use super::bits::{Block, Class, Classes, put};
 
 const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 const FACTOR: u64 = 0xd6e8_feb8_6659_fd93;
-/// Turns letters into lower case, and keeps the other bytes of hosts apart.
+/// The bit that converts letters to lower case. Other bytes of hosts stay distinct.
 const FOLD: u8 = 0x20;
 
 /// Classes of hosts.
@@ -25,7 +25,8 @@ pub(super) struct Paths {
     table: Table,
 }
 
-/// A level: the rules that may be for it, and for what is below it.
+/// A level, with the class of the rules that may fit the level, and the class of the rules that may fit the
+/// levels below it.
 #[derive(Debug)]
 struct Entry {
     name: Box<[u8]>,
@@ -33,7 +34,7 @@ struct Entry {
     below: Class,
 }
 
-/// Open addressing by the upper bits of the hash; at most half of the slots are used.
+/// A hash table with open addressing by the upper bits of the hash. At most half of the slots are used.
 #[derive(Debug)]
 struct Table {
     entries: Vec<Entry>,
@@ -41,19 +42,20 @@ struct Table {
     shift: u32,
 }
 
-/// The hash stands beside the number, so that a search reads one place for each level.
+/// A slot of the table. The hash is stored beside the number, so that a search reads one place for each
+/// level.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
     hash: u64,
-    /// Number of the entry; [`ROOT`]: the slot is free.
+    /// Number of the entry; [`ROOT`] if the slot is free.
     entry: u32,
 }
 
-/// The entry of values without a level in the table: the level above all, which has no name.
+/// The entry for values without a level in the table. It is the level above all levels and has no name.
 const ROOT: u32 = 0;
 
-/// A rule at a level: its number, the level, and whether it may be for that level and for those
-/// below.
+/// A rule at a level: its number, the level, whether the rule may fit that level, and whether it may fit the
+/// levels below.
 pub(super) type Named<'a> = (usize, &'a [u8], bool, bool);
 
 impl Hosts {
@@ -89,7 +91,7 @@ impl Hosts {
         }
     }
 
-    /// The class of a host, which has no dot at its end.
+    /// Returns the class of a host, which must have no dot at its end.
     #[inline]
     pub(super) fn class(&self, host: &[u8]) -> Class {
         let mut found = ROOT;
@@ -111,7 +113,7 @@ impl Hosts {
         }
     }
 
-    /// Compares the names: another name has the same hash as a level of this host.
+    /// Compares the names, because another name has the same hash as a level of this host.
     #[cold]
     #[inline(never)]
     fn slowly(&self, host: &[u8]) -> Class {
@@ -132,7 +134,7 @@ impl Hosts {
 }
 
 impl Paths {
-    /// Levels are folders, with the `/` at their end.
+    /// Builds the classes of paths. The levels are folders, each with the `/` at its end.
     pub(super) fn new(free: &[Block], named: &[Named<'_>], classes: &mut Classes) -> Self {
         let parts = |name: &[u8]| -> Vec<Box<[u8]>> {
             let slashes = name.iter().enumerate().filter(|(_, b)| **b == b'/');
@@ -147,7 +149,7 @@ impl Paths {
         }
     }
 
-    /// The class of a path: the rules that may be for it.
+    /// Returns the class of a path, which contains the rules that may fit it.
     #[inline]
     pub(super) fn class(&self, path: &[u8]) -> Class {
         let (mut hash, mut found) = (SEED, (ROOT, 0));
@@ -182,8 +184,8 @@ fn step(hash: u64, byte: u8) -> u64 {
     (hash ^ u64::from(byte)).wrapping_mul(FACTOR)
 }
 
-/// Calls `each` with the levels of a host from its end, until it returns false: with the hash of a
-/// level, without regard to case, and with where the level begins (behind a dot, or at 0).
+/// Calls `each` with the levels of a host from its end, until it returns false. The arguments are the hash of
+/// the level, without regard to case, and the position where the level begins (after a dot, or at 0).
 #[inline]
 fn levels(host: &[u8], mut each: impl FnMut(u64, usize) -> bool) {
     let (mut hash, mut end) = (SEED, host.len());
@@ -215,12 +217,12 @@ fn levels(host: &[u8], mut each: impl FnMut(u64, usize) -> bool) {
     each(mix(hash, word, end), 0);
 }
 
-/// The highest bit of the last byte that is a dot.
+/// Returns the highest bit of the last byte that is a dot.
 #[inline]
 fn last_dot(word: u64) -> Option<u32> {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
-    // Dots become 0, and then the highest bit of these bytes is set. The borrow of the subtraction could
-    // also mark a `/` behind a dot, but no host has a `/`.
+    // Bytes that are dots become 0, and then the highest bit of these bytes is set. The borrow of the
+    // subtraction could also mark a `/` after a dot, but a host contains no `/`.
     let other = word ^ (ONES * u64::from(b'.'));
     let dots = other.wrapping_sub(ONES) & !other & (ONES << 7);
     dots.checked_ilog2()
@@ -235,7 +237,8 @@ fn mix(hash: u64, label: u64, length: usize) -> u64 {
         ^ length as u64
 }
 
-/// The first bytes of a host, fewer than eight, the last one on top; zeros below.
+/// Returns the first bytes of a host. They are fewer than eight. The last of these bytes is the highest byte,
+/// and the lowest bytes are zero.
 #[inline]
 fn first_word(host: &[u8], end: usize) -> u64 {
     match host.first_chunk::<8>() {
@@ -247,7 +250,7 @@ fn first_word(host: &[u8], end: usize) -> u64 {
     }
 }
 
-/// True if two hosts differ in case alone. Eight bytes at a time.
+/// True if two hosts differ only in case. Compares eight bytes at a time.
 #[inline]
 fn alike(a: &[u8], b: &[u8]) -> bool {
     const FOLDS: u64 = u64::from_ne_bytes([FOLD; 8]);
@@ -272,11 +275,12 @@ fn alike(a: &[u8], b: &[u8]) -> bool {
 
 type Set = Vec<Block>;
 
-/// Name of a level, the rules at it, and the rules below it.
+/// Name of a level, the rules for the level, and the rules for the levels below it.
 type Level = (Box<[u8]>, Set, Set);
 
-/// The rules for values without a level in the table, and name, rules at and rules below of each
-/// level. `parts`: a level and those above it. `below`: the second level is below the first.
+/// Returns the rules for values without a level in the table. Also returns each level with its name, the
+/// rules for it and the rules for the levels below it. `parts` returns a level and the levels above it.
+/// `below` is true if the second level is below the first level.
 fn sets(
     free: &[Block],
     named: &[Named<'_>],
@@ -313,7 +317,7 @@ fn sets(
 }
 
 impl Table {
-    /// `all`: the rules for values without a level in the table.
+    /// Builds the table. `all` are the rules for values without a level in the table.
     fn new(
         all: &[Block],
         levels: &[Level],
@@ -356,7 +360,7 @@ impl Table {
         self.entries[ROOT as usize].below
     }
 
-    /// The number of the entry.
+    /// Returns the number of the entry with this hash.
     #[inline]
     fn find(&self, hash: u64) -> Option<u32> {
         let at = (hash >> self.shift) as usize;
@@ -368,7 +372,7 @@ impl Table {
         }
     }
 
-    /// Searches behind a slot that another hash has.
+    /// Continues a search after a slot with another hash.
     #[inline(never)]
     fn find_behind(&self, mut at: usize, hash: u64) -> Option<u32> {
         loop {
@@ -387,7 +391,7 @@ impl Table {
 mod tests {
     use super::*;
 
-    /// Names of a table that share the hash of others are told apart.
+    /// Names in a table that have the same hash are distinguished.
     #[test]
     fn levels_with_the_hash_of_another_name_are_compared() {
         let free = [Block::NONE];
@@ -395,7 +399,7 @@ mod tests {
         let named: [Named<'_>; 2] = [(0, b"a.test", true, true), (1, b"b.test", true, true)];
         let mut hosts = Hosts::new(&free, &named, &mut classes);
         let right = hosts.class(b"b.test");
-        // The entry of `a.test` gets the hash of `b.test`, as an attacker would like it.
+        // The entry of `a.test` gets the hash of `b.test`, as in an attack.
         let at = |hosts: &Hosts, name: &[u8]| {
             let mut all = hosts.table.entries.iter();
             all.position(|entry| *entry.name == *name).unwrap()

@@ -2,11 +2,11 @@
 
 use super::bits::{Block, Class, Classes, put};
 
-/// Classes of words. There are few, so they are compared one after the other.
+/// Classes of words. There are few words, so they are compared one after another.
 #[derive(Debug)]
 pub(super) struct Words {
     words: Vec<(Box<[u8]>, Class)>,
-    /// All other words.
+    /// The class of all other words.
     other: Class,
 }
 

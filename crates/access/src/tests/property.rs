@@ -1,4 +1,4 @@
-//! The index against the definition, on random rules and requests.
+//! Compares the index with the definition, for random rules and requests.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -8,7 +8,7 @@ use ipnet::IpNet;
 use crate::*;
 
 const HOSTS: [&str; 14] = [
-    // Labels of eight bytes, and longer ones.
+    // Labels of eight bytes, and longer labels.
     "metadata.test",
     "*.metadata-service.test",
     "example.com",
@@ -77,7 +77,7 @@ const ADDRESSES: [&str; 7] = [
     "::ffff:10.1.2.3",
 ];
 
-/// Some of a list, most often none.
+/// Returns some elements of a list, most often none.
 fn some<'a>(rng: &mut Rng, of: &[&'a str]) -> Vec<&'a str> {
     let count = [0, 0, 0, 1, 1, 2][rng.below(6) as usize];
     (0..count).map(|_| one(rng, of)).collect()
@@ -177,7 +177,7 @@ fn the_index_judges_as_a_scan_does() {
                 rules.judge_slowly(&request),
                 "seed {seed}: {request:?}"
             );
-            // Further requests of the same visit, which differ a little.
+            // Further requests of the same visit, which differ only slightly.
             for _ in 0..4 {
                 let path = one(&mut rng, &ASKED_PATHS);
                 let mut next = Request {

@@ -1,4 +1,4 @@
-//! `bench expect`: what of an earlier run is still there.
+//! `bench expect`: checks which objects of an earlier run are still cached.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,55 +17,57 @@ use crate::load::{Known, LoadConfig, Mode, Pace, Style, Work, read_record, run};
 /// Options of the check after a restart.
 #[derive(Debug, clap::Args)]
 pub struct ExpectArgs {
-    /// The proxy
+    /// Address of the proxy
     #[arg(long, default_value = "127.0.0.1:3128", value_name = "ADDR")]
     pub target: SocketAddr,
-    /// The origin, for its port and its counters
+    /// Address of the origin, for its port and its counters
     #[arg(long, default_value = "127.0.0.1:8000", value_name = "ADDR")]
     pub origin: SocketAddr,
-    /// The target is a reverse proxy: send paths and this Host
+    /// The target is a reverse proxy: send paths, and this value of Host
     #[arg(long, value_name = "HOST")]
     pub reverse: Option<String>,
-    /// File that `load --record` wrote
+    /// File that was written by `load --record`
     #[arg(long, value_name = "FILE")]
     pub record: PathBuf,
-    /// As in the load that wrote the record
+    /// The same value as in the load that wrote the record
     #[arg(long, value_enum, default_value_t = Versions::Url)]
     pub versions: Versions,
-    /// When the cache was stopped, ms since the epoch; else the time of the last answer
+    /// Time when the cache was stopped, in ms since the Unix epoch; default: the time of the last answer
     #[arg(long, value_name = "MS")]
     pub stopped_at: Option<i64>,
-    /// Only objects stored at least this long before the stop
+    /// Request only objects that were stored at least this long before the stop
     #[arg(long, value_parser = time, default_value = "5s")]
     pub older_than: Duration,
-    /// Only the newest of those, up to this many bytes (what the store surely still had)
+    /// Request only objects that are among the newest recorded objects, up to this many bytes (the part
+    /// that the store certainly still had)
     #[arg(long, value_name = "SIZE")]
     pub newest: Option<ByteSize>,
-    /// Bytes counted for an object besides its body
+    /// Bytes that are counted for an object in addition to its body
     #[arg(long, default_value = "512", value_name = "SIZE")]
     pub overhead: ByteSize,
-    /// At most this many objects, chosen at random
+    /// Request at most this many objects, chosen at random
     #[arg(long)]
     pub sample: Option<usize>,
-    /// Connections
+    /// Number of connections
     #[arg(long, default_value_t = 32)]
     pub connections: usize,
-    /// Open loop: this many requests per second; else a closed loop
+    /// Open loop with this many requests per second; default: a closed loop
     #[arg(long)]
     pub rate: Option<f64>,
-    /// Least share of hits for exit code 0
+    /// Lowest share of hits for exit code 0, 0 to 1
     #[arg(long, default_value_t = 0.99)]
     pub least: f64,
     /// Seed of the order
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Write the report as JSON (`-`: to standard output instead of the table)
+    /// Write the report as JSON to this file (`-`: to standard output, in place of the table)
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 }
 
 impl ExpectArgs {
-    /// Asks once for each object chosen; whether enough were hits and nothing was wrong.
+    /// Requests each chosen object once. Returns true if the share of hits was high enough and nothing was
+    /// wrong.
     ///
     /// # Errors
     /// The record cannot be read, or the load could not run.
@@ -113,7 +115,7 @@ impl ExpectArgs {
         }
     }
 
-    /// The objects to ask for, in scattered order. `known` is oldest first.
+    /// The objects to request, in random order. `known` has the oldest object first.
     fn choose(&self, known: &[Known]) -> Vec<Work> {
         let last = known.iter().map(|k| k.used).max().unwrap_or_default();
         let stopped = self.stopped_at.map_or(last, WallTime);

@@ -9,31 +9,31 @@ use foxy_base::{ByteSize, Clock};
 
 use crate::Floor;
 
-/// Options of the floor. A load that asks it: `--objects 1 --servers 1 --sizes SIZE`, and
-/// `--reverse HOST` unless `--host` is an address.
+/// Options of the floor server. A load for this server needs the options `--objects 1 --servers 1 --sizes
+/// SIZE`, and `--reverse HOST` unless `--host` is an address.
 #[derive(Debug, clap::Args)]
 pub struct FloorArgs {
     /// Listener address
     #[arg(long, default_value = "127.0.0.1:8080", value_name = "ADDR")]
     pub listen: SocketAddr,
-    /// Body of each answer
+    /// Length of the body in each answer
     #[arg(long, default_value = "4KiB", value_name = "SIZE")]
     pub size: ByteSize,
-    /// Server whose object 0 it answers: `h1` is server 1 of a load with `--reverse`, 127.1.0.1 of
-    /// one without
+    /// Server whose object 0 is sent: `h1` is server 1 of a load with `--reverse`, 127.1.0.1 is server 1 of
+    /// a load without it
     #[arg(long, default_value = "127.1.0.1")]
     pub host: String,
-    /// Compute for this long before each answer, such as 500ns: what the kernel costs a server that
-    /// has something to do
+    /// Compute for this long before each answer, such as 500ns; this shows the cost of the kernel for a
+    /// server that has other work
     #[arg(long, default_value = "0", value_parser = super::time)]
     pub work: Duration,
 }
 
 impl FloorArgs {
-    /// Serves until the process is ended.
+    /// Answers requests until the process ends.
     ///
     /// # Errors
-    /// It cannot listen.
+    /// The server cannot listen.
     pub fn run(&self, clock: &Arc<dyn Clock>) -> io::Result<()> {
         let mut floor = Floor::bind(self.listen, &self.host, self.size.bytes(), self.work, clock)?;
         println!("floor on {}", floor.address()?);

@@ -16,101 +16,103 @@ use crate::load::{LoadConfig, Mode, Pace, Source, Style, run};
 /// Options of the load.
 #[derive(Debug, clap::Args)]
 pub struct LoadArgs {
-    /// Target of requests: a proxy or the origin itself
+    /// Address that receives the requests: a proxy or the origin itself
     #[arg(long, default_value = "127.0.0.1:3128", value_name = "ADDR")]
     pub target: SocketAddr,
-    /// The origin, for its port and its counters
+    /// Address of the origin, for its port and its counters
     #[arg(long, default_value = "127.0.0.1:8000", value_name = "ADDR")]
     pub origin: SocketAddr,
-    /// The target is a reverse proxy (or the origin): send paths and this Host
+    /// The target is a reverse proxy (or the origin): send paths, and this value of Host
     #[arg(long, value_name = "HOST")]
     pub reverse: Option<String>,
     /// The stream of requests.
     #[command(flatten)]
     pub workload: WorkloadArgs,
-    /// Method of requesting modified objects
+    /// How a modified object is requested
     #[arg(long, value_enum, default_value_t = Versions::Url)]
     pub versions: Versions,
-    /// Connections
+    /// Number of connections
     #[arg(long, default_value_t = 64)]
     pub connections: usize,
-    /// Generator threads
+    /// Number of generator threads
     #[arg(long, default_value_t = 1)]
     pub threads: usize,
-    /// Open loop: this many requests per second, Poisson; times count from the intended moment
+    /// Open loop with this many requests per second, Poisson; times count from the intended start of a
+    /// request; default: a closed loop
     #[arg(long)]
     pub rate: Option<f64>,
-    /// Measured time
+    /// Duration of the measurement
     #[arg(long, value_parser = time)]
     pub duration: Option<Duration>,
-    /// Measured requests
+    /// Number of measured requests
     #[arg(long)]
     pub requests: Option<u64>,
-    /// Time before the measurement
+    /// Duration of the load before the measurement
     #[arg(long, value_parser = time, default_value = "0")]
     pub warm_up: Duration,
-    /// With --duration: go on at most this long, until what was asked in that time is answered
+    /// With --duration: continue for at most this long, until all requests of the measured time are
+    /// answered
     #[arg(long, value_parser = time, default_value = "0")]
     pub cool_down: Duration,
-    /// Requests before the measurement
+    /// Number of requests before the measurement
     #[arg(long, default_value_t = 0)]
     pub warm_up_requests: u64,
-    /// Share of answers of which every byte is compared, 0 to 1
+    /// Share of answers whose bytes are all compared, 0 to 1
     #[arg(long, default_value_t = 1.0)]
     pub check: f64,
-    /// Never sleep: look for answers again and again. Nobody then pays for waking the generator,
-    /// which costs a server behind a hypervisor more than the answer itself
+    /// Never sleep: poll for answers all the time. Then no server pays for waking the generator. Behind a
+    /// hypervisor, this costs a server more than the answer itself
     #[arg(long)]
     pub poll: bool,
-    /// Longest time for one answer
+    /// Longest permitted time for one answer
     #[arg(long, value_parser = time, default_value = "30s")]
     pub timeout: Duration,
-    /// Seed of everything drawn
+    /// Seed of all random values
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Process whose CPU is counted, with its descendants
+    /// Process whose CPU time is counted, including its descendants
     #[arg(long)]
     pub pid: Option<u32>,
-    /// Added to each URL, such as `&l=100` (see the origin's knobs)
+    /// Text that is added to each URL, such as `&l=100` (see the origin's knobs)
     #[arg(long, default_value = "")]
     pub knobs: String,
-    /// Header line added to each request
+    /// Header line that is added to each request
     #[arg(long = "header", value_name = "LINE")]
     pub headers: Vec<String>,
-    /// Compare the hit ratio with an exact LRU of this many bytes
+    /// Compare the hit ratio with that of an exact LRU of this many bytes
     #[arg(long, value_name = "SIZE")]
     pub lru: Option<ByteSize>,
-    /// Bytes that the LRU counts for an object besides its body
+    /// Bytes that the LRU counts for an object in addition to its body
     #[arg(long, default_value = "0", value_name = "SIZE")]
     pub lru_overhead: ByteSize,
-    /// Write a line for each answer, for `expect`
+    /// Write a line for each answer to this file, for `expect`
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
-    /// Keep answers over time, in steps of 10 ms
+    /// Record the number of answers and hits over time, in steps of 10 ms
     #[arg(long)]
     pub timeline: bool,
-    /// Wait for a target that refuses connections
+    /// Wait while the target refuses connections
     #[arg(long)]
     pub patient: bool,
-    /// Write the report as JSON (`-`: to standard output instead of the table)
+    /// Write the report as JSON to this file (`-`: to standard output, in place of the table)
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// No progress line
+    /// Do not show a progress line
     #[arg(long)]
     pub quiet: bool,
 }
 
-/// Method of requesting a new version of an object.
+/// The way in which a new version of an object is requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Versions {
-    /// Size and version are in the URL: a new version is another URL
+    /// The URL contains size and version, so a new version has another URL
     Url,
-    /// All versions share a URL: a reload replaces the old one, which must not come again
+    /// All versions share one URL; a reload replaces the old version, which must not be served again
     Reload,
 }
 
 impl LoadArgs {
-    /// The configuration these options mean.
+    /// The configuration that follows from these options.
     #[must_use]
     pub fn config(&self) -> LoadConfig {
         let mode = match &self.reverse {
@@ -159,10 +161,10 @@ impl LoadArgs {
         self.workload.source(length, self.seed)
     }
 
-    /// Runs the load, prints the report; whether all answers were right.
+    /// Runs the load and prints the report. Returns true if all answers were correct.
     ///
     /// # Errors
-    /// It could not run.
+    /// The load could not run.
     pub fn run(&self, clock: &Arc<dyn Clock>) -> io::Result<bool> {
         if self.rate.is_some_and(|rate| rate.is_nan() || rate <= 0.0) {
             return Err(invalid("--rate must be above 0"));
@@ -183,7 +185,7 @@ impl LoadArgs {
         Ok(report.is_clean())
     }
 
-    /// The hit ratio that an exact LRU has on the measured part of the same stream.
+    /// The hit ratio of an exact LRU in the measured part of the same stream.
     fn lru_hit_ratio(&self, bytes: u64, asked: u64) -> io::Result<f64> {
         let overhead = self.lru_overhead.bytes();
         let mut lru = ByteLru::new(bytes);

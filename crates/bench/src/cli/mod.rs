@@ -36,26 +36,28 @@ use crate::store::StoreCommand;
 pub enum BenchCommand {
     /// Run a deterministic origin server
     Origin(OriginArgs),
-    /// Ask for objects of the origin, directly or through a proxy, check and measure
+    /// Request objects of the origin, directly or through a proxy; check the answers and measure their
+    /// times
     Load(Box<LoadArgs>),
-    /// After a restart: ask for what an earlier load recorded, and tell how much is still a hit
+    /// After a restart: request the objects that an earlier load recorded, and report how many are still
+    /// hits
     Expect(ExpectArgs),
-    /// Measure the storage engine alone, beside fio, file systems and another engine
+    /// Measure only the storage engine, and compare it with fio, file systems and another engine
     #[command(subcommand)]
     Store(StoreCommand),
-    /// Run the plainest server there can be: what the kernel alone costs per answer
+    /// Run the simplest possible server, which shows the cost of the kernel per answer
     Floor(FloorArgs),
     /// Run a name server that is slow, fails or answers nonsense, in phases
     Resolver(ResolverArgs),
-    /// Let many clients ask for one object at the same moment
+    /// Let many clients request one object at the same moment
     Together(TogetherArgs),
-    /// Jump about in one large object by range requests
+    /// Read at random positions of one large object by range requests
     Ranges(RangesArgs),
 }
 
 impl BenchCommand {
-    /// Runs it to its end. Exit code 0: all right; 1: wrong or missing answers; 2: could not
-    /// run.
+    /// Runs the tool to its end. Exit code 0: all answers were correct; 1: wrong or missing answers; 2: the
+    /// tool could not run.
     #[must_use]
     pub fn run(&self, clock: &Arc<dyn Clock>) -> ExitCode {
         let result = match self {
@@ -99,7 +101,7 @@ fn print(report: &Report, extra: &serde_json::Value, json: Option<&Path>) -> io:
     }
 }
 
-/// A time such as `10s` for clap.
+/// Parses a time such as `10s` for clap.
 fn time(text: &str) -> Result<Duration, String> {
     crate::parse_time(text).ok_or_else(|| format!("`{text}` is not a time; write 500ms, 10s or 2m"))
 }

@@ -1,4 +1,4 @@
-//! One object of the origin, and the proxy to get it through: what several tools are given.
+//! One object of the origin, and the proxy through which it is requested. Several tools have these options.
 
 use std::io;
 use std::net::SocketAddr;
@@ -6,25 +6,25 @@ use std::net::SocketAddr;
 use super::invalid;
 use crate::Knobs;
 
-/// An object, where it comes from, and through whom.
+/// An object, its origin, and the proxy.
 #[derive(Debug, clap::Args)]
 pub struct ObjectArgs {
-    /// The proxy
+    /// Address of the proxy
     #[arg(long, value_name = "ADDR")]
     pub target: SocketAddr,
-    /// The origin of the object
+    /// Address of the object's origin
     #[arg(long, value_name = "ADDR")]
     pub origin: SocketAddr,
-    /// Path of the object as `bench origin` knows it, such as /o/1?s=1000000&l=200&b=50000000
+    /// Path of the object in the syntax of `bench origin`, such as /o/1?s=1000000&l=200&b=50000000
     #[arg(long, value_name = "PATH")]
     pub object: String,
 }
 
 impl ObjectArgs {
-    /// Settings in the path.
+    /// The settings in the path.
     ///
     /// # Errors
-    /// It is no object of the origin.
+    /// The path is not an object of the origin.
     pub(super) fn knobs(&self) -> io::Result<Knobs> {
         Knobs::parse(self.object.as_bytes()).ok_or_else(|| {
             invalid(format!(

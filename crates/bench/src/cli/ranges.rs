@@ -8,34 +8,34 @@ use super::invalid;
 use super::object::ObjectArgs;
 use crate::ranges::{Jumper, Plan};
 
-/// Options of a reader that jumps about.
+/// Options of a reader of random ranges.
 #[derive(Debug, clap::Args)]
 pub struct RangesArgs {
-    /// The object
+    /// Object to read
     #[command(flatten)]
     pub object: ObjectArgs,
-    /// Read everything once, in this many pieces of different lengths and in a random order
+    /// Read the complete object once, in this many pieces of different lengths and in a random order
     #[arg(long, conflicts_with = "reads")]
     pub pieces: Option<u64>,
-    /// Of these pieces only the part K of N, such as 1/2
+    /// Read only part K of N of these pieces, such as 1/2
     #[arg(long, default_value = "1/1", value_name = "K/N")]
     pub part: String,
-    /// Readings anywhere
+    /// Number of reads at random positions
     #[arg(long, default_value_t = 1)]
     pub reads: u64,
-    /// Bytes of each of them
+    /// Bytes of each read
     #[arg(long, default_value = "100", value_name = "SIZE")]
     pub bytes: ByteSize,
-    /// Seed of places and order
+    /// Seed of positions and order
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 }
 
 impl RangesArgs {
-    /// Reads and prints a JSON report; false if something was not right.
+    /// Reads, and prints a JSON report. Returns false if something was not correct.
     ///
     /// # Errors
-    /// Target or origin cannot be reached, or the object is not one.
+    /// Target or origin cannot be reached, or the path is not an object of the origin.
     pub fn run(&self) -> io::Result<bool> {
         let knobs = self.object.knobs()?;
         if knobs.size == 0 {
@@ -68,7 +68,7 @@ impl RangesArgs {
         Ok(jumped.is_right())
     }
 
-    /// Counted from 0.
+    /// Parses `K/N`. Returns the part, counted from 0, and the number of parts.
     fn part(&self) -> io::Result<(u64, u64)> {
         let numbers = self.part.split_once('/');
         let numbers =

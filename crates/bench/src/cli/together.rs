@@ -13,37 +13,37 @@ use crate::together::Together;
 /// Options of a crowd.
 #[derive(Debug, clap::Args)]
 pub struct TogetherArgs {
-    /// The object
+    /// Object to request
     #[command(flatten)]
     pub object: ObjectArgs,
-    /// Clients that want all of it
+    /// Number of clients that request the complete object
     #[arg(long, default_value_t = 100)]
     pub clients: usize,
-    /// Time by which the first client is ahead of the others
+    /// Time between the request of the first client and the requests of the other clients
     #[arg(long, default_value = "20ms", value_parser = time)]
     pub lead: Duration,
-    /// The first client leaves after this many bytes
+    /// The first client disconnects after this many bytes
     #[arg(long, value_name = "SIZE")]
     pub leave_after: Option<ByteSize>,
-    /// Further clients that read slowly and are not waited for
+    /// Number of further clients that read slowly; the run does not wait for them
     #[arg(long, default_value_t = 0)]
     pub slow: usize,
-    /// Bytes per second of each of them
+    /// Bytes per second of each slow client
     #[arg(long, default_value = "10KB", value_name = "SIZE")]
     pub slow_rate: ByteSize,
-    /// Each client has its own cookie, and the answer varies by it
+    /// Each client sends its own cookie, and the answer varies by the cookie
     #[arg(long)]
     pub cookies: bool,
-    /// Longest time for all
+    /// Time limit for the complete run
     #[arg(long, default_value = "2m", value_parser = time)]
     pub timeout: Duration,
 }
 
 impl TogetherArgs {
-    /// Runs the crowd and prints a JSON report; false if somebody did not get what it wanted.
+    /// Runs the crowd and prints a JSON report. Returns false if a client did not get the complete object.
     ///
     /// # Errors
-    /// Target or origin cannot be reached, or the object is not one.
+    /// Target or origin cannot be reached, or the path is not an object of the origin.
     pub fn run(&self, clock: &Arc<dyn Clock>) -> io::Result<bool> {
         let crowd = Together {
             target: self.object.target,

@@ -1,4 +1,4 @@
-//! The workload, as written on the command line.
+//! The workload, in the syntax of the command line.
 
 use std::io;
 use std::path::PathBuf;
@@ -13,13 +13,13 @@ use foxy_trace::{Format, Options};
 use super::invalid;
 use crate::load::{FromTrace, Popular, Source, Work};
 
-/// Options that choose the stream of requests.
+/// Options that select the stream of requests.
 #[derive(Clone, Debug, clap::Args)]
 pub struct WorkloadArgs {
     /// Kind of workload
     #[arg(long, value_enum, default_value_t = Kind::Popular)]
     pub workload: Kind,
-    /// Number of objects (popular, scan; web: objects that can be asked for)
+    /// Number of objects (popular, scan; web: number of objects that can be requested)
     #[arg(long, default_value_t = 1000)]
     pub objects: u64,
     /// Zipf exponent; default 0.6 (popular, polygraph) or 0.75 (web)
@@ -29,48 +29,48 @@ pub struct WorkloadArgs {
     /// exp:5000 (polygraph), web (web)
     #[arg(long)]
     pub sizes: Option<SizesArg>,
-    /// Origin servers; 0 keeps those of a trace
+    /// Number of origin servers; 0 keeps the servers of a trace
     #[arg(long, default_value_t = 20)]
     pub servers: u32,
-    /// polygraph: share of requests for objects seen before
+    /// polygraph: share of requests for objects that were requested before
     #[arg(long, default_value_t = 0.4)]
     pub recurrence: f64,
-    /// web: total bytes of different objects that the stream shall touch (needs --requests)
+    /// web: total bytes of the different objects that the stream shall request (needs --requests)
     #[arg(long, value_name = "SIZE")]
     pub distinct: Option<ByteSize>,
-    /// web: share of requests that find their object modified
+    /// web: share of requests whose object was modified since its last request
     #[arg(long, default_value_t = 0.0)]
     pub modified: f64,
-    /// scan: seed of the order, to ask for the same objects otherwise; default the seed itself
+    /// scan: seed of the order, to request the same objects in another order; default: the value of --seed
     #[arg(long)]
     pub order: Option<u64>,
-    /// scan: first object
+    /// scan: number of the first object
     #[arg(long, default_value_t = 0)]
     pub first: u64,
-    /// trace: the file
+    /// trace: file with the trace
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
-    /// trace: its format, if it is not to be detected
+    /// trace: format of the file; default: the format is detected
     #[arg(long)]
     pub format: Option<Format>,
-    /// Largest body; larger ones are cut
+    /// Largest body; larger bodies are shortened to this length
     #[arg(long, default_value = "64MiB", value_name = "SIZE")]
     pub largest: ByteSize,
-    /// Number of requests to skip at the beginning: the run continues where an earlier one ended
+    /// Number of requests to skip at the beginning, so that the run continues where an earlier run ended
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub skip: u64,
 }
 
-/// The streams there are.
+/// Kinds of streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Kind {
-    /// A fixed set of objects, Zipf-distributed, without end
+    /// A fixed set of objects with a Zipf distribution, without end
     Popular,
-    /// Each object once, in scattered order
+    /// Each object once, in random order
     Scan,
     /// Recurring and new objects as in Web Polygraph, without end
     Polygraph,
-    /// Many servers, Zipf, heavy-tailed sizes, recency
+    /// Many servers, Zipf distribution, heavy-tailed sizes, recency
     Web,
     /// The DEC proxies of 1996
     Dec,
@@ -80,7 +80,7 @@ pub enum Kind {
     Trace,
 }
 
-/// Sizes on the command line.
+/// A distribution of sizes, in the syntax of the command line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SizesArg(pub Sizes);
 
@@ -123,8 +123,8 @@ impl WorkloadArgs {
         self.sizes.map_or(default, |s| s.0)
     }
 
-    /// The stream without its first `skip` requests, at most `requests` long where the kind needs
-    /// a length.
+    /// The stream without its first `skip` requests. If the kind needs a length, the stream has at most
+    /// `requests` requests.
     ///
     /// # Errors
     /// The trace cannot be read, or options that are needed are missing.
@@ -238,7 +238,8 @@ impl WorkloadArgs {
         };
         let reader = foxy_trace::open(path, options).map_err(|e| invalid(e.to_string()))?;
         let requests = reader.map_while(|request| {
-            // What has been read is still good for a replay; say why it ends early.
+            // The part that was read can still be replayed. The message contains the reason for the early
+            // end.
             request
                 .inspect_err(|error| eprintln!("warning: {error}"))
                 .ok()
@@ -250,7 +251,7 @@ impl WorkloadArgs {
     }
 }
 
-/// Fisher and Yates.
+/// Shuffles the items with the algorithm of Fisher and Yates.
 pub(super) fn shuffle<T>(items: &mut [T], rng: &mut Rng) {
     for at in (1..items.len()).rev() {
         items.swap(at, rng.below(at as u64 + 1) as usize);

@@ -1,24 +1,24 @@
-//! Answers as the load generator sees them: head, framing, whose body it claims to be, and
-//! whether a cache says that it was a hit.
+//! Answers as the load generator sees them: head, framing, the body's claimed identity, and the cache's
+//! statement whether the answer was a hit.
 
 use crate::knobs;
 
-/// Longest head accepted, bytes.
+/// Greatest accepted length of a head in bytes.
 pub(crate) const HEAD_MAX: usize = 32 << 10;
 const FIELDS: usize = 96;
 
-/// Result of a cache, as the answer states it.
+/// Source of an answer, as the answer states it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Served {
     /// From a cache.
     Hit,
     /// From the origin.
     Miss,
-    /// Nothing is said.
+    /// The answer does not state its source.
     Unknown,
 }
 
-/// End of the body.
+/// The way in which the end of the body is marked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Framing {
     Length(u64),
@@ -150,7 +150,8 @@ fn claim(value: &[u8]) -> Option<Claim<'_>> {
     words.next().is_none().then_some(claim)
 }
 
-/// `Cache-Status` (RFC 9211): a hit if the nearest cache, the last member, says `hit`.
+/// Reads `Cache-Status` (RFC 9211). The answer is a hit if the last member, which belongs to the nearest
+/// cache, contains `hit`.
 pub(crate) fn cache_status(value: &[u8]) -> Served {
     let last = split_outside_quotes(value, b',').last().unwrap_or_default();
     for parameter in split_outside_quotes(last, b';').skip(1) {
@@ -177,8 +178,8 @@ fn split_outside_quotes(text: &[u8], at: u8) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// The codes that Traffic Server puts into `Via`: `[cHs f ]`, or `[uScRs f p eN:t cCHi p sS]`. The
-/// pair `c?` is the result of its lookup: `H` and `R` are hits on disk and in memory.
+/// Reads the codes that Traffic Server writes into `Via`: `[cHs f ]`, or `[uScRs f p eN:t cCHi p sS]`. The
+/// pair `c?` is the result of its lookup: `H` is a hit on disk, `R` is a hit in memory.
 fn via(value: &[u8]) -> Option<Served> {
     let start = value.iter().rposition(|b| *b == b'[')? + 1;
     let client = if value.get(start) == Some(&b'u') {
@@ -193,7 +194,7 @@ fn via(value: &[u8]) -> Option<Served> {
     }
 }
 
-/// `X-Cache: HIT from proxy`, `X-Cache-Status: MISS` and the like.
+/// Reads `X-Cache: HIT from proxy`, `X-Cache-Status: MISS` and similar fields.
 fn x_cache(value: &[u8]) -> Served {
     let upper = value.to_ascii_uppercase();
     let has = |word: &[u8]| upper.windows(word.len()).any(|w| w == word);

@@ -3,23 +3,23 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// CPU time, split as the system accounts it.
+/// CPU time, divided as the system accounts it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTime {
-    /// In the program.
+    /// Time in the program.
     pub user: Duration,
-    /// In the kernel on its behalf.
+    /// Time in the kernel on behalf of the program.
     pub system: Duration,
 }
 
 impl CpuTime {
-    /// Both together.
+    /// Sum of user time and system time.
     #[must_use]
     pub fn total(self) -> Duration {
         self.user + self.system
     }
 
-    /// Since an earlier reading.
+    /// Time since an earlier reading.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
         Self {
@@ -29,8 +29,8 @@ impl CpuTime {
     }
 }
 
-/// CPU time used so far by `pid`, its threads, its descendants and children it has waited for.
-/// Resolution is a clock tick (10 ms). `None` where there is no such process or no `/proc`.
+/// CPU time used so far by `pid`, its threads, its descendants, and child processes that were waited for.
+/// The resolution is a clock tick (10 ms). `None` if there is no such process or no `/proc`.
 #[must_use]
 pub fn of_process_tree(pid: u32) -> Option<CpuTime> {
     let all = read_all();
@@ -54,7 +54,7 @@ pub fn of_process_tree(pid: u32) -> Option<CpuTime> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stat {
     parent: u32,
-    /// User and system, with those of children that were waited for.
+    /// User time and system time in clock ticks, including child processes that were waited for.
     ticks: (u64, u64),
 }
 
@@ -66,14 +66,14 @@ fn read_all() -> HashMap<u32, Stat> {
         .filter_map(|entry| {
             let entry = entry.ok()?;
             let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
-            // Processes come and go while we look.
+            // Processes may begin and end during this loop.
             let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
             Some((pid, parse_stat(&stat)?))
         })
         .collect()
 }
 
-/// `/proc/<pid>/stat`, see proc(5): the name in parentheses may contain anything.
+/// Parses `/proc/<pid>/stat`, see proc(5). The name in parentheses may contain any characters.
 fn parse_stat(text: &str) -> Option<Stat> {
     let rest = &text[text.rfind(')')? + 1..];
     let fields: Vec<&str> = rest.split_whitespace().collect();

@@ -21,12 +21,13 @@ use super::work::{SharedSource, Work};
 use super::{LoadConfig, Outcome};
 use crate::spin::Spin;
 
-/// Bytes read at once while a head is awaited, and while a body is checked or thrown away.
+/// Bytes that are read at once while a head is awaited.
 const HEAD_READ: usize = 16 << 10;
+/// Bytes that are read at once while a body is checked or dropped.
 const BODY_READ: usize = 256 << 10;
 /// Pause before a refused connection is tried again.
 const RETRY_NS: u64 = 5_000_000;
-/// Longest time in the readiness call, so that a stop is noticed.
+/// Longest time in the readiness call, so that the thread notices a stop.
 const TICK: Duration = Duration::from_millis(20);
 const TIMER: Token = Token(usize::MAX);
 
@@ -35,7 +36,7 @@ const TIMER: Token = Token(usize::MAX);
 pub(crate) struct Finished {
     pub(crate) stats: Stats,
     pub(crate) timeline: Timeline,
-    /// CPU time of looking for answers when there were none.
+    /// CPU time of polls that found no answer.
     pub(crate) in_vain: Duration,
 }
 
@@ -55,7 +56,7 @@ pub(crate) struct Engine<'a> {
     exhausted: bool,
     busy: usize,
     last_sweep: u64,
-    /// Time of the last sweep that saw an established connection.
+    /// Time of the last sweep that found an established connection.
     last_stood: u64,
     spin: Spin,
 }
@@ -69,13 +70,13 @@ struct Connection {
     /// Bytes of an incomplete head.
     kept: Vec<u8>,
     job: Option<Job>,
-    /// Answers received on this connection.
+    /// Number of answers received on this connection.
     answers: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Phase {
-    /// Not connected; to be tried at this time.
+    /// Not connected. The next attempt is made at this time.
     #[default]
     Down,
     RetryAt(u64),
@@ -127,8 +128,8 @@ impl<'a> Engine<'a> {
         })
     }
 
-    /// Runs until told to stop, until the source is empty and all is answered, or until there was
-    /// no connection for as long as an answer may take.
+    /// Runs until it is told to stop, until the source is empty and all requests are answered, or until no
+    /// connection was established for as long as an answer may take.
     pub(crate) fn run(mut self) -> io::Result<Finished> {
         let mut events = Events::with_capacity(1024);
         for at in 0..self.connections.len() {
@@ -162,8 +163,8 @@ impl<'a> Engine<'a> {
         self.clock.mono().nanos()
     }
 
-    /// Starts the requests that are due on idle connections. Returns how long there will be nothing
-    /// to start.
+    /// Starts the requests that are due on idle connections. Returns the time until the next request may
+    /// start.
     fn issue(&mut self) -> io::Result<Duration> {
         let mut now = self.now();
         while !self.exhausted && !self.idle.is_empty() {
@@ -240,7 +241,7 @@ impl<'a> Engine<'a> {
         self.send(at);
     }
 
-    /// Sends what is left of the request.
+    /// Sends the rest of the request.
     fn send(&mut self, at: usize) {
         let connection = &mut self.connections[at];
         let (Some(stream), Some(_)) = (&mut connection.stream, &connection.job) else {
@@ -251,7 +252,7 @@ impl<'a> Engine<'a> {
                 Ok(n) => connection.sent += n,
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return,
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                // The answer, or the end of the connection, may still be there to be read.
+                // The answer or the end of the connection may still be readable.
                 Err(_) => return self.receive(at, true),
             }
         }
@@ -273,7 +274,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Reads what has come; `ended` if the other side will send no more.
+    /// Reads the bytes that have arrived. With `ended`, the other side will send no more.
     fn receive(&mut self, at: usize, ended: bool) {
         loop {
             let connection = &mut self.connections[at];
@@ -335,7 +336,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// The connection ended while an answer was awaited.
+    /// Handles the end of a connection while an answer was awaited.
     fn ended(&mut self, at: usize) {
         let connection = &mut self.connections[at];
         let Some(job) = &mut connection.job else {
@@ -343,7 +344,8 @@ impl<'a> Engine<'a> {
         };
         let untouched = !job.exchange.begun() && connection.kept.is_empty();
         if untouched && connection.answers > 0 && !job.resent {
-            // The server may close an idle connection at any time: the request is sent again, once.
+            // The server may close an idle connection at any time. So the request is sent again, but only
+            // once.
             job.resent = true;
             self.out.stats.resent += 1;
             return self.connect(at);
@@ -428,10 +430,10 @@ impl<'a> Engine<'a> {
     }
 }
 
-/// Takes bytes off the socket without looking at them.
+/// Removes bytes from the socket without reading their contents.
 #[cfg(target_os = "linux")]
 fn discard(stream: &mut TcpStream, room: &mut [u8]) -> io::Result<usize> {
-    // On TCP sockets MSG_TRUNC throws the bytes away inside the kernel (tcp(7)).
+    // On TCP sockets, MSG_TRUNC drops the bytes inside the kernel (tcp(7)).
     let (_, n) = rustix::net::recv(&*stream, room, rustix::net::RecvFlags::TRUNC)?;
     Ok(n)
 }

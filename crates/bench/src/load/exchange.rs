@@ -1,4 +1,4 @@
-//! One answer being received and judged. Knows no socket: bytes are fed in as they come.
+//! Receives and judges one answer. It knows no socket: the caller passes the bytes as they arrive.
 
 use std::ops::RangeInclusive;
 
@@ -10,13 +10,13 @@ use super::stats::Fault;
 use super::wire::{self, Mode};
 use super::work::Work;
 
-/// Properties of the right answer.
+/// Properties of the correct answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Expect {
     pub(crate) work: Work,
-    /// Versions that may come.
+    /// Versions that the answer may have.
     pub(crate) versions: RangeInclusive<u32>,
-    /// True if every body byte is compared.
+    /// True if all body bytes are compared.
     pub(crate) full: bool,
 }
 
@@ -30,14 +30,14 @@ pub(crate) struct Done {
     pub(crate) close: bool,
 }
 
-/// Result of feeding bytes.
+/// Result of passing bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fed {
-    /// More is needed; this many bytes were used (the rest must be fed again).
+    /// More bytes are needed. This number of bytes was used; the rest must be passed again.
     More(usize),
     /// The answer is complete after this many bytes.
     Done(usize, Done),
-    /// The answer is wrong; the connection cannot be used further.
+    /// The answer is wrong. The connection cannot be used any more.
     Wrong(Fault, String),
 }
 
@@ -51,9 +51,9 @@ pub(crate) struct Exchange {
     version: u32,
     close: bool,
     key: Option<BodyKey>,
-    /// Length that the whole body must have.
+    /// Length that the complete body must have.
     size: u64,
-    /// Body bytes so far.
+    /// Number of body bytes so far.
     at: u64,
 }
 
@@ -80,12 +80,12 @@ impl Exchange {
         }
     }
 
-    /// True if any part of the answer has been seen.
+    /// True if any part of the answer has arrived.
     pub(crate) const fn begun(&self) -> bool {
         !matches!(self.state, State::Head)
     }
 
-    /// Body bytes that may be thrown away unseen.
+    /// Number of body bytes that may be dropped without a check.
     pub(crate) const fn blind(&self) -> u64 {
         match self.state {
             State::Length(left) if self.key.is_none() => left,
@@ -93,7 +93,7 @@ impl Exchange {
         }
     }
 
-    /// Skips bytes; at most [`blind`](Self::blind).
+    /// Skips this number of bytes, at most [`blind`](Self::blind).
     pub(crate) fn skip(&mut self, bytes: u64) -> Option<Done> {
         let State::Length(left) = &mut self.state else {
             return None;
@@ -103,7 +103,7 @@ impl Exchange {
         (*left == 0).then(|| self.done())
     }
 
-    /// Feeds received bytes.
+    /// Processes received bytes.
     pub(crate) fn feed(&mut self, mode: &Mode, input: &[u8]) -> Fed {
         let mut used = 0;
         loop {
@@ -127,7 +127,7 @@ impl Exchange {
         }
     }
 
-    /// The connection has ended.
+    /// Handles the end of the connection.
     pub(crate) fn end(&self) -> Fed {
         if matches!(self.state, State::UntilClose) && self.at == self.size {
             Fed::Done(0, self.done())
@@ -167,7 +167,7 @@ impl Exchange {
         Ok((head.length, None))
     }
 
-    /// Compares the claim of the answer with the request.
+    /// Compares the claimed identity of the answer with the request.
     fn judge(&mut self, mode: &Mode, claim: Option<answer::Claim<'_>>) -> Result<(), Wrong> {
         let Some(claim) = claim else {
             return Err((Fault::Identity, "no Bench-Object field".to_owned()));
@@ -267,7 +267,7 @@ impl Exchange {
 }
 
 type Wrong = (Fault, String);
-/// Bytes used, and the result if the answer is complete.
+/// Number of used bytes, and the result if the answer is complete.
 type Step = Result<(usize, Option<Done>), Wrong>;
 
 #[cfg(test)]

@@ -1,15 +1,16 @@
-//! Versions of an object that may still be answered when all versions share one URL.
+//! Versions of an object that may still be received when all versions share one URL.
 //!
-//! A new version is announced by a reload that names it to the origin. While it runs, old and
-//! new may come; once it is done, only the new one may. A reload waits until no other request
-//! for its object is under way, so that the order in which a cache sees answers is known.
+//! A reload announces a new version: its request names the version to the origin. While the reload runs,
+//! the old or the new version may come. When the reload is finished, only the new version may come. A
+//! reload waits until no other request for its object is running. So the order in which a cache sees the
+//! answers is known.
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
 use super::work::Work;
 
-/// Knowledge about every requested object.
+/// State of every requested object.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     objects: HashMap<(u32, u64), Entry>,
@@ -17,10 +18,11 @@ pub(crate) struct Ledger {
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    /// No earlier version may come.
+    /// The oldest version that may come.
     floor: u32,
-    /// The newest announced version and its size.
+    /// The newest announced version.
     top: u32,
+    /// Length of a body in the newest announced version.
     top_size: u64,
     under_way: u32,
 }
@@ -34,7 +36,8 @@ pub(crate) struct Permit {
 }
 
 impl Ledger {
-    /// Before sending: the work as it must be asked, and which versions may come.
+    /// Must be called before a request is sent. Returns the work as it must be requested, and the versions
+    /// that may come.
     pub(crate) fn begin(&mut self, work: Work) -> Permit {
         let entry = self.objects.entry((work.server, work.id)).or_insert(Entry {
             floor: work.version,
@@ -60,7 +63,7 @@ impl Ledger {
         }
     }
 
-    /// After the answer: `version` if it was right.
+    /// Must be called after an answer. `version`: its version, if the answer was correct.
     pub(crate) fn end(&mut self, work: &Work, version: Option<u32>) {
         if let Some(entry) = self.objects.get_mut(&(work.server, work.id)) {
             entry.under_way = entry.under_way.saturating_sub(1);
@@ -68,7 +71,7 @@ impl Ledger {
         }
     }
 
-    /// An object known from an earlier run: this version was stored.
+    /// Adds an object of an earlier run, with the version that was stored.
     pub(crate) fn know(&mut self, work: &Work) {
         let fresh = Entry {
             floor: work.version,
@@ -101,7 +104,7 @@ mod tests {
         let mut ledger = Ledger::default();
         let first = ledger.begin(work(0));
         assert_eq!((first.versions, first.reload), (0..=0, false));
-        // A new version must wait: the old one is still asked for instead.
+        // The new version must wait, so the old version is still requested.
         let waiting = ledger.begin(work(1));
         assert_eq!((waiting.work.version, waiting.reload), (0, false));
         ledger.end(&work(0), Some(0));

@@ -1,5 +1,5 @@
-//! The load generator: asks for objects of the origin, directly or through a proxy, checks what
-//! comes and measures how fast.
+//! The load generator. It requests objects of the origin, directly or through a proxy. It checks the
+//! answers and measures their times.
 
 mod answer;
 pub mod cpu;
@@ -45,55 +45,55 @@ pub use work::{FromTrace, Popular, Source, Work};
 /// Options of a load.
 #[derive(Clone, Debug)]
 pub struct LoadConfig {
-    /// Target of requests: a proxy, or an origin.
+    /// Address that receives the requests: a proxy, or an origin.
     pub target: SocketAddr,
     /// Form of requests.
     pub style: Style,
-    /// Connections in all.
+    /// Number of connections of all threads together.
     pub connections: usize,
-    /// Generator threads.
+    /// Number of generator threads.
     pub threads: usize,
-    /// Rhythm.
+    /// Times at which requests are sent.
     pub pace: Pace,
-    /// Share of answers of which every byte is compared; the others are judged by head and
-    /// length.
+    /// Share of answers whose bytes are all compared, 0 to 1. Of the other answers, only head and length
+    /// are judged.
     pub check: f64,
-    /// Measured requests at most.
+    /// Greatest number of measured requests.
     pub requests: u64,
-    /// Measured time at most.
+    /// Greatest duration of the measurement.
     pub duration: Option<Duration>,
-    /// Requests before the measurement.
+    /// Number of requests before the measurement.
     pub warm_up_requests: u64,
-    /// Time before the measurement.
+    /// Duration of the load before the measurement.
     pub warm_up: Duration,
-    /// After the measured time the load goes on at most this long, until all that was asked in that
-    /// time is answered; answers that come later are not counted.
+    /// After the measured time, the load continues for at most this long, until all requests of the
+    /// measured time are answered. Later answers are not counted.
     pub cool_down: Duration,
-    /// Look for answers without ever sleeping, so that no server pays for the wake-up.
+    /// Poll for answers without ever sleeping, so that no server pays for waking the generator.
     pub poll: bool,
-    /// Longest time for one answer.
+    /// Longest permitted time for one answer.
     pub timeout: Duration,
-    /// Seed of everything drawn.
+    /// Seed of all random values.
     pub seed: u64,
-    /// Process whose CPU is counted.
+    /// Process whose CPU time is counted.
     pub pid: Option<u32>,
-    /// Origin whose counters are read.
+    /// Origin whose counters are read before and after the measurement.
     pub origin: Option<SocketAddr>,
     /// File that gets a line for each answer.
     pub record: Option<PathBuf>,
-    /// Objects known to be stored before the run; with [`Style::same_url`] no earlier version
-    /// may come.
+    /// Objects that were stored before the run. With [`Style::same_url`], no earlier version of them may
+    /// come.
     pub known: Vec<Work>,
-    /// Keep answers over time.
+    /// Record the number of answers and hits over time.
     pub timeline: bool,
-    /// Wait for a target that refuses connections instead of counting faults.
+    /// Wait while the target refuses connections, and do not count this as faults.
     pub patient: bool,
     /// Show a progress line on standard error.
     pub progress: bool,
 }
 
 impl LoadConfig {
-    /// A closed loop of 64 connections without limits, all answers checked.
+    /// Options of a closed loop with 64 connections, without limits. All answers are checked.
     #[must_use]
     pub const fn new(target: SocketAddr, style: Style) -> Self {
         Self {
@@ -122,11 +122,11 @@ impl LoadConfig {
     }
 }
 
-/// Runs a load to its end: the source is empty, or a limit is reached. Blocks.
+/// Runs a load to its end: the source is empty, or a limit is reached. This blocks.
 ///
 /// # Errors
-/// The system refuses threads or sockets, or the record file cannot be written. Faults of the target
-/// are in the report instead.
+/// The system refuses threads or sockets, or the record file cannot be written. Faults of the target are
+/// not errors here; the report contains them.
 pub fn run(config: &LoadConfig, source: Source, clock: &Arc<dyn Clock>) -> io::Result<Report> {
     let start = clock.mono().nanos();
     let measuring = config.warm_up.is_zero();
@@ -179,8 +179,8 @@ pub fn run(config: &LoadConfig, source: Source, clock: &Arc<dyn Clock>) -> io::R
     Ok(Report::new(&finished.stats, timeline, &around))
 }
 
-/// Runs one engine, and measures the share of wall time that it was busy. Polls that found nothing
-/// do not count as busy.
+/// Runs one engine. Measures the fraction of wall time in which it was busy. Polls that found nothing do
+/// not count as busy.
 fn run_thread(
     config: &LoadConfig,
     shared: &Shared,
@@ -197,7 +197,7 @@ fn run_thread(
     Ok((finished, worked.as_secs_f64() / wall))
 }
 
-/// Counters that are read at both ends of the measurement.
+/// Counters that are read at the begin and at the end of the measurement.
 #[derive(Clone, Copy, Debug)]
 struct Reading {
     time: MonoTime,
@@ -210,7 +210,7 @@ impl Reading {
         Self {
             time: clock.mono(),
             cpu: config.pid.and_then(cpu::of_process_tree),
-            // If the origin does not answer, the report lacks its figures; nothing else fails.
+            // If the origin does not answer, only its figures are missing from the report.
             origin: config
                 .origin
                 .and_then(|address| read_counters(address).ok()),
@@ -218,8 +218,8 @@ impl Reading {
     }
 }
 
-/// Waits through warm-up and measurement; `first` is the reading at its start if there is no
-/// warm-up.
+/// Waits for the end of warm-up and measurement. If there is no warm-up, `first` is the reading at the
+/// start of the measurement.
 fn supervise(
     config: &LoadConfig,
     shared: &Shared,
@@ -266,7 +266,7 @@ fn supervise(
     }
 }
 
-/// Waits until the requests of the measured time are answered. The load does not stop during that time.
+/// Waits until the requests of the measured time are answered. The load continues during this time.
 fn cool_down(config: &LoadConfig, shared: &Shared, over: impl Fn() -> bool) {
     const STEP: Duration = Duration::from_millis(5);
     shared.cool_down();
@@ -277,10 +277,10 @@ fn cool_down(config: &LoadConfig, shared: &Shared, over: impl Fn() -> bool) {
     }
 }
 
-/// Asks an origin for its counters.
+/// Reads the counters of an origin.
 ///
 /// # Errors
-/// It cannot be reached or answers something else.
+/// The origin cannot be reached, or its answer has no counters.
 pub fn read_counters(origin: SocketAddr) -> io::Result<OriginCounters> {
     let mut stream = TcpStream::connect_timeout(&origin, Duration::from_secs(2))?;
     stream.set_read_timeout(Some(Duration::from_secs(5)))?;

@@ -1,21 +1,22 @@
-//! When requests are sent: as soon as a connection is free, or at times drawn beforehand.
+//! Times at which requests are sent: as soon as a connection is free, or at random times that are chosen
+//! beforehand.
 
 use std::time::Duration;
 
 use foxy_base::Rng;
 use foxy_trace::generate::exponential;
 
-/// The rhythm of the load.
+/// Pace of the load.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pace {
-    /// Closed loop: each connection asks again as soon as it has its answer.
+    /// Closed loop: each connection sends the next request as soon as it has its answer.
     Closed,
-    /// Open loop: Poisson arrivals at this rate per second; times count from the intended
-    /// moment, so a slow server cannot slow its own load down.
+    /// Open loop: Poisson arrivals at this rate per second. Times count from the intended start of a
+    /// request, so a slow server cannot slow down its own load.
     Open(f64),
 }
 
-/// The times of one thread.
+/// Times of requests of one thread.
 #[derive(Debug)]
 pub(crate) struct Schedule {
     /// Mean gap in ns; 0 for a closed loop.
@@ -25,7 +26,7 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    /// This thread's share of `pace`, beginning at `now` (ns).
+    /// Schedule of this thread, beginning at `now` (ns). The rate of `pace` is divided by `threads`.
     pub(crate) fn new(pace: Pace, threads: usize, now: u64, rng: Rng) -> Self {
         let gap = match pace {
             Pace::Closed => 0.0,
@@ -42,7 +43,8 @@ impl Schedule {
         self.gap > 0.0
     }
 
-    /// Takes the intended time of the next request, if that time has come.
+    /// Returns the intended time of the next request and advances to the following one, if that time has
+    /// come.
     pub(crate) fn due(&mut self, now: u64) -> Option<u64> {
         if !self.is_open() {
             return Some(now);
@@ -55,14 +57,14 @@ impl Schedule {
         Some(intended)
     }
 
-    /// Time until the next one; `None` in a closed loop.
+    /// Time until the next request; `None` in a closed loop.
     pub(crate) fn wait(&self, now: u64) -> Option<Duration> {
         self.is_open()
             .then(|| Duration::from_nanos((self.next as u64).saturating_sub(now)))
     }
 }
 
-/// A timer finer than the milliseconds of the readiness call, where the system has one.
+/// A timer with a finer resolution than the milliseconds of the readiness call, if the system has one.
 #[cfg(target_os = "linux")]
 #[derive(Debug)]
 pub(crate) struct Timer(rustix::fd::OwnedFd);
@@ -83,7 +85,7 @@ impl Timer {
         Ok(Self(fd))
     }
 
-    /// Becomes readable after `wait`. Setting it again also clears it.
+    /// Makes the timer readable after `wait`. Another call also clears it.
     pub(crate) fn set(&self, wait: Duration) -> std::io::Result<()> {
         use rustix::time::{Itimerspec, TimerfdTimerFlags, Timespec, timerfd_settime};
         let zero = Timespec {
@@ -103,7 +105,7 @@ impl Timer {
     }
 }
 
-/// Without one, times are rounded up to the milliseconds of the readiness call.
+/// Without such a timer, times are rounded up to the milliseconds of the readiness call.
 #[cfg(not(target_os = "linux"))]
 #[derive(Debug)]
 pub(crate) struct Timer;

@@ -1,5 +1,5 @@
-//! The record of a run: which object was answered when, one line each. After a restart it tells
-//! what a cache must still have.
+//! The record of a run, with one line for each answer: its object and its time. After a restart, it shows
+//! which objects a cache must still have.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write};
@@ -11,23 +11,23 @@ use foxy_base::{Clock, WallTime};
 use super::answer::Served;
 use super::work::Work;
 
-/// One right answer.
+/// One correct answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// The request.
     pub work: Work,
-    /// The version that came.
+    /// The version in the answer.
     pub version: u32,
     /// Source of the answer.
     pub served: Served,
 }
 
-/// Writes outcomes: `time-ms server id version size h|m|?`.
+/// Writes outcomes as lines of the form `time-ms server id version size h|m|?`.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     file: BufWriter<File>,
     clock: Arc<dyn Clock>,
-    /// The first failure; later lines are dropped.
+    /// The first failure. After it, further lines are dropped.
     failed: Option<std::io::Error>,
 }
 
@@ -69,22 +69,22 @@ impl Recorder {
     }
 }
 
-/// An object of a record, with the time of its last store: when a miss brought the version that
-/// was current at the end.
+/// An object in a record, with the time of its last store. That is the time of the last answer that was not
+/// a hit, or whose version was newer than all before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {
-    /// The object and the version last seen.
+    /// The object, with the version that was seen last.
     pub work: Work,
-    /// When that version was first answered.
+    /// Time of the last store of the object.
     pub stored: WallTime,
-    /// When it was last answered.
+    /// Time of the last answer.
     pub used: WallTime,
 }
 
-/// Reads a record: every object once, in order of its last store, oldest first.
+/// Reads a record. Returns every object once, in order of its last store, oldest first.
 ///
 /// # Errors
-/// The file cannot be read, or a line is not of this form.
+/// The file cannot be read, or a line does not have this form.
 pub fn read_record(path: &Path) -> std::io::Result<Vec<Known>> {
     let mut objects: std::collections::HashMap<(u32, u64), Known> =
         std::collections::HashMap::new();

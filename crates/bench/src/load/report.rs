@@ -16,98 +16,100 @@ use super::timeline::{STEP_MS, Timeline};
 pub struct Report {
     /// Measured time, seconds.
     pub seconds: f64,
-    /// Right answers.
+    /// Number of correct answers.
     pub answers: u64,
-    /// Right answers per second.
+    /// Correct answers per second.
     pub rate: f64,
     /// Body bytes per second.
     pub bytes_per_second: f64,
-    /// Body bytes.
+    /// Number of body bytes.
     pub bytes: u64,
-    /// Right answers with every byte compared.
+    /// Number of correct answers whose bytes were all compared.
     pub checked: u64,
-    /// All faults.
+    /// Number of all faults.
     pub errors: u64,
-    /// Faults by name, those that happened.
+    /// Number of faults by name. Only faults that happened are included.
     pub faults: std::collections::BTreeMap<&'static str, u64>,
-    /// Answers with wrong bytes, wrong length, of another object or of a superseded version.
+    /// Number of answers with wrong bytes, with wrong length, of another object, or of a superseded
+    /// version.
     pub wrong: u64,
-    /// The first faults, described.
+    /// Descriptions of the first faults.
     pub described: Vec<String>,
-    /// Connections made.
+    /// Number of connections that were opened.
     pub connections: u64,
-    /// Requests sent again on a new connection because an idle one had been closed.
+    /// Number of requests that were sent again on a new connection, because an idle connection had been
+    /// closed.
     pub resent: u64,
-    /// Times of hits, misses, and answers that do not say.
+    /// Times of hits.
     pub hits: Times,
-    /// As above.
+    /// Times of misses.
     pub misses: Times,
-    /// As above.
+    /// Times of answers that do not state their source.
     pub unknown: Times,
-    /// Share of right answers that say they are hits; `None` if none says anything.
+    /// Share of hits among the correct answers, as the answers state it; `None` if no answer states it.
     pub hit_ratio: Option<f64>,
-    /// Share of requests that did not come to the origin, by its own counters.
+    /// Share of requests that did not reach the origin, according to the origin's counters.
     pub origin_hit_ratio: Option<f64>,
     /// Counts of the origin during the run.
     pub origin: Option<OriginCounters>,
-    /// CPU of the watched process per right answer, microseconds: user, system, both.
+    /// CPU time of the watched process per correct answer.
     pub cpu_us: Option<CpuPerRequest>,
-    /// CPU of the busiest generator thread by wall time, 0 to 1.
+    /// Fraction of wall time in which the busiest generator thread used its CPU, 0 to 1.
     pub generator_busy: f64,
-    /// True if the generator was below 90 % busy, so that the figures are the server's.
+    /// True if the generator was below 90 % busy. Then the figures show the server and not the generator.
     pub valid: bool,
-    /// Seconds to the first answer, the first hit, and 90 % of the later share of hits.
+    /// Times of a restart and answers over time.
     pub restart: Option<Restart>,
 }
 
-/// CPU per request.
+/// CPU time per answer.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct CpuPerRequest {
-    /// In the program, microseconds.
+    /// CPU time in the program, microseconds.
     pub user: f64,
-    /// In the kernel, microseconds.
+    /// CPU time in the kernel, microseconds.
     pub system: f64,
-    /// Both.
+    /// Sum of user and system time, microseconds.
     pub total: f64,
-    /// Cores kept busy.
+    /// Number of cores that were busy on average.
     pub cores: f64,
 }
 
-/// Percentiles, microseconds.
+/// Times of answers, in microseconds.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Times {
-    /// Answers.
+    /// Number of answers.
     pub count: u64,
-    /// Mean.
+    /// Mean time.
     pub mean: f64,
-    /// Median.
+    /// Median time.
     pub p50: f64,
-    /// 90 of 100.
+    /// 90th percentile.
     pub p90: f64,
-    /// 99 of 100.
+    /// 99th percentile.
     pub p99: f64,
-    /// 999 of 1000.
+    /// 99.9th percentile.
     pub p999: f64,
-    /// The longest.
+    /// Longest time.
     pub max: f64,
 }
 
 /// Restart of a cache.
 #[derive(Clone, Debug, Serialize)]
 pub struct Restart {
-    /// Seconds from the start of the run to the first right answer.
+    /// Seconds from the start of the run to the first correct answer.
     pub first_answer: Option<f64>,
-    /// ... to the first hit.
+    /// Seconds from the start of the run to the first hit.
     pub first_hit: Option<f64>,
-    /// ... until the share of hits is 90 % of its later level.
+    /// Seconds from the start of the run until the share of hits is 90 % of its later level.
     pub ninety: Option<f64>,
-    /// The share of hits in the second half.
+    /// Share of hits in the second half of the run.
     pub later_level: f64,
-    /// Answers and hits in steps of 10 ms.
+    /// Number of answers and hits in each step of 10 ms.
     pub steps: Vec<(u32, u32)>,
 }
 
-/// Measurements beside the answers.
+/// Measurements in addition to the answers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Around {
     pub(crate) wall: Duration,
@@ -173,7 +175,7 @@ impl Report {
         }
     }
 
-    /// True if every answer was right.
+    /// True if every answer was correct.
     #[must_use]
     pub const fn is_clean(&self) -> bool {
         self.errors == 0

@@ -1,4 +1,4 @@
-//! State shared by the threads of a run: begin and end of the measurement, known objects.
+//! State that the threads of a run share: begin and end of the measurement, known objects.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
@@ -16,12 +16,12 @@ pub(crate) struct Shared {
     taken: AtomicU64,
     warm_up: u64,
     requests: u64,
-    /// Measured requests without an answer yet.
+    /// Number of measured requests that have no answer yet.
     waiting: AtomicU64,
-    /// All right answers and all faults, warm-up included: for the progress line.
+    /// Number of correct answers and of faults, including the warm-up. The progress line shows it.
     pub(crate) answered: AtomicU64,
     pub(crate) failed: AtomicU64,
-    /// When the run began, ns.
+    /// Start of the run, in ns.
     pub(crate) start: u64,
     pub(crate) ledger: Option<Mutex<Ledger>>,
     pub(crate) record: Option<Mutex<Recorder>>,
@@ -32,13 +32,13 @@ pub(crate) struct Shared {
 pub(crate) enum Taken {
     WarmUp,
     Measured,
-    /// There are no more.
+    /// There are no more requests.
     None,
 }
 
 impl Shared {
-    /// The first `warm_up` requests are not measured, the next `requests` are. If `measuring` is
-    /// false, the measurement also waits for a call of [`measure`](Self::measure).
+    /// The first `warm_up` requests are not measured, the next `requests` requests are measured. If
+    /// `measuring` is false, the measurement also waits for a call of [`measure`](Self::measure).
     pub(crate) fn new(start: u64, warm_up: u64, requests: u64, measuring: bool) -> Self {
         Self {
             measuring: AtomicBool::new(measuring),
@@ -83,12 +83,12 @@ impl Shared {
         self.measuring.store(true, Relaxed);
     }
 
-    /// Ends the measurement: later requests do not count.
+    /// Ends the measurement. Requests that begin later do not count.
     pub(crate) fn cool_down(&self) {
         self.cooling.store(true, Relaxed);
     }
 
-    /// A measured request has been answered, or will not be.
+    /// Must be called when a measured request has been answered, or will not be answered.
     pub(crate) fn ended(&self) {
         self.waiting.fetch_sub(1, Relaxed);
     }

@@ -1,4 +1,4 @@
-//! The load generator against an origin in this process.
+//! Tests of the load generator with an origin in this process.
 
 use std::net::Ipv4Addr;
 
@@ -143,7 +143,7 @@ fn a_dead_target_is_a_fault_or_waited_for() {
     config.duration = Some(Duration::from_millis(100));
     let report = run(&config, Box::new(objects(5).into_iter()), &clock()).unwrap();
     assert!(report.answers == 0 && report.faults["connect"] > 0);
-    // The load has no time limit: it ends when it is clear that the target is gone.
+    // The load has no time limit. It ends when the target was unreachable for the permitted time.
     config.duration = None;
     config.timeout = Duration::from_millis(100);
     let report = run(&config, Box::new(objects(5).into_iter()), &clock()).unwrap();
@@ -185,7 +185,7 @@ fn an_open_loop_ends_by_count_and_warms_up() {
 fn what_was_asked_in_the_measured_time_is_counted_when_it_is_answered_later() {
     let origin = origin();
     let mut config = config(&origin, None);
-    // Long enough to connect in, on a busy machine too.
+    // The latency is long enough to connect meanwhile, even on a busy machine.
     config.style.knobs = "&l=1000".to_owned();
     config.duration = Some(Duration::from_millis(500));
     config.cool_down = Duration::from_secs(600);
@@ -224,7 +224,7 @@ fn versions_on_one_url_replace_each_other() {
             .iter()
             .all(|k| k.work.version >= 8 && k.stored <= k.used)
     );
-    // What is known from the record must not be answered by an older version.
+    // An object in the record must not be answered with an older version.
     config.known = known
         .iter()
         .map(|k| Work {

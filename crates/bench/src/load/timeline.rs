@@ -1,22 +1,22 @@
-//! Answers over time in steps of 10 ms: how fast a cache is warm again.
+//! Answers over time in steps of 10 ms. They show how fast the share of hits rises after a restart.
 
 use super::answer::Served;
 
 /// Length of a step, ms.
 pub const STEP_MS: u64 = 10;
 
-/// Answers and hits per step since the start of the run.
+/// Number of answers and hits per step since the start of the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Timeline {
-    /// Answers and hits in each step.
+    /// Number of answers and hits in each step.
     pub steps: Vec<(u32, u32)>,
-    /// Time of the first right answer and of the first hit, ns since the start.
+    /// Time of the first correct answer, in ns since the start.
     pub first_answer: Option<u64>,
-    /// As above, for hits.
+    /// Time of the first hit, in ns since the start.
     pub first_hit: Option<u64>,
 }
 
-/// Most steps kept: an hour.
+/// Greatest number of steps that are kept: one hour.
 const MOST: usize = 360_000;
 
 impl Timeline {
@@ -47,14 +47,14 @@ impl Timeline {
         self.first_hit = least(self.first_hit, other.first_hit);
     }
 
-    /// The share of hits in the second half of the run: the level to come back to.
+    /// The share of hits in the second half of the run. A restarted cache should return to this level.
     #[must_use]
     pub fn later_level(&self) -> f64 {
         share(self.steps.get(self.steps.len() / 2..).unwrap_or_default())
     }
 
-    /// Milliseconds until the share of hits, over windows of 100 ms, first comes to `part`
-    /// (0 to 1) of `level`.
+    /// Milliseconds until the share of hits in a window of 100 ms first reaches the fraction `part` (0 to
+    /// 1) of `level`.
     #[must_use]
     pub fn reaches(&self, part: f64, level: f64) -> Option<u64> {
         let window = 10.min(self.steps.len().max(1));
@@ -62,7 +62,7 @@ impl Timeline {
             .steps
             .windows(window)
             .position(|steps| steps.iter().any(|s| s.0 > 0) && share(steps) >= part * level)?;
-        // The window's first step that has answers.
+        // The first step in the window that has answers.
         let lead = self.steps[at..].iter().position(|s| s.0 > 0).unwrap_or(0);
         Some((at + lead) as u64 * STEP_MS)
     }

@@ -1,4 +1,4 @@
-//! Requests as bytes: absolute targets for a forward proxy, paths for a reverse proxy.
+//! Requests as bytes. They contain absolute URLs for a forward proxy, and paths for a reverse proxy.
 
 use crate::knobs::{Knobs, push_number};
 
@@ -7,42 +7,42 @@ use super::work::Work;
 /// Addressing of requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// To a forward proxy: absolute URLs; each origin server is an address 127.x.y.z with this
-    /// port.
+    /// Requests to a forward proxy contain absolute URLs. Each origin server is an address 127.x.y.z with
+    /// this port.
     Forward {
         /// Port of the origin.
         port: u16,
     },
-    /// To a reverse proxy or straight to an origin: paths, and this Host. The server's number is
-    /// in the URL.
+    /// Requests to a reverse proxy or directly to an origin contain paths and this value of Host. The
+    /// server's number is in the URL.
     Reverse {
         /// Value of the Host field.
         host: String,
     },
 }
 
-/// Form of the requests besides the work itself.
+/// Form of the requests, apart from the work itself.
 #[derive(Clone, Debug)]
 pub struct Style {
-    /// Addressing.
+    /// Addressing of the requests.
     pub mode: Mode,
-    /// Versions travel in a request field `Bench-Want` instead of the URL: all versions of an
+    /// True if the version is in a request field `Bench-Want` and not in the URL. Then all versions of an
     /// object share one URL and replace each other.
     pub same_url: bool,
-    /// Header lines added to each request, with line ends.
+    /// Header lines that are added to each request, including their line ends.
     pub extra: String,
-    /// Query added to each URL, such as `&l=100`.
+    /// Query that is added to each URL, such as `&l=100`.
     pub knobs: String,
 }
 
-/// The address that stands for a server: 127.1.0.1 is the first.
+/// The address that represents a server: 127.1.0.1 is the first server.
 #[must_use]
 pub fn server_address(server: u32) -> [u8; 4] {
     let [_, high, middle, low] = server.to_be_bytes();
     [127, 1 + high % 250, middle, low]
 }
 
-/// The host as it is in bodies: the address, or `h<server>` in reverse mode.
+/// The host to which bodies belong: the address of the server, or `h<server>` in reverse mode.
 pub(super) fn body_host(mode: &Mode, server: u32, out: &mut Vec<u8>) {
     match mode {
         Mode::Forward { .. } => push_address(out, server),
@@ -62,7 +62,7 @@ fn push_address(out: &mut Vec<u8>, server: u32) {
     }
 }
 
-/// Appends the URL of an object (absolute in forward mode).
+/// Appends the URL of an object. The URL is absolute in forward mode.
 pub fn write_url(style: &Style, work: &Work, out: &mut Vec<u8>) {
     let reverse = matches!(style.mode, Mode::Reverse { .. });
     if let Mode::Forward { port } = style.mode {
@@ -83,7 +83,7 @@ pub fn write_url(style: &Style, work: &Work, out: &mut Vec<u8>) {
     out.extend_from_slice(style.knobs.as_bytes());
 }
 
-/// Writes a whole request; `reload` asks caches to fetch again.
+/// Writes a complete request. With `reload`, the request makes caches fetch the object again.
 pub(crate) fn write_request(style: &Style, work: &Work, reload: bool, out: &mut Vec<u8>) {
     out.extend_from_slice(b"GET ");
     write_url(style, work, out);

@@ -1,4 +1,4 @@
-//! The work: one small value per request, from any stream of trace records.
+//! The work: one small value per request, made from any stream of trace records.
 
 use std::sync::Arc;
 
@@ -8,22 +8,22 @@ use parking_lot::Mutex;
 /// One request to be sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Work {
-    /// Origin server, from 1.
+    /// Number of the origin server, from 1.
     pub server: u32,
-    /// Object at that server.
+    /// Number of the object at that server.
     pub id: u64,
-    /// Length of its body, bytes.
+    /// Length of the body in bytes.
     pub size: u64,
-    /// Version wanted.
+    /// Requested version.
     pub version: u32,
-    /// Not to be stored.
+    /// True if the answer must not be stored.
     pub no_store: bool,
 }
 
 /// A stream of work.
 pub type Source = Box<dyn Iterator<Item = Work> + Send>;
 
-/// A source that several threads draw from, a batch at a time.
+/// A source from which several threads take work, one batch at a time.
 #[derive(Clone)]
 pub(crate) struct SharedSource {
     source: Arc<Mutex<Source>>,
@@ -38,7 +38,7 @@ impl std::fmt::Debug for SharedSource {
     }
 }
 
-/// Requests taken at a time: few, so that the order of a trace is nearly kept.
+/// Number of requests that are taken at once. It is small, so that the order of a trace is nearly kept.
 const BATCH: usize = 16;
 
 impl SharedSource {
@@ -58,8 +58,8 @@ impl SharedSource {
     }
 }
 
-/// Turns trace records into work: servers folded into `servers`, sizes filled in and cut, and a
-/// changed size counted as a new version.
+/// Turns trace records into work. It maps servers to `servers` numbers, fills in missing sizes and reduces
+/// too large sizes. A changed size counts as a new version.
 #[derive(Debug)]
 pub struct FromTrace<I> {
     requests: I,
@@ -69,8 +69,8 @@ pub struct FromTrace<I> {
 }
 
 impl<I: Iterator<Item = Request>> FromTrace<I> {
-    /// `servers` 0 keeps the trace's servers apart as far as 2^20 addresses allow; sizes above
-    /// `most` are cut to it.
+    /// With `servers` 0, the servers of the trace stay distinct as far as 2^20 addresses allow. Sizes above
+    /// `most` are reduced to `most`.
     pub fn new(requests: I, servers: u32, most: u64) -> Self {
         let servers = if servers == 0 { 1 << 20 } else { servers };
         Self {
@@ -88,7 +88,7 @@ impl<I: Iterator<Item = Request>> FromTrace<I> {
             .entry(request.object)
             .or_insert((size, request.version));
         if size == 0 && request.size == 0 {
-            // The log has no size (304): the size known from before counts.
+            // The log contains no size (304). The size known from before is used.
         } else if request.version > known.1 {
             *known = (size, request.version);
         } else if size != known.0 {
@@ -113,17 +113,20 @@ impl<I: Iterator<Item = Request>> Iterator for FromTrace<I> {
     }
 }
 
-/// An endless Zipf draw over a fixed set of objects, prepared so that a draw costs little.
+/// Endless random draws with a Zipf distribution from a fixed set of objects. They are prepared so that a
+/// draw costs little.
 #[derive(Debug)]
 pub struct Popular {
     objects: Vec<Work>,
-    /// Walker's alias table: probability of staying, and where to go otherwise.
+    /// Walker's alias table: for each entry the probability of using the entry itself, and the entry to use
+    /// otherwise.
     alias: Vec<(u32, u32)>,
     rng: foxy_base::Rng,
 }
 
 impl Popular {
-    /// Draws from `objects` (not empty), the first most often, exponent `alpha`.
+    /// Draws from `objects`, which must not be empty. The first object is drawn most often. `alpha` is the
+    /// exponent.
     #[must_use]
     pub fn new(objects: Vec<Work>, alpha: f64, rng: foxy_base::Rng) -> Self {
         let weights: Vec<f64> = (1..=objects.len())
@@ -137,8 +140,8 @@ impl Popular {
     }
 }
 
-/// A. J. Walker, "An efficient method for generating discrete random variables with general
-/// distributions", ACM TOMS 3(3), 1977. Probabilities in units of 2^-32.
+/// Computes the alias table. Probabilities have units of 2^-32. See A. J. Walker, "An efficient method for
+/// generating discrete random variables with general distributions", ACM TOMS 3(3), 1977.
 fn alias_table(weights: &[f64]) -> Vec<(u32, u32)> {
     let scale = weights.len() as f64 / weights.iter().sum::<f64>();
     let mut left: Vec<f64> = weights.iter().map(|w| w * scale).collect();

@@ -1,4 +1,5 @@
-//! One connection of the origin: requests in, answers out, pipelined ones in one write.
+//! One connection of the origin. It reads requests and sends answers. Answers to pipelined requests are
+//! sent in one write.
 
 use std::cell::RefCell;
 use std::io;
@@ -34,10 +35,10 @@ pub(super) struct Site {
     pub(super) spin: RefCell<Spin>,
 }
 
-/// Bytes of body made at a time.
+/// Bytes of a body that are generated at once.
 const PIECE: usize = 64 << 10;
 
-/// Accepts until told to stop.
+/// Accepts connections until it is told to stop.
 pub(super) async fn accept_all(listener: std::net::TcpListener, mut site: Site) -> io::Result<()> {
     let listener = TcpListener::from_std(listener)?;
     let mut stopped = site.stopped.clone();
@@ -50,7 +51,7 @@ pub(super) async fn accept_all(listener: std::net::TcpListener, mut site: Site) 
     }
     let serving = local.run_until(async {
         loop {
-            // Out of descriptors, or the client is gone already: the next accept may succeed.
+            // No descriptor is free, or the client has already disconnected. The next accept may succeed.
             let Ok((stream, _)) = listener.accept().await else {
                 tokio::time::sleep(Duration::from_millis(10)).await;
                 continue;
@@ -60,7 +61,7 @@ pub(super) async fn accept_all(listener: std::net::TcpListener, mut site: Site) 
                 .connections
                 .fetch_add(1, Relaxed);
             let connection = Connection::new(stream, site.clone(), Rng::new(rng.next_u64()));
-            // An error means that the client went away.
+            // An error means that the client disconnected.
             tokio::task::spawn_local(async move { connection.serve().await.ok() });
         }
     });
@@ -71,11 +72,11 @@ pub(super) async fn accept_all(listener: std::net::TcpListener, mut site: Site) 
     Ok(())
 }
 
-/// After this time without requests the runtime may sleep: nobody is waiting.
+/// After this time without requests the runtime may sleep, because no client is waiting.
 const QUIET: Duration = Duration::from_millis(20);
 
-/// Keeps the runtime from sleeping. The runtime polls its sockets between two turns of this task;
-/// other threads that want the core get it.
+/// Keeps the runtime from sleeping. The runtime polls its sockets between two turns of this task. Other
+/// threads that need the core get it.
 async fn stay_awake(site: Rc<Site>) {
     let counters = site.counters.of(site.thread);
     let (mut answered, mut last) = (0, site.clock.mono());
@@ -95,7 +96,7 @@ async fn stay_awake(site: Rc<Site>) {
 }
 
 impl Site {
-    /// Brings the CPU time of this thread up to date.
+    /// Updates the counter of this thread's CPU time.
     fn count_cpu(&self) {
         let worked = cpu::of_this_thread().saturating_sub(self.spin.borrow().in_vain());
         let nanos = u64::try_from(worked.as_nanos()).unwrap_or(u64::MAX);
@@ -108,7 +109,7 @@ struct Connection {
     site: Rc<Site>,
     rng: Rng,
     input: Vec<u8>,
-    /// Bytes at the front of `input` that were used.
+    /// Number of bytes at the begin of `input` that were used.
     used: usize,
     out: Vec<u8>,
     date: String,
@@ -158,7 +159,7 @@ impl Connection {
         }
     }
 
-    /// Reads some bytes; false at the end.
+    /// Reads some bytes. Returns false at the end of the stream.
     async fn read_more(&mut self) -> io::Result<bool> {
         self.input.drain(..self.used);
         self.used = 0;
@@ -179,7 +180,7 @@ impl Connection {
         self.stream.shutdown().await
     }
 
-    /// Answers one request; false to close the connection.
+    /// Answers one request. Returns false if the connection must be closed.
     async fn answer(&mut self, request: Request) -> io::Result<bool> {
         if !self.discard_body(request.body).await? {
             return Ok(false);
@@ -232,7 +233,7 @@ impl Connection {
         Ok(whole && !answer.close)
     }
 
-    /// Sends the body piece by piece; false if it was broken off as the URL asked.
+    /// Sends the body piece by piece. Returns false if the body was cut because the URL requests this.
     async fn send_body(&mut self, answer: &Answer, bandwidth: u64) -> io::Result<bool> {
         let total = answer.die_after.unwrap_or(u64::MAX).min(answer.length);
         let mut sent = 0;
@@ -255,7 +256,7 @@ impl Connection {
                 self.flush().await?;
             }
             if bandwidth > 0 && sent < total {
-                // Counted from the start of the body, so that late timers do not add up.
+                // The time counts from the start of the body, so that delays of timers do not add up.
                 let due = Duration::from_secs_f64(sent as f64 / bandwidth as f64);
                 let ahead = due.saturating_sub(self.site.clock.mono().since(begun));
                 if ahead > Duration::from_millis(1) {
@@ -272,7 +273,7 @@ impl Connection {
         Ok(true)
     }
 
-    /// Reads the request's own body and forgets it; false if the client broke off.
+    /// Reads the request's own body and drops it. Returns false if the client disconnected.
     async fn discard_body(&mut self, body: Body) -> io::Result<bool> {
         let mut decoder = Dechunk::default();
         let mut left = match body {
@@ -322,7 +323,7 @@ impl Connection {
     }
 }
 
-/// At most 64 KiB; with a bandwidth limit about 20 pieces per second.
+/// Length of the next piece: at most 64 KiB, and with a bandwidth limit at most the bytes of 1/20 s.
 fn piece_size(left: u64, bandwidth: u64) -> usize {
     let most = if bandwidth == 0 {
         PIECE as u64

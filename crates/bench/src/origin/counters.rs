@@ -1,39 +1,41 @@
-//! Counters of the origin: kept per thread without contention, summed on request.
+//! Counters of the origin. Each thread has its own counters without contention; they are added when they
+//! are requested.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use serde::{Deserialize, Serialize};
 
-/// Totals of an origin.
+/// Totals of all threads of an origin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OriginCounters {
-    /// Connections accepted.
+    /// Number of accepted connections.
     pub connections: u64,
-    /// Requests answered (control requests not counted).
+    /// Number of answered requests, without control requests.
     pub requests: u64,
-    /// Body bytes sent.
+    /// Number of body bytes sent.
     pub bytes: u64,
-    /// Body bytes received.
+    /// Number of body bytes received.
     pub received: u64,
-    /// Answers of 200.
+    /// Number of answers with status 200.
     pub ok: u64,
-    /// Answers of 206.
+    /// Number of answers with status 206.
     pub partial: u64,
-    /// Answers of 304.
+    /// Number of answers with status 304.
     pub not_modified: u64,
-    /// Answers of 4xx.
+    /// Number of answers with status 4xx.
     pub client_errors: u64,
-    /// Answers of 5xx.
+    /// Number of answers with status 5xx.
     pub server_errors: u64,
-    /// Answers broken off on purpose.
+    /// Number of answers that were cut on purpose.
     pub broken: u64,
-    /// Requests that could not be parsed.
+    /// Number of requests that could not be parsed.
     pub bad: u64,
-    /// Most objects being answered at the same time since the origin started, by any one thread.
+    /// Greatest number of objects that any one thread was sending at the same time, since the origin
+    /// started.
     #[serde(default)]
     pub peak: u64,
-    /// CPU time of the threads, looking in vain left out, ns. Exact for the thread that answers
-    /// the request for the counters.
+    /// CPU time of the threads in ns, without polls that found nothing. The value is exact only for the
+    /// thread that answers the request for the counters.
     #[serde(default)]
     pub busy_ns: u64,
 }
@@ -60,7 +62,7 @@ impl OriginCounters {
     }
 }
 
-/// One thread's share, on its own cache lines.
+/// Counters of one thread, on their own cache lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct PerThread {
@@ -81,7 +83,7 @@ pub(super) struct PerThread {
 }
 
 impl PerThread {
-    /// One more object is being answered.
+    /// Counts one more object that is being sent.
     pub(super) fn begins(&self) {
         let now = self.answering.fetch_add(1, Relaxed) + 1;
         self.peak.fetch_max(now, Relaxed);
@@ -100,7 +102,7 @@ impl PerThread {
     }
 }
 
-/// All threads' shares.
+/// Counters of all threads.
 #[derive(Debug)]
 pub(super) struct Shared(Vec<PerThread>);
 
@@ -140,10 +142,10 @@ impl Shared {
     }
 }
 
-/// Reads what `/__counters` answers.
+/// Parses the answer to `/__counters`.
 ///
 /// # Errors
-/// Not that JSON.
+/// The text is not the expected JSON.
 pub fn parse_counters(json: &[u8]) -> Result<OriginCounters, serde_json::Error> {
     serde_json::from_slice(json)
 }

@@ -1,8 +1,8 @@
-//! A deterministic origin server: what it answers follows from the URL and the host alone.
+//! A deterministic origin server. Its answers follow only from the URL and the host.
 //!
-//! Bound to `0.0.0.0` it answers on every address of 127.0.0.0/8, and each such address is
-//! another server with other bodies. Each thread has its own runtime and its own listener
-//! (SO_REUSEPORT), so threads share nothing but the port.
+//! An origin that is bound to `0.0.0.0` answers on every address of 127.0.0.0/8. Each of these addresses is
+//! another server with other bodies. Each thread has its own runtime and its own listener (SO_REUSEPORT),
+//! so threads share nothing but the port.
 
 mod connection;
 mod counters;
@@ -27,22 +27,22 @@ pub(crate) use request::variant_version;
 /// Behaviour of an origin.
 #[derive(Clone, Copy, Debug)]
 pub struct OriginConfig {
-    /// Listener address; port 0 takes a free one.
+    /// Listener address; port 0 selects a free port.
     pub listen: SocketAddr,
-    /// Threads, at least 1.
+    /// Number of threads, at least 1.
     pub threads: usize,
-    /// Time before each answer, unless the URL says otherwise.
+    /// Time before each answer, unless the URL contains another time.
     pub latency: Delay,
-    /// Added to it, drawn once for each server.
+    /// Delay that is added to `latency`; it is drawn once for each server.
     pub server_latency: Delay,
-    /// Bytes per second of each connection, unless the URL says otherwise; drawn once for each
-    /// server.
+    /// Bytes per second of each connection, unless the URL contains another limit. The value is drawn once
+    /// for each server.
     pub bandwidth: Speed,
-    /// Share of requests answered by 503 instead, 0 to 1.
+    /// Share of requests that are answered with 503, 0 to 1.
     pub failures: f64,
     /// Never sleep, so that clients do not pay for waking this core.
     pub poll: bool,
-    /// Seed of what is drawn.
+    /// Seed of all random values.
     pub seed: u64,
 }
 
@@ -61,7 +61,7 @@ impl Default for OriginConfig {
     }
 }
 
-/// A running origin. Stops when dropped.
+/// A running origin. It stops when this is dropped.
 #[derive(Debug)]
 pub struct Origin {
     address: SocketAddr,
@@ -71,7 +71,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Starts listening; returns when connections are accepted.
+    /// Starts an origin. Returns when the origin accepts connections.
     ///
     /// # Errors
     /// The address cannot be bound, or a thread cannot start.
@@ -130,7 +130,7 @@ impl Origin {
     /// Blocks until the origin has stopped.
     pub fn wait(&mut self) {
         for thread in self.threads.drain(..) {
-            // A thread that panicked has said so already.
+            // A thread that panicked has already printed a message.
             let _ = thread.join();
         }
     }
@@ -138,7 +138,7 @@ impl Origin {
 
 impl Drop for Origin {
     fn drop(&mut self) {
-        // Nobody listens any more if all threads have ended.
+        // If all threads have ended, nobody receives this.
         let _ = self.stop.send(true);
         self.wait();
     }

@@ -1,10 +1,10 @@
-//! The origin's view of a request head.
+//! A request head, as far as the origin uses it.
 
 use crate::knobs::{self, Knobs};
 
-/// Most header fields the origin reads.
+/// Greatest number of header fields that the origin reads.
 const FIELDS: usize = 64;
-/// Longest head, bytes.
+/// Greatest length of a head in bytes.
 pub(super) const HEAD_MAX: usize = 64 << 10;
 
 /// Parts of a request that the origin uses.
@@ -12,7 +12,7 @@ pub(super) const HEAD_MAX: usize = 64 << 10;
 pub(super) struct Request {
     pub(super) head: bool,
     pub(super) target: Target,
-    /// Host of the body's identity.
+    /// Host to which the body belongs.
     pub(super) host: Vec<u8>,
     pub(super) range: Option<Range>,
     pub(super) if_range: Option<Vec<u8>>,
@@ -29,21 +29,21 @@ pub(super) enum Target {
     Unknown,
 }
 
-/// One byte range as asked for.
+/// The requested byte range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Range {
     From(u64, Option<u64>),
     Last(u64),
 }
 
-/// The request's own body.
+/// Form of the request's own body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Body {
     Length(u64),
     Chunked,
 }
 
-/// A parsed head and its length; `None` if more bytes are needed.
+/// Parses a head. Returns the request and the length of its head; `None` if more bytes are needed.
 pub(super) fn parse(input: &[u8]) -> Result<Option<(Request, usize)>, &'static str> {
     let mut slots = [httparse::EMPTY_HEADER; FIELDS];
     let mut head = httparse::Request::new(&mut slots);
@@ -97,7 +97,7 @@ impl Request {
         Ok(())
     }
 
-    /// Another version and size than the URL says.
+    /// Replaces version and size of the URL with those of a `Bench-Want` field.
     fn want(&mut self, value: &[u8]) -> Option<()> {
         let mut words = value.split(|b| *b == b' ').filter(|w| !w.is_empty());
         let version = u32::try_from(knobs::number(words.next()?)?).ok()?;
@@ -109,7 +109,7 @@ impl Request {
         Some(())
     }
 
-    /// A varying object is another version for each language or cookie.
+    /// If the object varies by this field, selects another version for each language or cookie.
     fn selected_by(&mut self, value: &[u8], varies: fn(&Knobs) -> bool) {
         if let Target::Object(knobs) = &mut self.target
             && varies(knobs)
@@ -119,12 +119,12 @@ impl Request {
     }
 }
 
-/// The version of a varying object for one value of the field that selects.
+/// The version of a varying object for one value of the field that selects the variant.
 pub(crate) fn variant_version(version: u32, value: &[u8]) -> u32 {
     version.wrapping_add((foxy_base::hash64(2, value) as u32) << 8)
 }
 
-/// Host of an absolute target, and path with query.
+/// Splits a target into the host, if the target is absolute, and path with query.
 fn split_target(target: &[u8]) -> (Option<&[u8]>, &[u8]) {
     let Some(rest) = target.strip_prefix(b"http://") else {
         return (None, target);

@@ -1,4 +1,4 @@
-//! The origin's answer: status, head, and which bytes of which body follow.
+//! The origin's answer: the status, the head, and the part of a body that follows.
 
 use crate::body::{BodyKey, Identity};
 use crate::knobs::{Knobs, push_number};
@@ -9,14 +9,15 @@ use super::request::{Range, Request};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Answer {
     pub(super) status: u16,
-    /// First body byte and number of them.
+    /// Offset of the first body byte.
     pub(super) from: u64,
+    /// Number of body bytes.
     pub(super) length: u64,
     pub(super) key: BodyKey,
     pub(super) chunked: bool,
-    /// Break off after this many body bytes.
+    /// The origin cuts the body after this many bytes.
     pub(super) die_after: Option<u64>,
-    /// Close after the answer.
+    /// True if the origin closes the connection after the answer.
     pub(super) close: bool,
 }
 
@@ -71,7 +72,7 @@ pub(super) fn write_head(
     }
 }
 
-/// Caching fields, as the knobs say.
+/// Appends the caching fields that the knobs define.
 fn describe(out: &mut Vec<u8>, knobs: &Knobs) {
     if knobs.no_store {
         text(out, &["Cache-Control: no-store\r\n"]);
@@ -101,7 +102,7 @@ fn describe(out: &mut Vec<u8>, knobs: &Knobs) {
     }
 }
 
-/// Status, first byte and number of bytes, after conditions and ranges.
+/// Returns the status, the first byte and the number of bytes, after conditions and ranges were applied.
 fn selected(request: &Request, knobs: &Knobs) -> (u16, u64, u64) {
     let whole = (knobs.status, 0, knobs.size);
     if knobs.status != 200 {
@@ -189,7 +190,7 @@ fn field(out: &mut Vec<u8>, name: &str, value: u64) {
     text(out, &["\r\n"]);
 }
 
-/// An answer that is no object: counters, errors.
+/// Writes an answer without an object, such as counters or errors.
 pub(super) fn write_plain(status: u16, kind: &str, body: &[u8], out: &mut Vec<u8>) {
     status_line(out, status);
     text(

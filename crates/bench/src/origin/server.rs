@@ -1,4 +1,5 @@
-//! Origin servers differ: each address is another one, near or far, on a fast line or a slow one.
+//! Differences between origin servers. Each address is another server: near or far, on a fast or a slow
+//! line.
 
 use std::time::Duration;
 
@@ -7,20 +8,21 @@ use foxy_base::{Rng, key_hash};
 use super::OriginConfig;
 use crate::{Delay, Speed};
 
-/// Properties of one server, the same at every request.
+/// Properties of one server. They are the same for every request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Server {
-    /// Added to the time before each answer.
+    /// Delay that is added to the time before each answer.
     pub(super) latency: Duration,
-    /// Bytes per second of each connection; 0 for no limit.
+    /// Bytes per second of each connection; 0 means no limit.
     pub(super) bandwidth: u64,
 }
 
 impl Server {
-    /// The server called `host`: drawn from the distributions by its name and the seed alone.
+    /// The server called `host`. Its properties are drawn from the distributions and follow only from its
+    /// name and the seed.
     pub(super) fn of(config: &OriginConfig, host: &[u8]) -> Self {
         if let (Delay::None, Speed::Fixed(bandwidth)) = (config.server_latency, config.bandwidth) {
-            // The usual case: nothing has to be drawn.
+            // The usual case: no value has to be drawn.
             return Self {
                 latency: Duration::ZERO,
                 bandwidth,

@@ -1,4 +1,4 @@
-//! The origin over real sockets: bodies, knobs, ranges, counters.
+//! Tests of the origin over real sockets: bodies, knobs, ranges, counters.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -18,7 +18,7 @@ fn origin(config: OriginConfig) -> Origin {
     Origin::start(OriginConfig { listen, ..config }, &clock()).unwrap()
 }
 
-/// Sends `text`, reads to the end of the connection.
+/// Sends `text` and reads to the end of the connection.
 fn ask(origin: &Origin, text: &str) -> Vec<u8> {
     let mut stream = TcpStream::connect(origin.address()).unwrap();
     stream
@@ -26,7 +26,7 @@ fn ask(origin: &Origin, text: &str) -> Vec<u8> {
         .unwrap();
     stream.write_all(text.as_bytes()).unwrap();
     let mut answer = Vec::new();
-    // A connection broken off on purpose may end in a reset.
+    // A connection that was cut on purpose may end with a reset.
     let _ = stream.read_to_end(&mut answer);
     answer
 }
@@ -104,7 +104,7 @@ fn misbehaves_on_demand() {
     let start = clock.mono();
     assert_eq!(body(&get("/o/1?s=100&l=60")).len(), 100);
     assert_eq!(body(&get("/o/1?s=1000&b=10000")).len(), 1000);
-    // 60 ms of latency, and 1000 bytes at 10 kB/s with the last piece unpaced.
+    // 60 ms of latency. At 10 kB/s, 1000 bytes take 50 ms, because the last 500 bytes are not delayed.
     assert!(clock.mono().since(start) >= Duration::from_millis(60 + 50));
     assert_eq!(origin.counters().broken, 2);
 }

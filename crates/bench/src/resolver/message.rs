@@ -1,5 +1,5 @@
-//! The part of DNS messages that the test needs (RFC 1035 section 4): one question, and answers to
-//! it. Answers are made byte by byte, since some of them must be wrong.
+//! The part of DNS messages that the tests need (RFC 1035 section 4): one question and its answers. Answers
+//! are made byte by byte, because some of them must be wrong.
 
 use std::net::IpAddr;
 
@@ -8,7 +8,7 @@ const TYPE_A: u16 = 1;
 const TYPE_CNAME: u16 = 5;
 const TYPE_AAAA: u16 = 28;
 const CLASS_IN: u16 = 1;
-/// Points to the name in the question.
+/// A pointer to the name in the question.
 const NAME: [u8; 2] = [0xc0, HEADER as u8];
 
 /// A query with one question.
@@ -16,7 +16,7 @@ const NAME: [u8; 2] = [0xc0, HEADER as u8];
 pub(super) struct Question<'a> {
     id: [u8; 2],
     recursion: bool,
-    /// Name, type and class as they came.
+    /// Name, type and class as received.
     text: &'a [u8],
     kind: u16,
 }
@@ -24,16 +24,16 @@ pub(super) struct Question<'a> {
 /// Content of an answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Answer<'a> {
-    /// These addresses (those of the kind asked for), with a time to live in seconds.
+    /// These addresses, as far as they have the requested type, with a time to live in seconds.
     Addresses(&'a [IpAddr], u32),
-    /// Nothing, with this response code.
+    /// No records, with this response code.
     Code(u8),
     /// The name is an alias of itself.
     Alias,
 }
 
 impl<'a> Question<'a> {
-    /// Reads a query; `None` if it is something else.
+    /// Parses a query. Returns `None` if the packet is not a query.
     pub(super) fn parse(packet: &'a [u8]) -> Option<Self> {
         let header = packet.get(..HEADER)?;
         let is_query = header[2] & 0x80 == 0;
@@ -66,7 +66,7 @@ impl<'a> Question<'a> {
         self.text.get(1..=len)
     }
 
-    /// The message that answers.
+    /// Builds the message with this answer.
     pub(super) fn answer(&self, answer: &Answer<'_>) -> Vec<u8> {
         let (code, records) = match answer {
             Answer::Code(code) => (*code, Vec::new()),

@@ -1,7 +1,8 @@
-//! A name server for tests and experiments: every name exists, and it is slow, failing or
-//! degenerate in phases, so that one sees what a proxy makes of it.
+//! A name server for tests and experiments. Every name exists. The server is slow, fails or sends invalid
+//! answers in phases. So a test shows how a proxy reacts.
 //!
-//! A name `127-1-0-5.anything` has that address; any other name has the addresses of the [`Zone`].
+//! A name such as `127-1-0-5.anything` has the address that it contains. Any other name has the addresses
+//! of the [`Zone`].
 
 mod message;
 
@@ -21,45 +22,45 @@ use message::{Answer, Question};
 /// Records of the names.
 #[derive(Clone, Debug)]
 pub struct Zone {
-    /// Addresses of every name that does not say its own.
+    /// Addresses of every name that does not contain its own address.
     pub addresses: Vec<IpAddr>,
-    /// Time to live of all answers, seconds.
+    /// Time to live of all answers, in seconds.
     pub ttl: u32,
 }
 
-/// Behaviour of the server for a while.
+/// Behaviour of the server in a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PhaseKind {
-    /// As it should.
+    /// The server answers correctly.
     Good,
-    /// Answers as it should, after this time.
+    /// The server answers correctly, after this time.
     Slow(Duration),
-    /// Does not answer.
+    /// The server does not answer.
     Silent,
-    /// SERVFAIL.
+    /// The answer is SERVFAIL.
     Fail,
-    /// REFUSED.
+    /// The answer is REFUSED.
     Refuse,
-    /// The name does not exist.
+    /// The answer states that the name does not exist.
     Unknown,
-    /// The name exists and has no address.
+    /// The answer states that the name exists and has no address.
     Empty,
-    /// The name is an alias of itself.
+    /// The answer states that the name is an alias of itself.
     Circle,
-    /// Answers another question than the one asked.
+    /// The answer belongs to another question.
     Stranger,
-    /// Bytes that are no message.
+    /// The answer consists of bytes that are not a DNS message.
     Garbage,
-    /// A message that ends in the middle.
+    /// The answer is a message that ends in the middle.
     Torn,
 }
 
-/// A phase and how long it lasts; `None`: to the end.
+/// A phase of the server's behaviour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Phase {
     /// Behaviour of the phase.
     pub kind: PhaseKind,
-    /// For how long.
+    /// Duration of the phase; `None`: until the server stops.
     pub lasts: Option<Duration>,
 }
 
@@ -99,7 +100,7 @@ impl FromStr for Phase {
     }
 }
 
-/// A running name server. Stops when dropped.
+/// A running name server. It stops when this is dropped.
 #[derive(Debug)]
 pub struct TestResolver {
     address: SocketAddr,
@@ -112,11 +113,11 @@ pub struct TestResolver {
 const GLANCE: Duration = Duration::from_millis(50);
 
 impl TestResolver {
-    /// Answers on `listen` (UDP; port 0 takes a free one), phase after phase, then as the last
-    /// phase says.
+    /// Starts a server that answers on `listen` (UDP; port 0 selects a free port). The phases follow each
+    /// other. After all phases, the behaviour of the last phase continues.
     ///
     /// # Errors
-    /// The address cannot be bound, or no thread started.
+    /// The address cannot be bound, or no thread could be started.
     pub fn start(
         listen: SocketAddr,
         zone: Zone,
@@ -155,16 +156,16 @@ impl TestResolver {
         self.address
     }
 
-    /// Questions so far.
+    /// Number of questions so far.
     #[must_use]
     pub fn asked(&self) -> u64 {
         self.asked.load(Relaxed)
     }
 
-    /// Blocks until it has stopped.
+    /// Blocks until the server has stopped.
     pub fn wait(&mut self) {
         if let Some(thread) = self.thread.take() {
-            // A thread that panicked has said so already.
+            // A thread that panicked has already printed a message.
             let _ = thread.join();
         }
     }
@@ -184,7 +185,7 @@ struct Server {
     begun: MonoTime,
     clock: Arc<dyn Clock>,
     asked: Arc<AtomicU64>,
-    /// Answers that are due later.
+    /// Answers that are sent later.
     held: Vec<(MonoTime, SocketAddr, Vec<u8>)>,
 }
 
@@ -193,7 +194,7 @@ impl Server {
         let mut packet = [0; 1500];
         while !stop.load(Relaxed) {
             self.send_due();
-            // Nothing came, or an earlier client is gone: both are no reason to stop.
+            // No question came, or an earlier client has disconnected. The server continues in both cases.
             let Ok((len, from)) = self.socket.recv_from(&mut packet) else {
                 continue;
             };
@@ -209,13 +210,12 @@ impl Server {
         }
     }
 
-    /// Sends the answers that are due, and limits the thread's wait to the time until the next one
-    /// is due.
+    /// Sends the answers that are due. Limits the thread's wait to the time until the next answer is due.
     fn send_due(&mut self) {
         let now = self.clock.mono();
         self.held.retain(|(due, to, bytes)| {
             if *due <= now {
-                // A client that is gone does not matter.
+                // It does not matter if the client has disconnected.
                 let _ = self.socket.send_to(bytes, to);
             }
             *due > now
@@ -238,7 +238,7 @@ impl Server {
         kind
     }
 
-    /// The answer, if there is one, and how long it takes.
+    /// Returns the answer, if there is one, and the time until it is sent.
     fn answer(&self, question: &Question<'_>) -> (Option<Vec<u8>>, Duration) {
         let good = || self.good(question);
         let now = Duration::ZERO;

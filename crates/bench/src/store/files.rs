@@ -1,7 +1,7 @@
-//! `files`: the papers' first claim, measured today. One stream of URL-read, URL-write and
-//! URL-delete, the operations of a disk level behind a memory level, runs through the engine, and
-//! through one file per object on the usual file systems. The engine also runs on a device so slow
-//! that all waiting is for the device.
+//! `files`: the first claim of the papers, measured on present hardware. It uses one stream of URL-read,
+//! URL-write and URL-delete, which are the operations of a disk level behind a memory level. The stream
+//! runs through the engine, and through one file per object on usual file systems. The engine also runs on
+//! a device that is so slow that only the device limits it.
 
 use std::io;
 use std::path::Path;
@@ -21,21 +21,21 @@ use super::rig::{Rig, Wanted, keyed};
 use super::system::{Loop, Scratch};
 use super::throttle::{Limit, Throttle};
 
-/// Reads of the engine under way.
+/// Number of reads by the engine that run at the same time.
 const DEPTH: usize = 32;
-/// Memory for the engine or for a file system, page cache included.
+/// Memory of the engine or of a file system, including the page cache.
 const MEMORY: u64 = 64 << 20;
-/// Bytes a second, in each direction, of the slow device: a rotating disk's in sequence.
+/// Bytes per second of the slow device in each direction, like sequential access on a rotating disk.
 const SLOW: u64 = 200 << 20;
-/// The papers' share of what the device does in sequence.
+/// Fraction of the device's sequential rate that the papers reached.
 const SHARE: f64 = 0.78;
 
-/// Engine, ext4, XFS.
+/// Measures the engine, ext4 and XFS.
 pub(super) fn files(context: &Context<'_>) -> io::Result<Vec<Section>> {
     let requests = context
         .requests
         .unwrap_or(context.quick_or(30_000, 300_000));
-    // The disk holds about a third of what is requested, so that objects are evicted.
+    // The disk has space for about a third of the requested bytes, so that objects are evicted.
     let all = operations(requests, (context.size / 3).min(requests * 1500));
     let bytes: u64 = all
         .iter()
@@ -74,7 +74,8 @@ pub(super) fn files(context: &Context<'_>) -> io::Result<Vec<Section>> {
     Ok(vec![section])
 }
 
-/// Runs the stream as fast as this machine can. Returns MB/s, with the reads that memory answered.
+/// Runs the stream as fast as this machine can. Returns MB/s, including reads that were answered from
+/// memory.
 fn fast(
     context: &Context<'_>,
     all: &[Operation],
@@ -110,8 +111,8 @@ fn fast(
     Ok(rate)
 }
 
-/// Runs the stream on a device of [`SLOW`], without counting the reads that memory answered, beside
-/// fio's sequential rate on that device.
+/// Runs the stream on a device with the limit [`SLOW`]. Reads that were answered from memory do not count.
+/// The figure is compared with fio's sequential rate on that device.
 fn slow(
     context: &Context<'_>,
     all: &[Operation],
@@ -133,7 +134,7 @@ fn slow(
     Ok(())
 }
 
-/// MB/s of fio's sequential writes to a new file.
+/// Returns the MB/s of fio's sequential writes to a new file.
 fn sequential(context: &Context<'_>) -> io::Result<f64> {
     let scratch = Scratch::new(context.folder, "bench-files.fio");
     written_in_sequence(context, &scratch.0)
@@ -143,7 +144,7 @@ fn written_in_sequence(context: &Context<'_>, file: &Path) -> io::Result<f64> {
     let job = Job {
         file,
         pattern: "write",
-        // Longer ones are split, and a throttled device counts them twice.
+        // The kernel splits longer writes, and a throttled device counts them twice.
         block: 256 << 10,
         align: 4096,
         depth: 16,
@@ -158,12 +159,12 @@ fn written_in_sequence(context: &Context<'_>, file: &Path) -> io::Result<f64> {
 /// Results of the engine for the stream.
 struct Done {
     seconds: f64,
-    /// Bytes of the reads that memory answered.
+    /// Bytes of the reads that were answered from memory.
     from_memory: u64,
     counts: EngineCounts,
 }
 
-/// The stream through an engine with one store, everything durable at the end.
+/// Runs the stream through an engine with one store. At the end, everything is durable.
 fn engine(
     context: &Context<'_>,
     all: &[Operation],
@@ -213,7 +214,7 @@ fn engine(
     })
 }
 
-/// The page that the object is part of, or the server's common objects.
+/// Group of an object: the page to which it belongs, or the server's common objects.
 const fn group(object: u64) -> u64 {
     object >> 8
 }
@@ -227,8 +228,8 @@ struct Reads<'a> {
 }
 
 impl Reads<'_> {
-    /// Begins to read an object if its bytes are only on the disk, and returns whether it did.
-    /// Waits when enough reads are under way.
+    /// Begins to read an object if its bytes are only on the disk. Returns true if it did. Waits if enough
+    /// reads are running.
     fn ask(&mut self, object: u64) -> io::Result<bool> {
         let (key, hash): (Bytes, KeyHash) = keyed(object);
         let Lookup::Disk(plan) = self.rig.engine.reads().lookup(hash, &key) else {
@@ -245,7 +246,7 @@ impl Reads<'_> {
         self.queue
             .submit(Op::read(place as u64, plan.at, len, self.pool.take(len)));
         self.flights[place] = Some((plan, key));
-        // Submitted in small groups: one call for several reads.
+        // Reads are submitted in small groups, with one call for several reads.
         if self.free.len().is_multiple_of(8) {
             self.queue.flush_submissions()?;
         }
@@ -259,7 +260,7 @@ impl Reads<'_> {
         for completion in done {
             let place = completion.token as usize;
             if let (Some((plan, key)), Some(buf)) = (self.flights[place].take(), completion.buf) {
-                // A miss here is no error: the engine may forget objects.
+                // A miss here is not an error, because the engine may drop objects.
                 let _ = self.rig.engine.reads().finish_read(&plan, &key, buf);
             }
             self.free.push(place);

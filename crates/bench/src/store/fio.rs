@@ -1,4 +1,4 @@
-//! fio as the yardstick: the same file, pattern, size and depth, in the same run.
+//! fio as a reference: it uses the same file, pattern, size and depth, in the same run.
 
 use std::io;
 use std::path::Path;
@@ -13,7 +13,7 @@ pub(super) struct Measured {
     pub(super) iops: f64,
     pub(super) bytes_per_second: f64,
     pub(super) p99_us: f64,
-    /// CPU time for one operation, microseconds.
+    /// CPU time of one operation, microseconds.
     pub(super) cpu_us: f64,
 }
 
@@ -21,21 +21,21 @@ pub(super) struct Measured {
 #[derive(Clone, Debug)]
 pub(super) struct Job<'a> {
     pub(super) file: &'a Path,
-    /// `randread`, `write`, ...
+    /// Pattern in fio's syntax: `randread`, `write`, ...
     pub(super) pattern: &'static str,
     pub(super) block: u64,
-    /// Places are multiples of this.
+    /// Offsets are multiples of this.
     pub(super) align: u64,
     pub(super) depth: u32,
     pub(super) size: u64,
-    /// Bytes per second; `None`: as fast as it goes.
+    /// Bytes per second; `None`: as fast as possible.
     pub(super) rate: Option<u64>,
 }
 
-/// Runs the jobs together for this many seconds; results in their order.
+/// Runs the jobs together for this many seconds. Returns the results in the order of the jobs.
 ///
 /// # Errors
-/// fio is not installed, or what it complained about.
+/// fio is not installed, or fio failed. In the second case the error contains fio's message.
 pub(super) fn run(jobs: &[Job<'_>], seconds: u32) -> io::Result<Vec<Measured>> {
     let runtime = format!("--runtime={seconds}");
     let mut arguments: Vec<String> = vec!["--output-format=json".into()];

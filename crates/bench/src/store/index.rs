@@ -1,4 +1,5 @@
-//! `index`: bytes of memory per object as the system counts them, and what a lookup waits for.
+//! `index`: bytes of memory per object as the system counts them, and the memory reads for which a lookup
+//! waits.
 
 use std::hint::black_box;
 use std::io;
@@ -13,12 +14,12 @@ use super::system;
 use crate::load::cpu;
 
 const MILLION: u64 = 1_000_000;
-/// Lookups of a turn. The best and the median turn count, since other processes use the machine
-/// too.
+/// Number of lookups in a turn. The report contains the best and the median turn, because other processes
+/// also use the machine.
 const LOOKUPS: usize = 50_000;
 const TURNS: u64 = 15;
 
-/// Memory at every million, times at 1, 10, and the last.
+/// Measures memory at every million objects, and times at 1 million, at 10 million, and at the end.
 pub(super) fn index(context: &Context<'_>) -> io::Result<Vec<Section>> {
     let millions = context
         .objects
@@ -28,14 +29,14 @@ pub(super) fn index(context: &Context<'_>) -> io::Result<Vec<Section>> {
         "index",
         format!("the index alone, from 1 to {millions} million"),
     );
-    // As the engine has it.
+    // The same pages as in the engine.
     let index = Index::with_pages(u64::MAX, Some(foxy_store::INDEX_PAGES));
-    // Measures an empty index once, so that memory which measuring itself needs does not count as
-    // the index's.
+    // Measures an empty index once. So memory that the measurement itself needs is not counted for the
+    // index.
     let small = Index::with_pages(u64::MAX, Some(foxy_store::INDEX_PAGES));
     times(&mut Section::new("index", String::new()), &small, 1);
     drop(small);
-    // Resident memory of the process without an index: the empty index's share is subtracted.
+    // Resident memory of the process without an index: the part of the empty index is subtracted.
     let base = system::resident().saturating_sub(index.memory_bytes());
     let (mut resident, mut counted) = (Vec::new(), Vec::new());
     for million in 1..=millions {
@@ -71,16 +72,17 @@ pub(super) fn index(context: &Context<'_>) -> io::Result<Vec<Section>> {
     Ok(vec![section])
 }
 
-/// Times of a hit and of a miss, beside the reads of memory that no index can do without. First,
-/// each lookup or read waits for the one before it; then none waits. A server's lookups are of the
-/// second kind, since none needs the answer of the one before: the goal of 150 ns is for these.
+/// Measures times of a hit and of a miss, and for comparison the memory reads that every index needs. In
+/// the first series, each lookup or read waits for the previous one. In the second series, no lookup waits.
+/// A server's lookups are like those of the second series, because no lookup needs the answer of the
+/// previous one. So the goal of 150 ns applies to the second series.
 fn times(section: &mut Section, index: &Index, million: u64) {
     let count = million * MILLION;
     let memory = index.memory_bytes();
     let floor = Floor::new(memory);
     let mut all = [(); 7].map(|()| Vec::new());
     for turn in 0..TURNS {
-        // Every turn measures all kinds, so that load of other processes affects all alike.
+        // Every turn measures all kinds, so that the load of other processes affects all kinds equally.
         let mut rng = Rng::new(turn << 32 | million);
         let draw = |rng: &mut Rng, bit: u64| -> Vec<KeyHash> {
             (0..LOOKUPS).map(|_| hash(rng.below(count) | bit)).collect()
@@ -131,11 +133,11 @@ fn times(section: &mut Section, index: &Index, million: u64) {
     }
 }
 
-/// Nanoseconds of a lookup. With `WAITS`, a lookup cannot start before the one before it has
-/// answered; otherwise all keys are known beforehand.
+/// Returns the nanoseconds per lookup. With `WAITS`, a lookup cannot start before the previous lookup has
+/// its answer. Otherwise all keys are known beforehand.
 fn lookups<const WAITS: bool>(index: &Index, hashes: &[KeyHash]) -> f64 {
-    // The compiler does not know that the mask is zero, so each key depends on `last`, and the
-    // processor waits for it.
+    // The compiler does not know that the mask is zero. So each key depends on `last`, and the processor
+    // waits for `last`.
     let mask = if WAITS { black_box(0) } else { 0 };
     let mut last = 0;
     let cpu = cpu::of_this_thread();
@@ -148,8 +150,8 @@ fn lookups<const WAITS: bool>(index: &Index, hashes: &[KeyHash]) -> f64 {
     cpu::of_this_thread().saturating_sub(cpu).as_nanos() as f64 / hashes.len() as f64
 }
 
-/// As much memory as the index has, also in huge pages. All of it is given back in the end: memory
-/// that an allocator kept would be counted as the index's.
+/// Memory of the same size as the index, also in huge pages. All of it is returned to the system at the
+/// end. Memory that an allocator kept would be counted for the index.
 struct Floor(AlignedBuf);
 
 impl Floor {
@@ -161,12 +163,12 @@ impl Floor {
         Self(memory)
     }
 
-    /// Nanoseconds of `reads` (1 or 2) random reads at once. With `wait`, they start after the
-    /// reads before have ended.
+    /// Returns the nanoseconds of `reads` (1 or 2) random reads at once. With `wait`, they start after the
+    /// previous reads have ended.
     fn chase(&self, hashes: &[KeyHash], reads: usize, wait: bool) -> f64 {
         let nothing = if wait { black_box(0u64) } else { 0 };
         let (words, _) = self.0.as_chunks::<8>();
-        // The place follows from a multiplication, not from a division.
+        // The position is computed with a multiplication, not with a division.
         let place = |bits: u64| ((u128::from(bits) * words.len() as u128) >> 64) as usize;
         let read = |bits: u64| u64::from_le_bytes(words[place(bits)]);
         let mut last = 0u64;
@@ -177,7 +179,7 @@ impl Floor {
             } else {
                 hash.high()
             };
-            // The result of every read is used; otherwise the compiler would leave out reads.
+            // The result of every read is used. Otherwise the compiler would remove the reads.
             last = last.rotate_left(1) ^ read(bits);
             if reads == 2 {
                 last ^= read(bits.wrapping_mul(0x9e37_79b9_7f4a_7c15));

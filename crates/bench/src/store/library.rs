@@ -1,6 +1,7 @@
-//! `library`: the calls of a proxy from a stream of requests (wg-Hummingbird of paper 004) through the
-//! library Hummingbird, RocksDB, SQLite and one file per object; each in a process of its own, on a
-//! file system of its own, within the same memory. The device's own counters say what it moved.
+//! `library`: a stream of requests gives the calls of a proxy (wg-Hummingbird of paper 004). These calls
+//! run through the library Hummingbird, RocksDB, SQLite and one file per object. Each engine runs in its
+//! own process, on its own file system, with the same memory. The counters of the device show how many
+//! bytes it read and wrote.
 
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::Path;
@@ -14,10 +15,10 @@ use super::Context;
 use super::report::Section;
 use super::system::{MemoryLimit, Mounted, Scratch, drop_caches};
 
-/// As in the published runs: files longer than a cluster are left out.
+/// Longest file in bytes. As in the published runs, files longer than a cluster are left out.
 const LONGEST: u64 = 64 << 10;
-/// Memory of the process, with the page cache of its files. Some engines use that cache, others memory
-/// of their own.
+/// Memory of the process, including the page cache of its files. Some engines use that cache, other engines
+/// use their own memory.
 const MEMORY: u64 = 256 << 20;
 
 const ENGINES: &[(&str, &str)] = &[
@@ -46,14 +47,14 @@ struct Moved {
     written: u64,
 }
 
-/// All engines, one after the other.
+/// Measures all engines, one after the other.
 pub(super) fn library(context: &Context<'_>) -> io::Result<Vec<Section>> {
     let requests = context
         .requests
         .unwrap_or(context.quick_or(60_000, 1_000_000));
     let stream = Scratch::new(context.folder, "bench-library.requests");
     let count = write(&stream.0, requests)?;
-    // A good half of what is asked for, so that space has to be reused.
+    // The disk has a little more than half of the requested bytes, so that space must be reused.
     let disk = (requests * 2200).clamp(256 << 20, context.size);
     let mut section = Section::new(
         "library",
@@ -99,11 +100,11 @@ fn rows(section: &mut Section, name: &str, requests: f64, answer: Answer, moved:
     row("CPU per request", answer.cpu_us, "us");
 }
 
-/// Writes the stream for the program; the number of requests.
+/// Writes the stream for the program. Returns the number of requests.
 fn write(path: &Path, requests: u64) -> io::Result<u64> {
     let config = SessionConfig {
         requests,
-        // As many pages for each request as the published stream has.
+        // The ratio of pages to requests is that of the published stream.
         pages: (450_000 * requests / 4_800_000).max(1000),
         ..SessionConfig::isp()
     };
@@ -163,7 +164,7 @@ fn measure(
     Ok((answer, moved, limited))
 }
 
-/// The counters of a device since it exists, journal of the file system included.
+/// Reads the counters of a device since its creation. They include the journal of the file system.
 fn moved(device: &Path) -> io::Result<Moved> {
     let name = device.file_name().unwrap_or_default();
     let path = Path::new("/sys/block").join(name).join("stat");

@@ -1,4 +1,4 @@
-//! `mixed`: disk hits of 8 KiB objects while others are admitted.
+//! `mixed`: disk hits of 8 KiB objects while other objects are admitted.
 
 use std::io;
 use std::path::Path;
@@ -13,14 +13,14 @@ use super::rig::Rig;
 use super::system::Scratch;
 use super::{Context, fill};
 
-/// Admitted meanwhile, bytes per second.
+/// Bytes per second that are admitted during the reads.
 const RATE: u64 = 200_000_000;
-/// Reads under way.
+/// Numbers of reads that run at the same time.
 const DEPTHS: [u32; 3] = [16, 24, 32];
-/// Limit of the 99th percentile of a hit's time, microseconds.
+/// Greatest permitted 99th percentile of a hit's time, microseconds.
 const P99_MAX: f64 = 1000.0;
 
-/// Disk hits while 200 MB/s are admitted, on a file and on a device with blocks of 4096 bytes.
+/// Measures disk hits while 200 MB/s are admitted, on a file and on a device with blocks of 4096 bytes.
 pub(super) fn mixed(context: &Context<'_>) -> io::Result<Vec<Section>> {
     on_both(context, ["mixed", "mixed-4096"], mixed_on)
 }
@@ -29,7 +29,7 @@ pub(super) fn mixed(context: &Context<'_>) -> io::Result<Vec<Section>> {
 struct Step {
     reads: Reads,
     fio: Option<Measured>,
-    /// Bytes admitted meanwhile.
+    /// Bytes that were admitted during the reads.
     admitted: u64,
     written: u64,
 }
@@ -59,7 +59,7 @@ fn mixed_on(
     let mut most = 0.0f64;
     for (n, depth) in DEPTHS.into_iter().enumerate() {
         if n > 0 {
-            // Stores all objects again: what the step before admitted has replaced many of them.
+            // Stores all objects again, because the previous step has replaced many of them.
             (0..objects).for_each(|number| rig.put(number, BODY));
             rig.sync();
         }
@@ -78,7 +78,7 @@ fn mixed_on(
     Ok(section)
 }
 
-/// Measures the engine, then fio with reads of the same length and as many writes.
+/// Measures the engine, then fio with reads of the same length and with the same amount of writes.
 fn step(
     context: &Context<'_>,
     rig: &Rig,
@@ -89,7 +89,7 @@ fn step(
     let time = context.turn_time() * 2;
     let stop = AtomicBool::new(false);
     let before = rig.counts();
-    // The newest half: what is written meanwhile takes the place of the oldest segments.
+    // Only the newest half is read, because new objects overwrite the oldest segments.
     let newest = objects / 2..objects;
     let (reads, admitted) = std::thread::scope(|scope| {
         let producer = scope.spawn(|| admit(rig, RATE, &stop));
@@ -143,7 +143,8 @@ fn rows(section: &mut Section, depth: u32, step: &Step) {
     section.row(at("misses (reused meanwhile)"), lost * 100.0, "%");
 }
 
-/// Admits objects of 32 KiB at `rate` bytes per second until told to stop; bytes admitted.
+/// Admits objects of 32 KiB at `rate` bytes per second until it is told to stop. Returns the number of
+/// admitted bytes.
 pub(super) fn admit(rig: &Rig, rate: u64, stop: &AtomicBool) -> u64 {
     const BODY: usize = 32 << 10;
     let start = rig.clock.mono();

@@ -1,7 +1,9 @@
-//! `bench store`: the storage engine alone, without HTTP, beside what the same disk gives others.
+//! `bench store`: measures only the storage engine, without HTTP. The same disk is also measured with other
+//! programs.
 //!
-//! Every figure that depends on the machine stands beside one of fio, of a file system or of
-//! another engine, taken in the same run on the same file with the same pattern, size and depth.
+//! Every figure that depends on the machine is reported together with a figure of fio, of a file system or
+//! of another engine. Both are measured in the same run, on the same file, with the same pattern, size and
+//! depth.
 
 mod files;
 mod fio;
@@ -39,23 +41,25 @@ pub use trace::ReplayArgs;
 pub enum StoreCommand {
     /// Memory per object and lookup times, to 50 million objects
     Index(StoreArgs),
-    /// Disk hits of 8 KiB objects beside fio's random reads
+    /// Disk hits of 8 KiB objects, compared with fio's random reads
     Read(StoreArgs),
     /// Disk hits while 200 MB/s are admitted
     Mixed(StoreArgs),
-    /// Admission without limit beside fio's sequential writes; bytes written per byte stored
+    /// Admission without limit, compared with fio's sequential writes; bytes written per byte stored
     Write(StoreArgs),
-    /// Killed with a full store: how soon what is back
+    /// Kill a process with a full store and measure what the next process has, and when
     Recover(StoreArgs),
-    /// A stream of requests beside another cache engine at equal memory and disk
+    /// A stream of requests, compared with another cache engine with equal memory and disk
     Trace(StoreArgs),
-    /// One stream of reads, writes and deletions beside one file per object on ext4 and XFS
+    /// One stream of reads, writes and deletions, compared with one file per object on ext4 and XFS
     Files(StoreArgs),
-    /// A proxy's calls through the library Hummingbird, beside RocksDB, SQLite and files (root)
+    /// A proxy's calls through the library Hummingbird, compared with RocksDB, SQLite and files (needs
+    /// root)
     Library(StoreArgs),
-    /// One store against two of half the size, each on a device as slow as a rotating disk (root)
+    /// One store compared with two stores of half the size, each on a device as slow as a rotating disk
+    /// (needs root)
     Stores(StoreArgs),
-    /// All of them
+    /// All these measurements
     All(StoreArgs),
     /// The process that `recover` kills
     #[command(hide = true)]
@@ -68,23 +72,23 @@ pub enum StoreCommand {
 /// Options of every measurement.
 #[derive(Debug, clap::Args)]
 pub struct StoreArgs {
-    /// Folder for stores, on the disk to be measured; they are deleted afterwards
+    /// Folder for stores, on the disk to be measured; the stores are deleted afterwards
     #[arg(long, default_value = ".", value_name = "DIR")]
     pub dir: PathBuf,
     /// Size of a store
     #[arg(long, default_value = "3GiB", value_name = "SIZE")]
     pub size: ByteSize,
-    /// Less of everything: shows that it works, figures are rough
+    /// Measure with smaller amounts: this shows that the measurements work, but figures are rough
     #[arg(long)]
     pub quick: bool,
-    /// Objects (index: 50 million; recover: 1 million)
+    /// Number of objects (index: 50 million; recover: 1 million)
     #[arg(long, value_name = "N", value_parser = count)]
     pub objects: Option<u64>,
-    /// Requests (trace: 10 million; files: 300,000; library: 1 million)
+    /// Number of requests (trace: 10 million; files: 300,000; library: 1 million)
     #[arg(long, value_name = "N", value_parser = count)]
     pub requests: Option<u64>,
-    /// The program of the peer engine for `trace`, with that for `library` beside it (default: what `cargo build --release
-    /// --manifest-path bench/store-peers/Cargo.toml` has built)
+    /// Program of the peer engine for `trace`; the program for `library` is in the same folder (default:
+    /// the programs that `cargo build --release --manifest-path bench/store-peers/Cargo.toml` has built)
     #[arg(long, value_name = "PROGRAM")]
     pub peers: Option<PathBuf>,
     /// Also write all figures as JSON (`-`: standard output)
@@ -95,7 +99,7 @@ pub struct StoreArgs {
     pub figures: Option<PathBuf>,
 }
 
-/// A number such as `300000`, `300k` or `10M`.
+/// Parses a number such as `300000`, `300k` or `10M`.
 fn count(text: &str) -> Result<u64, String> {
     let (digits, unit) = match text.as_bytes().last() {
         Some(b'k' | b'K') => (&text[..text.len() - 1], 1000),
@@ -123,7 +127,7 @@ impl Context<'_> {
     fn quick_or<T>(&self, quick: T, full: T) -> T {
         if self.quick { quick } else { full }
     }
-    /// Number of turns of a measurement and its yardstick.
+    /// Number of turns of a measurement and of its reference measurement.
     fn turns(&self) -> u64 {
         self.quick_or(1, 2)
     }
@@ -134,7 +138,8 @@ impl Context<'_> {
 
 type Measurement = fn(&Context<'_>) -> io::Result<Vec<Section>>;
 
-/// In the order in which they run: the index first, in a process that has not held anything yet.
+/// Measurements in the order in which they run. The index is first, because the process must not have used
+/// much memory before.
 const ALL: &[(&str, Measurement)] = &[
     ("index", index::index),
     ("read", read::read),
@@ -148,7 +153,7 @@ const ALL: &[(&str, Measurement)] = &[
 ];
 
 impl StoreCommand {
-    /// Measures and prints; false if something could not be measured at all.
+    /// Measures and prints. Returns false if something could not be measured at all.
     ///
     /// # Errors
     /// The folder cannot be written, or the disk fails.
@@ -222,11 +227,11 @@ impl StoreArgs {
     }
 }
 
-/// Fills a store once over with bodies of this many bytes; how many objects that were.
+/// Fills a store once with bodies of this many bytes. Returns the number of stored objects.
 fn fill(rig: &rig::Rig, bytes: usize) -> u64 {
     let capacity = rig.disk.len();
     let mut number = 0;
-    // Not the last segments: those that are reused would take objects with them.
+    // The last segments stay free: reuse of segments would remove objects.
     while rig.used_bytes() < capacity / 100 * 92 {
         for _ in 0..512 {
             rig.put(number, bytes);
@@ -237,14 +242,14 @@ fn fill(rig: &rig::Rig, bytes: usize) -> u64 {
     number
 }
 
-/// The peers' program where a build leaves it.
+/// Path of the peers' program after a build.
 fn built_peers() -> Option<PathBuf> {
     let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
     let target = target.unwrap_or_else(|| "bench/store-peers/target".into());
     Some(target.join("release/foxy-store-peers")).filter(|program| program.is_file())
 }
 
-/// The arguments that lead to `bench store` in this program, whatever it is called.
+/// The arguments that call `bench store` in this program, whatever the program's name is.
 fn own_command() -> Vec<String> {
     let mut before: Vec<String> = std::env::args().skip(1).collect();
     let store = before

@@ -1,4 +1,4 @@
-//! The stream of `files` with one file per object, as caches of this kind do it.
+//! The stream of `files` with one file per object, as caches with one file per object handle it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ use super::operations::{Kind, Operation};
 use super::rig::{self, keyed};
 use super::system::{self, MemoryLimit, Mounted};
 
-/// At work at the same time.
+/// Number of threads that work at the same time.
 const THREADS: u64 = 8;
 
-/// Seconds of the stream with one file per object, everything durable at the end; whether memory
-/// was limited.
+/// Runs the stream with one file per object. At the end, everything is durable. Returns the seconds, and
+/// true if memory was limited.
 pub(super) fn one_file_each(
     context: &Context<'_>,
     all: &[Operation],
@@ -30,7 +30,7 @@ pub(super) fn one_file_each(
     let stock = rig::stock();
     let start = context.clock.mono();
     let work = |thread: u64| {
-        // An object belongs to one thread: its operations keep their order.
+        // All operations of an object belong to one thread, so they keep their order.
         let own = all.iter().filter(|o| o.object % THREADS == thread);
         own.copied().try_for_each(|o| apply(&mounted.at, &stock, o))
     };
@@ -61,7 +61,7 @@ fn apply(root: &Path, stock: &Bytes, operation: Operation) -> io::Result<()> {
     }
 }
 
-/// As caches of this kind do it: folders by hash.
+/// Path of an object. Such caches put files into folders by hash.
 fn place(root: &Path, object: u64) -> PathBuf {
     let (_, hash) = keyed(object);
     root.join(format!("{:02x}", hash.high() >> 56))

@@ -1,11 +1,11 @@
-//! The stream of URL-read, URL-write and URL-delete that `files` measures with.
+//! The stream of URL-read, URL-write and URL-delete for the measurement `files`.
 
 use std::collections::HashMap;
 
 use foxy_trace::generate::{SessionConfig, Sessions};
 use foxy_trace::{Access, ByteLru};
 
-/// Longer answers are left out.
+/// Longest answer in bytes. Longer answers are left out.
 const LONGEST: u64 = 200 << 10;
 
 /// Operations of a cache on its disk.
@@ -24,10 +24,10 @@ pub(super) struct Operation {
     pub(super) size: u64,
 }
 
-/// The stream: clients visit pages, and a memory level of 16 MB stands before a disk level of
-/// `disk` bytes (both LRU). The operations are those of the disk level. The papers gathered objects
-/// by page, and so does the engine. A modified object keeps its first length here, so that all
-/// stores handle the same bytes.
+/// Generates the stream: clients visit pages, and a memory level of 16 MB is in front of a disk level of
+/// `disk` bytes (both LRU). The operations are those of the disk level. The papers grouped objects by page,
+/// and so does the engine. A modified object keeps its first length here, so that all stores handle the
+/// same bytes.
 pub(super) fn operations(requests: u64, disk: u64) -> Vec<Operation> {
     let config = SessionConfig {
         requests,

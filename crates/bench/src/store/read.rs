@@ -10,18 +10,18 @@ use super::rig::{Rig, Wanted};
 use super::system::{Loop, Scratch};
 use super::{Context, fill};
 
-/// Body of the objects.
+/// Length of a body in bytes.
 pub(super) const BODY: usize = 8 << 10;
-/// Memory of the engine: the index and little else.
+/// Memory of the engine. It holds the index and little else.
 const MEMORY: u64 = 96 << 20;
 
-/// Disk hits on a file, and on a device with blocks of 4096 bytes.
+/// Measures disk hits on a file, and on a device with blocks of 4096 bytes.
 pub(super) fn read(context: &Context<'_>) -> io::Result<Vec<Section>> {
     on_both(context, ["read", "read-4096"], read_on)
 }
 
-/// The same on a store in a file and on one on a loop device with blocks of 4096 bytes, by name.
-/// The device may be missing, then its section says so.
+/// Runs the same measurement on a store in a file and on a store on a loop device with blocks of 4096
+/// bytes. The sections have these names. If there is no such device, its section reports this.
 pub(super) fn on_both(
     context: &Context<'_>,
     names: [&'static str; 2],
@@ -59,7 +59,7 @@ fn read_on(
     );
     let mut curve: (Vec<_>, Vec<_>) = Default::default();
     for depth in [1u32, 8, 32] {
-        // One after the other in short turns, so that a change of the machine's load meets both.
+        // The turns are short and alternate, so that a change of the machine's load affects both.
         let mut best: Option<(Reads, Option<Measured>)> = None;
         for turn in 0..context.turns() {
             let seed = u64::from(depth) << 8 | turn;
@@ -86,10 +86,11 @@ fn read_on(
     Ok(section)
 }
 
-/// Points of a curve: (reads under way, per second).
+/// Points of a curve: (reads that run at the same time, hits per second).
 type Curve = Vec<(f64, f64)>;
 
-/// Draws hits a second over reads under way: Foxy's, and fio's if there are any.
+/// Draws hits per second over the number of running reads: the curve of Foxy, and that of fio if it has
+/// points.
 pub(super) fn draw(section: &mut Section, (foxy, fio): (Curve, Curve)) {
     section.curves = vec![("Foxy".into(), foxy)];
     if fio.is_empty() {
@@ -100,7 +101,7 @@ pub(super) fn draw(section: &mut Section, (foxy, fio): (Curve, Curve)) {
     section.axes = ("reads under way", "per second");
 }
 
-/// fio with reads as long as the engine's, on the part of the file that holds something.
+/// A job of fio with reads as long as the engine's, on the part of the file that contains data.
 fn reader_job(
     context: &Context<'_>,
     rig: &Rig,
@@ -158,7 +159,7 @@ fn rows(section: &mut Section, depth: u32, reads: &Reads, fio: Option<Measured>)
     }
 }
 
-/// A store for 8 KiB objects.
+/// Parameters of a store for 8 KiB objects.
 pub(super) fn wanted(path: &Path, size: Option<u64>) -> Wanted<'_> {
     Wanted {
         path,

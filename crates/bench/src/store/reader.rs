@@ -1,4 +1,4 @@
-//! Reads through the engine as a network thread does it: look up, one direct read, check.
+//! Reads through the engine as a network thread does them: lookup, one direct read, check.
 
 use std::io;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::system;
 use crate::Histogram;
 use crate::load::cpu;
 
-/// Completions come in bunches. The device must not wait for new reads until a whole bunch has been
+/// Completions arrive in groups. The device must not wait for new reads until a complete group has been
 /// handled.
 const SUBMIT_EVERY: usize = 4;
 
@@ -37,7 +37,7 @@ impl Reads {
         self.disk_hits as f64 / self.seconds.max(1e-9)
     }
 
-    /// Any amount per disk hit.
+    /// An amount divided by the number of disk hits.
     pub(super) fn per_hit(&self, amount: f64) -> f64 {
         amount / self.disk_hits.max(1) as f64
     }
@@ -47,7 +47,7 @@ impl Reads {
         self.per_hit(self.cpu.as_secs_f64() * 1e6)
     }
 
-    /// Bytes of the mean device read.
+    /// Mean length of a device read in bytes.
     pub(super) fn mean_read(&self) -> u64 {
         self.queue.read_bytes / self.queue.reads.max(1)
     }
@@ -70,7 +70,7 @@ struct Loop<'a> {
     reads: Reads,
 }
 
-/// Asks for random objects of `objects` for this long, with `depth` reads under way.
+/// Requests random objects of `objects` for this time, with `depth` reads running at once.
 ///
 /// # Errors
 /// The disk refuses a queue, or the queue fails.
@@ -108,8 +108,8 @@ pub(super) fn run(
 
 impl Loop<'_> {
     fn fill(&mut self) {
-        // Memory hits use no slot: without this bound, the loop would not end when memory holds
-        // everything.
+        // Memory hits use no slot. Without this bound, the loop would not end when memory contains all
+        // objects.
         for _ in 0..self.flights.len() * 4 {
             if self.free.is_empty() {
                 return;
@@ -139,7 +139,7 @@ impl Loop<'_> {
         for (n, completion) in done.drain(..).enumerate() {
             if n % SUBMIT_EVERY == SUBMIT_EVERY - 1 {
                 self.fill();
-                // A refusal is reported by the next wait.
+                // If the queue refuses this, the next wait reports it.
                 let _ = self.queue.flush_submissions();
             }
             let place = completion.token as usize;

@@ -1,4 +1,5 @@
-//! `recover`: a process is killed with a full store; what the next one has, and when.
+//! `recover`: a process with a full store is killed. The measurement shows what the next process has, and
+//! when.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
@@ -15,18 +16,18 @@ use super::rig::{self, Rig, Wanted, keyed};
 use super::system::{self, Scratch};
 use super::{Context, own_command};
 
-/// Records of about half the length that the slots of summaries are sized for (2 KiB), as on the
-/// web: summaries go on behind the clusters.
+/// Records have about half the length for which the slots of summaries are sized (2 KiB), as on the web. So
+/// summaries continue behind the clusters.
 const BODY: usize = 700;
 const RECORD: u64 = 1152;
 
 /// Options of the process that is killed.
 #[derive(Debug, clap::Args)]
 pub struct VictimArgs {
-    /// The store
+    /// Path of the store
     #[arg(long)]
     path: std::path::PathBuf,
-    /// Objects to write before it can be killed
+    /// Number of objects to write before the process may be killed
     #[arg(long)]
     objects: u64,
 }
@@ -40,7 +41,7 @@ fn wanted(path: &Path, objects: u64, create: bool) -> Wanted<'_> {
     }
 }
 
-/// Fills the store, says so on standard output, and goes on writing until it is killed.
+/// Fills the store, reports this on standard output, and continues to write until it is killed.
 pub(super) fn victim(args: &VictimArgs, clock: &Arc<dyn Clock>) -> io::Result<()> {
     let rig = Rig::start(&wanted(&args.path, args.objects, true), clock)?;
     for number in 0..args.objects {
@@ -57,7 +58,7 @@ pub(super) fn victim(args: &VictimArgs, clock: &Arc<dyn Clock>) -> io::Result<()
     Ok(())
 }
 
-/// Kills, drops the page cache, opens again.
+/// Kills the process, drops the page cache and opens the store again.
 pub(super) fn recover(context: &Context<'_>) -> io::Result<Vec<Section>> {
     let objects = context
         .objects
@@ -74,7 +75,7 @@ pub(super) fn recover(context: &Context<'_>) -> io::Result<Vec<Section>> {
     if let Some(output) = child.stdout.take() {
         BufReader::new(output).read_line(&mut line)?;
     }
-    // In the middle of further writing.
+    // The process is killed while it writes.
     std::thread::sleep(Duration::from_millis(300));
     child.kill()?;
     child.wait()?;
@@ -129,7 +130,7 @@ fn reopen(
         writer.park(turn);
     }
     let all = since();
-    // Everything put before the last sync was durable: every one of those objects must be there.
+    // Everything that was stored before the last sync was durable. So each of these objects must be found.
     let asked = objects.min(20_000);
     let back = (0..asked).filter(|_| hit(&engine, &*disk, rng.below(objects)));
     let back = back.count() as f64 / asked as f64 * 100.0;
@@ -158,7 +159,7 @@ fn reopen(
     section.row("segments by their summary", counts.load_slots as f64, "");
     section.row("segments by scan", counts.load_scans as f64, "");
     section.row("bytes read", counts.load_bytes as f64 / 1e6, "MB");
-    // Thousands of turns: a few hundred points draw the same curve.
+    // The curve has thousands of points. A few hundred points draw the same curve.
     let step = curve.len() / 300 + 1;
     section.curves = vec![(
         "objects back".into(),

@@ -1,5 +1,5 @@
-//! Report of the measurements: aligned tables, JSON, figures. A row is one figure with its unit;
-//! beside it the figure of a peer in the same run, and the goal.
+//! Report of the measurements: aligned tables, JSON, figures. A row contains one figure with its unit, the
+//! figure of a peer from the same run, and the goal.
 
 use std::fmt::Write as _;
 use std::io;
@@ -12,9 +12,9 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Goal {
-    /// Not above.
+    /// The figure must not be above this value.
     Most(f64),
-    /// Not below.
+    /// The figure must not be below this value.
     Least(f64),
 }
 
@@ -34,7 +34,7 @@ pub struct Row {
     pub name: String,
     /// Value of the figure.
     pub value: f64,
-    /// Of what.
+    /// Unit of the figure.
     pub unit: &'static str,
     /// Another program that was measured in the same run, with its figure in the same unit.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -52,13 +52,13 @@ pub struct Row {
 pub struct Section {
     /// Short name, as on the command line.
     pub name: &'static str,
-    /// Description of the measurement, in a sentence.
+    /// Description of the measurement in one sentence.
     pub what: String,
     /// The figures.
     pub rows: Vec<Row>,
-    /// Missing measurements, and how to get them.
+    /// Descriptions of measurements that are missing, and of the way to get them.
     pub missing: Vec<String>,
-    /// Curves for a figure: a name, and points.
+    /// Curves of a drawing: name and points.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub curves: Vec<(String, Vec<(f64, f64)>)>,
     /// Names of the curves' axes.
@@ -67,7 +67,7 @@ pub struct Section {
 }
 
 impl Section {
-    /// An empty one.
+    /// Creates an empty section.
     pub(super) fn new(name: &'static str, what: impl Into<String>) -> Self {
         Self {
             name,
@@ -76,7 +76,7 @@ impl Section {
         }
     }
 
-    /// Adds a figure; what follows (`beside`, `goal`) is about it.
+    /// Adds a figure. Later calls of `beside` and `goal` on the result apply to this figure.
     pub(super) fn row(
         &mut self,
         name: impl Into<String>,
@@ -95,7 +95,7 @@ impl Section {
         &mut self.rows[last]
     }
 
-    /// Says what could not be measured.
+    /// Adds a reason why something could not be measured.
     pub(super) fn missing(&mut self, why: impl Into<String>) {
         self.missing.push(why.into());
     }
@@ -126,7 +126,7 @@ impl Section {
         text
     }
 
-    /// The figures that this section draws: its curves, and rows as shares of their peers' figures.
+    /// The drawings of this section: its curves, and its rows as fractions of the peers' figures.
     fn figures(&self) -> Vec<(&'static str, Figure)> {
         let mut all = Vec::new();
         if !self.curves.is_empty() {
@@ -169,7 +169,7 @@ impl Section {
         all
     }
 
-    /// Name of the peer whose figures stand beside these, if it is one.
+    /// Name of the peer with which these figures are compared. If there are several peers, a general name.
     fn peer(&self) -> &str {
         let mut peers = self.rows.iter().filter_map(|r| r.peer.as_ref());
         let first = peers.next().map_or("", |(name, _)| name.as_str());
@@ -180,7 +180,7 @@ impl Section {
         }
     }
 
-    /// Draws the figures into a folder.
+    /// Draws this section into a folder.
     ///
     /// # Errors
     /// The folder or a file cannot be written.
@@ -197,7 +197,7 @@ impl Section {
     }
 }
 
-/// Every goal of every part in one table, the missed ones with how far they were missed.
+/// Returns all goals of all sections in one table. For missed goals, it contains the deviation.
 pub(super) fn summary(sections: &[Section]) -> String {
     let mut text = String::from("\n== goals\n");
     let width = sections.iter().map(|s| s.name.len()).max().unwrap_or(0);
@@ -231,7 +231,7 @@ pub(super) fn summary(sections: &[Section]) -> String {
     text
 }
 
-/// A row's figure as a share of its peer's, for rows with a goal and for every rate.
+/// A row's figure as a percentage of its peer's figure, for rows with a goal and for all rates.
 fn share(row: &Row) -> Option<(String, f64)> {
     let (peer, other) = row.peer.as_ref()?;
     let rate = matches!(row.unit, "1/s" | "MB/s" | "%");
@@ -245,7 +245,7 @@ fn share(row: &Row) -> Option<(String, f64)> {
     let name = name.split(", all threads").next().unwrap_or_default();
     let name = name.replace("opened and everything back", "recovery");
     let name = match peer.as_str() {
-        // Named once, on the axis.
+        // The name of this peer is only on the axis.
         "foyer" => format!("{name}{better}"),
         peer => format!("{name} / {peer}{better}"),
     };
@@ -267,7 +267,7 @@ impl Row {
     }
 }
 
-/// Four digits or so, whatever the magnitude.
+/// Formats a number with about four digits, for any magnitude.
 fn number(value: f64) -> String {
     match value.abs() {
         v if v >= 100_000.0 => format!("{:.0}k", value / 1000.0),

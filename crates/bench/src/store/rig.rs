@@ -1,5 +1,5 @@
-//! An engine with one store in a file or on a device, its writer on a thread of its own, and
-//! objects whose keys and bodies follow from a number.
+//! An engine with one store in a file or on a device. Its writer runs on its own thread. Keys and bodies of
+//! the objects follow from a number.
 
 use std::io;
 use std::path::Path;
@@ -25,23 +25,23 @@ pub(super) struct Rig {
     fields: FieldBlock,
     stock: Bytes,
     stop: Arc<AtomicBool>,
-    /// Nanoseconds that the writer's thread has computed.
+    /// Processor time of the writer's thread in nanoseconds.
     writer_cpu: Arc<AtomicU64>,
     wake: WakeHandle,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Parameters for opening a run.
+/// Parameters of a store for a run.
 #[derive(Clone, Debug)]
 pub(super) struct Wanted<'a> {
     pub(super) path: &'a Path,
-    /// `None`: a device, or a file that is there.
+    /// Size of a new file. `None`: the store is a device or an existing file.
     pub(super) size: Option<u64>,
     pub(super) memory: u64,
     pub(super) options: StoreOptions,
 }
 
-/// Opens store and engine without a thread.
+/// Opens store and engine, but starts no thread.
 pub(super) fn open(
     wanted: &Wanted<'_>,
     clock: &Arc<dyn Clock>,
@@ -60,7 +60,7 @@ pub(super) fn open(
 }
 
 impl Rig {
-    /// Opens it and starts the writer.
+    /// Opens store and engine and starts the writer.
     pub(super) fn start(wanted: &Wanted<'_>, clock: &Arc<dyn Clock>) -> io::Result<Self> {
         let (engine, mut writer, disk) = open(wanted, clock)?;
         let stop = Arc::new(AtomicBool::new(false));
@@ -92,14 +92,14 @@ impl Rig {
         })
     }
 
-    /// Stores object `number` with a body of `bytes`. Sleeps and tries again while the writer's
-    /// queue is full. During one sleep the writer takes only a few megabytes of its queue, so that
-    /// the queue never runs empty; and the sleep leaves the processors to the engine.
+    /// Stores object `number` with a body of `bytes` bytes. While the writer's queue is full, it sleeps and
+    /// tries again. During one sleep the writer takes only a few megabytes from its queue, so the queue
+    /// never becomes empty. The sleep leaves the processors to the engine.
     pub(super) fn put(&self, number: u64, bytes: usize) {
         self.put_in(group(number), number, bytes);
     }
 
-    /// The same, beside the others of `group`.
+    /// As [`put`](Self::put), but stores the object together with the other objects of `group`.
     pub(super) fn put_in(&self, group: u64, number: u64, bytes: usize) {
         while self.try_put_in(group, number, bytes) != Admission::Disk {
             std::thread::sleep(Duration::from_millis(1));
@@ -125,7 +125,7 @@ impl Rig {
         self.engine.put(new).admitted
     }
 
-    /// Everything put so far is durable when this returns.
+    /// When this returns, everything that was stored before is durable.
     pub(super) fn sync(&self) {
         let ticket = self.engine.sync();
         while !ticket.is_done() {
@@ -139,7 +139,7 @@ impl Rig {
         stats.stores.first().map(|s| s.counts).unwrap_or_default()
     }
 
-    /// Bytes of segments that hold something.
+    /// Bytes of the segments that contain data.
     pub(super) fn used_bytes(&self) -> u64 {
         let stats = self.engine.stats();
         stats.stores.first().map_or(0, |s| s.used_bytes)
@@ -151,18 +151,19 @@ impl Drop for Rig {
         self.stop.store(true, Ordering::Relaxed);
         self.wake.wake();
         if let Some(thread) = self.thread.take() {
-            // A writer that panicked has said so.
+            // A writer that panicked has already printed a message.
             let _ = thread.join();
         }
     }
 }
 
-/// Sixteen objects that follow each other lie together, unless said otherwise.
+/// Group of an object: sixteen consecutive objects are placed together, unless the caller chooses another
+/// group.
 const fn group(number: u64) -> u64 {
     number / 16
 }
 
-/// Key of object `number`, some 50 bytes as a forward proxy would write it.
+/// Key of object `number`. It has some 50 bytes, like a key of a forward proxy.
 pub(super) fn key(number: u64) -> Bytes {
     Bytes::from(format!(
         "forward GET http://origin{}.example/object/{number}",
@@ -170,14 +171,14 @@ pub(super) fn key(number: u64) -> Bytes {
     ))
 }
 
-/// Key and hash.
+/// Key of object `number`, and its hash.
 pub(super) fn keyed(number: u64) -> (Bytes, KeyHash) {
     let key = key(number);
     let hash = key_hash(&key);
     (key, hash)
 }
 
-/// The fields of a usual answer, some 200 bytes.
+/// The fields of a typical answer, some 200 bytes.
 pub(super) fn usual_fields() -> FieldBlock {
     let mut builder = FieldBlockBuilder::default();
     for (name, value) in [
@@ -187,13 +188,13 @@ pub(super) fn usual_fields() -> FieldBlock {
         ("Last-Modified", "Fri, 20 Nov 2020 20:20:20 GMT"),
         ("Server", "origin"),
     ] {
-        // The names above are good ones.
+        // All names above are valid.
         let _ = builder.push(name.as_bytes(), value.as_bytes());
     }
     builder.finish()
 }
 
-/// Bytes that bodies are cut from.
+/// Bytes from which bodies are cut.
 pub(super) fn stock() -> Bytes {
     let mut rng = foxy_base::Rng::new(7);
     let words = (0..256 << 10).flat_map(|_| rng.next_u64().to_le_bytes());

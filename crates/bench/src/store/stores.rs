@@ -1,5 +1,6 @@
-//! `stores`: one store against two of half the size, on devices that read no more often than a
-//! rotating disk. Whether a second disk doubles the hits, and what it does to the wait at equal load.
+//! `stores`: one store compared with two stores of half the size, on devices with as few reads per second
+//! as a rotating disk. The measurement shows whether a second disk doubles the hits, and how it changes the
+//! wait at equal load.
 
 use std::io;
 use std::sync::Arc;
@@ -18,18 +19,18 @@ use super::system::Loop;
 use super::throttle::{Limit, Throttle};
 use crate::Histogram;
 
-/// Reads per second of each device: a seek of 5.2 ms and half a turn of 3 ms.
+/// Reads per second of each device, as for a seek of 5.2 ms and half a turn of 3 ms.
 const READS: u64 = 120;
-/// Body of the objects.
+/// Length of a body in bytes.
 const BODY: usize = 8 << 10;
-/// Requests under way without a limit on their rate.
+/// Number of requests that run at the same time, without a limit on their rate.
 const CLIENTS: usize = 16;
-/// Requests per second at equal load: most of what one device can do.
+/// Requests per second at equal load: three quarters of the rate of one device.
 const LOAD: u64 = READS * 3 / 4;
-/// Memory of the engine: the index and little else.
+/// Memory of the engine. It holds the index and little else.
 const MEMORY: u64 = 32 << 20;
 
-/// An engine with a store on each device, as Foxy starts them.
+/// An engine with one store on each device, started as in Foxy.
 struct Stores {
     engine: Arc<Engine>,
     clock: Arc<dyn Clock>,
@@ -56,7 +57,7 @@ impl Run {
     }
 }
 
-/// One against two: hits per second without a limit, and waits at the same load.
+/// Compares one store with two: hits per second without a limit, and waits at the same load.
 pub(super) fn stores(context: &Context<'_>) -> io::Result<Vec<Section>> {
     let bytes = context.quick_or(128 << 20, 512 << 20);
     let mut section = Section::new(
@@ -98,7 +99,7 @@ pub(super) fn stores(context: &Context<'_>) -> io::Result<Vec<Section>> {
     Ok(vec![section])
 }
 
-/// Measures `stores` stores of `bytes` together: as fast as they can, and at a given load.
+/// Measures `stores` stores of `bytes` bytes in total: first without a limit, then at a given load.
 fn measured(context: &Context<'_>, stores: u64, bytes: u64) -> io::Result<(Run, Run)> {
     let device = |n| {
         let name = format!("bench-stores-{n}.img");
@@ -120,13 +121,13 @@ fn measured(context: &Context<'_>, stores: u64, bytes: u64) -> io::Result<(Run, 
     })
 }
 
-/// Ends the writers, however the scope is left.
+/// Ends the writers on every way out of the scope.
 struct Stop<'a>(&'a AtomicBool, &'a Arc<Engine>);
 
 impl Drop for Stop<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
-        // Rings every writer's bell.
+        // Wakes every writer.
         drop(self.1.sync());
     }
 }
@@ -166,7 +167,8 @@ fn open(context: &Context<'_>, devices: &[Loop]) -> io::Result<(Stores, Vec<Writ
 }
 
 impl Stores {
-    /// Stores objects until most of the room is used; the same number for the same room.
+    /// Stores objects until most of the space is used. The number of objects is the same for the same
+    /// space.
     fn fill(mut self, bytes: u64) -> Self {
         let (stock, fields) = (stock(), usual_fields());
         self.objects = bytes / 100 * 70 / (BODY as u64 + 512);
@@ -183,12 +185,13 @@ impl Stores {
         self
     }
 
-    /// Random objects for this long: one after the other per client, or this many per second.
+    /// Requests random objects for this time. Each client sends one request after the other, or `rate`
+    /// requests are sent per second.
     fn ask(&self, rate: Option<u64>, time: Duration) -> Run {
         let (start, asked) = (self.clock.mono(), AtomicU64::new(0));
         let ends = start + time;
         let runs: Vec<Run> = thread::scope(|scope| {
-            // At a given rate nobody waits for a free client.
+            // At a given rate, no request must wait for a free client.
             let clients = rate.map_or(CLIENTS, |_| CLIENTS * 4);
             let clients: Vec<_> = (0..clients)
                 .map(|n| {

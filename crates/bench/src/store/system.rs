@@ -1,27 +1,27 @@
-//! Requests to the operating system about this process.
+//! Calls to the operating system about this process, and helpers for files and devices.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Resident memory of this process, bytes; 0 where it is not told.
+/// Resident memory of this process in bytes; 0 if the system does not report it.
 pub(super) fn resident() -> u64 {
     status_line("/proc/self/status", "VmRSS:") * 1024
 }
 
-/// Context switches of this thread so far.
+/// Number of context switches of this thread so far.
 pub(super) fn context_switches() -> u64 {
     let at = "/proc/thread-self/status";
     status_line(at, "voluntary_ctxt_switches:") + status_line(at, "nonvoluntary_ctxt_switches:")
 }
 
-/// CPU time of this process so far, all threads, seconds.
+/// CPU time of all threads of this process so far, in seconds.
 pub(super) fn cpu_seconds() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// Bytes that this process had written to devices so far; 0 where it is not told.
+/// Number of bytes that this process has written to devices so far; 0 if the system does not report it.
 pub(super) fn written_bytes() -> u64 {
     status_line("/proc/self/io", "write_bytes:")
 }
@@ -34,21 +34,21 @@ fn status_line(path: &str, name: &str) -> u64 {
         .unwrap_or(0)
 }
 
-/// True if this process may mount, and drop the page cache.
+/// True if this process may mount file systems and drop the page cache.
 pub(super) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Forgets the page cache, if allowed; says whether it was.
+/// Drops the page cache, if permitted. Returns true if it was dropped.
 pub(super) fn drop_caches() -> bool {
     let _ = run("sync", &[]);
     std::fs::write("/proc/sys/vm/drop_caches", "3").is_ok()
 }
 
-/// Runs a program to its end; its output.
+/// Runs a program to its end and returns its output.
 ///
 /// # Errors
-/// With what it wrote to standard error.
+/// The program failed. The error contains its standard error.
 pub(super) fn run(program: &str, arguments: &[&str]) -> io::Result<String> {
     let output = Command::new(program).args(arguments).output();
     let output = output.map_err(|e| io::Error::new(e.kind(), format!("{program}: {e}")))?;
@@ -59,12 +59,12 @@ pub(super) fn run(program: &str, arguments: &[&str]) -> io::Result<String> {
     Err(io::Error::other(format!("{program}: {}", said.trim())))
 }
 
-/// A file that is deleted when it goes out of use.
+/// A file that is deleted when this is dropped.
 #[derive(Debug)]
 pub(super) struct Scratch(pub(super) PathBuf);
 
 impl Scratch {
-    /// A name in `folder`; whatever was there is deleted.
+    /// A name in `folder`. An existing file of this name is deleted.
     pub(super) fn new(folder: &Path, name: &str) -> Self {
         let path = folder.join(name);
         let _ = std::fs::remove_file(&path);
@@ -86,10 +86,10 @@ pub struct Loop {
 }
 
 impl Loop {
-    /// A device with blocks of `block` bytes over a new file of `bytes` bytes.
+    /// Creates a device with blocks of `block` bytes over a new file of `bytes` bytes.
     ///
     /// # Errors
-    /// Not root, or the system has none to give.
+    /// The process is not root, or the system has no free loop device.
     pub fn new(folder: &Path, name: &str, bytes: u64, block: u32) -> io::Result<Self> {
         if !is_root() {
             return Err(io::Error::new(
@@ -132,10 +132,10 @@ pub(super) struct Mounted {
 }
 
 impl Mounted {
-    /// A new file system of `kind` (`ext4`, `xfs`) and of `bytes` bytes.
+    /// Creates a file system of `kind` (`ext4`, `xfs`) with `bytes` bytes.
     ///
     /// # Errors
-    /// Not root, or the tools are not installed.
+    /// The process is not root, or the tools are not installed.
     pub(super) fn new(folder: &Path, kind: &str, bytes: u64) -> io::Result<Self> {
         let device = Loop::new(folder, &format!("bench-{kind}.img"), bytes, 512)?;
         let name = device.device.display().to_string();
@@ -152,7 +152,7 @@ impl Mounted {
         Ok(Self { at, device })
     }
 
-    /// The device that it is on.
+    /// The device that contains the file system.
     pub(super) fn device(&self) -> &Path {
         &self.device.device
     }
@@ -165,7 +165,7 @@ impl Drop for Mounted {
     }
 }
 
-/// Keeps this process, page cache included, within a memory limit (cgroup v1, root only).
+/// Keeps this process, including its page cache, within a memory limit (cgroup v1, root only).
 #[derive(Debug)]
 pub(super) struct MemoryLimit {
     folder: PathBuf,
@@ -173,7 +173,7 @@ pub(super) struct MemoryLimit {
 }
 
 impl MemoryLimit {
-    /// Limits it to `bytes` until dropped; `None` where the system does not support that.
+    /// Limits this process to `bytes` until this is dropped; `None` if the system does not support that.
     pub(super) fn new(bytes: u64) -> Option<Self> {
         let root = Path::new("/sys/fs/cgroup/memory");
         let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;

@@ -1,14 +1,14 @@
-//! Devices that the kernel throttles, so that they behave like devices of a slower class.
+//! Devices with limits that the kernel enforces, so that they behave like slower devices.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::system::Loop;
 
-/// Limit of a device, for each second.
+/// Limit of a device, per second.
 #[derive(Clone, Copy, Debug)]
 pub enum Limit {
-    /// Reads.
+    /// Number of reads.
     Reads(u64),
     /// Bytes read.
     BytesRead(u64),
@@ -17,7 +17,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// The file of the control group, and the number in it.
+    /// Name of the control group's file for this limit, and the value of the limit.
     const fn rule(self) -> (&'static str, u64) {
         match self {
             Self::Reads(number) => ("blkio.throttle.read_iops_device", number),
@@ -27,18 +27,18 @@ impl Limit {
     }
 }
 
-/// A control group (version 1). This process, and those that it starts, are in the group as long as
-/// this value lives.
+/// A control group (version 1). As long as this value exists, this process and its child processes are in
+/// the group.
 #[derive(Debug)]
 pub struct Throttle(PathBuf);
 
 const ROOT: &str = "/sys/fs/cgroup/blkio";
 
 impl Throttle {
-    /// Holds each of the devices to the limits.
+    /// Limits each of the devices to the given limits.
     ///
     /// # Errors
-    /// Not root, or no such control group.
+    /// The process is not root, or there is no such control group.
     pub fn new(devices: &[Loop], limits: &[Limit]) -> io::Result<Self> {
         let group = Path::new(ROOT).join(format!("foxy-bench-{}", std::process::id()));
         std::fs::create_dir(&group).map_err(|error| {
@@ -58,10 +58,10 @@ impl Throttle {
         Ok(throttle)
     }
 
-    /// Holds one device to a limit.
+    /// Limits one device.
     ///
     /// # Errors
-    /// The system does not take it.
+    /// The system does not accept the limit.
     pub fn hold(&self, device: &Loop, limit: Limit) -> io::Result<()> {
         let name = device.device.file_name().unwrap_or_default();
         let number = Path::new("/sys/block").join(name).join("dev");

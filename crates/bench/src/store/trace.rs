@@ -1,5 +1,5 @@
-//! `trace`: a stream of requests through the engine, and through another engine with the same
-//! memory, disk, admission (everything) and pace; each in a process of its own.
+//! `trace`: a stream of requests runs through the engine, and through another engine with the same memory,
+//! disk, admission (everything) and pace. Each engine has its own process.
 
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
@@ -19,27 +19,28 @@ use super::system::{self, Scratch};
 use super::{Context, own_command};
 use crate::Histogram;
 
-/// Longer answers are not asked for: how engines cut large objects is another question.
+/// Longest answer in bytes. Longer answers are left out, because this measurement is not about the ways in
+/// which engines split large objects.
 const LONGEST: u64 = 200 << 10;
-/// Bytes admitted per second at most, so that no engine drops what it could have written.
+/// Greatest number of bytes that are admitted per second, so that no engine drops objects because of speed.
 const PACE: f64 = 250e6;
 
-/// Options of the process that is measured; the peer's program takes the same.
+/// Options of the measured process. The peer's program has the same options.
 #[derive(Debug, clap::Args)]
 pub struct ReplayArgs {
-    /// Requests: 8 bytes of object, 4 of size, little-endian
+    /// File of requests; a request has 8 bytes for the object and 4 for the size, little-endian
     #[arg(long)]
     requests: PathBuf,
-    /// The store
+    /// Path of the store
     #[arg(long)]
     path: PathBuf,
-    /// Its size
+    /// Size of the store
     #[arg(long)]
     disk: ByteSize,
-    /// All memory
+    /// Memory for everything
     #[arg(long)]
     memory: ByteSize,
-    /// Only open what an earlier run left
+    /// Only open the store that an earlier run left
     #[arg(long)]
     reopen: bool,
 }
@@ -58,11 +59,11 @@ struct Replayed {
     p999_hit_us: f64,
     cpu_us: f64,
     written: f64,
-    /// Seconds until everything was there again.
+    /// Seconds until all contents were available again.
     recovered: f64,
 }
 
-/// The stream and what it takes.
+/// The stream, and the resources that it needs.
 struct Stream {
     name: &'static str,
     requests: Vec<(u64, u32)>,
@@ -83,7 +84,7 @@ impl Stream {
             distinct.insert(*object, u64::from(*size));
         }
         let bytes: u64 = distinct.values().sum();
-        // A third of what is asked for, so that space has to be reused.
+        // The disk has a third of the requested bytes, so that space must be reused.
         let disk = (bytes / 3).max(192 << 20).min(most) >> 22 << 22;
         Self {
             name,
@@ -103,14 +104,15 @@ impl Stream {
     }
 }
 
-/// Both streams through both engines.
+/// Runs both streams through both engines.
 pub(super) fn trace(context: &Context<'_>) -> io::Result<Vec<Section>> {
     let requests = context
         .requests
         .unwrap_or(context.quick_or(100_000, 10_000_000));
     let config = ZipfWebConfig {
         requests,
-        // Ten requests for each object that there is: a third of them fill a disk of some GB.
+        // Each object is requested ten times on average. A third of the requested bytes fills a disk of
+        // some GB.
         objects: (requests / 10).max(100_000),
         ..ZipfWebConfig::default()
     };
@@ -219,15 +221,15 @@ fn rows(section: &mut Section, requests: f64, foxy: &Replayed, peer: Option<&Rep
     }
 }
 
-/// Goal beside the peer.
+/// Goal in comparison with the peer.
 enum Aim {
     More,
     Less,
-    /// Shown only.
+    /// The figure has no goal.
     None,
 }
 
-/// Runs a program over the stream, kills it, and has it open what is left.
+/// Runs a program with the stream, kills it, and lets it open the remaining store.
 fn measure(
     context: &Context<'_>,
     stream: &Stream,
@@ -246,14 +248,14 @@ fn measure(
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
-        // Some libraries talk on standard output: the answer is the line that is an object.
+        // Some libraries write to standard output. The answer is the line that is a JSON object.
         let output = child.stdout.take().map(BufReader::new);
         let lines = output.into_iter().flat_map(BufRead::lines);
         let line = lines
             .map_while(Result::ok)
             .find(|line| line.starts_with('{'))
             .unwrap_or_default();
-        // Not closed, not drained: as a crash leaves it.
+        // The store is neither closed nor drained, as after a crash.
         child.kill()?;
         child.wait()?;
         serde_json::from_str(&line).map_err(|e| {
@@ -273,7 +275,7 @@ fn measure(
     })
 }
 
-/// The process that is measured.
+/// Runs the process that is measured.
 pub(super) fn replay(args: &ReplayArgs, clock: &Arc<dyn Clock>) -> io::Result<()> {
     let begun = clock.mono();
     let options = StoreOptions::default();
@@ -295,7 +297,7 @@ pub(super) fn replay(args: &ReplayArgs, clock: &Arc<dyn Clock>) -> io::Result<()
     }
     println!("{}", serde_json::to_string(&answer)?);
     io::stdout().flush()?;
-    // Until killed, or until the parent process is gone.
+    // Waits until this process is killed, or until the parent process has ended.
     let _ = io::stdin().read(&mut [0]);
     Ok(())
 }
@@ -349,7 +351,7 @@ fn parse(data: &[u8]) -> impl Iterator<Item = (u64, u32)> + '_ {
     })
 }
 
-/// True if the engine gives the object, one read at a time.
+/// Returns true if the engine has the object. Objects are read one at a time.
 pub(super) fn ask(rig: &Rig, object: u64) -> bool {
     let (key, hash) = keyed(object);
     match rig.engine.reads().lookup(hash, &key) {

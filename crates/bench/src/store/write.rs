@@ -1,4 +1,4 @@
-//! `write`: admission without limit, and at the rates of ordinary proxies.
+//! `write`: admission without a limit, and at the rates of typical proxies.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,14 +16,14 @@ use super::system::Scratch;
 use super::trace::ask;
 use crate::load::cpu;
 
-/// Writing at full speed and at 10 MB/s.
+/// Measures writing at full speed and at 10 MB/s.
 pub(super) fn write(context: &Context<'_>) -> io::Result<Vec<Section>> {
     let mut section = Section::new(
         "write",
         "admission without limit, and at 10 MB/s; new files, then the same space again",
     );
-    // The first run writes to a new file, reserved and never written; the second one writes the
-    // same space again.
+    // The first run writes to a new file whose space is reserved but was never written. The second run
+    // overwrites the same space.
     let scratch = Scratch::new(context.folder, "bench-write.fio");
     let mut fios = Vec::new();
     for _ in 0..2 {
@@ -67,7 +67,8 @@ fn rig(context: &Context<'_>, file: &Scratch) -> io::Result<Rig> {
     Rig::start(&wanted, context.clock)
 }
 
-/// A body's length: fixed, or as on the web (long ones cut at 200 KiB: no fragments here).
+/// Length of a body: fixed, or distributed as on the web. Long bodies are reduced to 200 KiB, because there
+/// are no fragments here.
 fn length(rng: &mut Rng, fixed: Option<usize>) -> usize {
     fixed.unwrap_or_else(|| Sizes::web().draw(rng).min(200 << 10) as usize)
 }
@@ -85,7 +86,7 @@ fn full_speed(
     let mut number = 0;
     let start = rig.clock.mono();
     let cpu = cpu::of_this_thread();
-    // The space twice over, or until the time is over.
+    // Writes twice the space of the store, or until the time is over.
     let most = context.turn_time() * 2;
     while rig.clock.mono().since(start) < most && rig.counts().cluster_bytes < context.size * 2 {
         for _ in 0..256 {
@@ -111,7 +112,7 @@ fn full_speed(
     );
     section.row(format!("CPU of a put of {name}"), put_us, "us");
     section.row(format!("CPU of writing one of {name}"), written_us, "us");
-    // Near 100, the processor is what limits writing, and not the device.
+    // If this is near 100, the processor limits the writing, and not the device.
     let computing = rig.writer_cpu().as_secs_f64() * 100.0 / seconds;
     section.row(
         format!("writing thread computing, {name}"),
@@ -132,7 +133,7 @@ fn ratio(section: &mut Section, name: &str, rig: &Rig) {
         .goal(goal);
 }
 
-/// 10 MB/s of web objects: how long the device's writes are then.
+/// Measures the length of the device's writes at 10 MB/s of web objects.
 fn at_ten(context: &Context<'_>, section: &mut Section) -> io::Result<()> {
     const RATE: f64 = 10e6;
     let file = Scratch::new(context.folder, "bench-write.store");
@@ -168,9 +169,9 @@ fn at_ten(context: &Context<'_>, section: &mut Section) -> io::Result<()> {
     Ok(())
 }
 
-/// Puts web objects at a steady rate into a store of a small proxy's size, and asks for some of
-/// them again. Reports the admissions that were dropped for want of room in the queue, and what the
-/// writer waited for.
+/// Stores web objects at a steady rate in a store of a small proxy's size, and requests some of them again.
+/// Reports the admissions that were dropped because the queue was full, and the causes for which the writer
+/// waited.
 fn small(context: &Context<'_>, section: &mut Section, megabytes: u64) -> io::Result<()> {
     let file = Scratch::new(context.folder, "bench-write.store");
     let wanted = Wanted {
@@ -194,7 +195,7 @@ fn small(context: &Context<'_>, section: &mut Section, megabytes: u64) -> io::Re
             dropped += u64::from(rig.try_put(number, length) != Admission::Disk);
             number += 1;
             bytes += length as u64;
-            // What was stored lately is asked for again, as far as it is on disk.
+            // An object that was stored recently is requested again, if it is on disk.
             ask(&rig, number - 1 - rng.below(number.min(10_000)));
         }
         std::thread::sleep(Duration::from_millis(1));

@@ -16,11 +16,11 @@ use crate::BodyKey;
 /// Behaviour of a client.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kind {
-    /// Reads everything as fast as it comes.
+    /// The client reads everything as fast as it arrives.
     Wants,
-    /// Is gone after this many body bytes.
+    /// The client disconnects after this many body bytes.
     Leaves(u64),
-    /// Reads this many bytes per second, until it is told to stop.
+    /// The client reads this many bytes per second, until it is told to stop.
     Slow(u64),
 }
 
@@ -44,7 +44,7 @@ impl Seen {
     }
 }
 
-/// The buffer that all clients share, the clock, and whether slow clients are to stop.
+/// The buffer that all clients share, the clock, and the signal for slow clients to stop.
 type Shared = (Rc<RefCell<Vec<u8>>>, Arc<dyn Clock>, watch::Receiver<bool>);
 
 pub(super) struct Client {
@@ -60,11 +60,11 @@ pub(super) struct Client {
     seen: Seen,
 }
 
-/// Bytes of the first reading.
+/// Bytes of the first read.
 const FIRST: usize = 1024;
-/// Longest head.
+/// Greatest length of a head in bytes.
 const HEAD_MAX: usize = 16 << 10;
-/// Turns per second of a slow reader.
+/// Number of reads per second of a slow client.
 const TURNS: u64 = 10;
 
 impl Client {
@@ -94,7 +94,7 @@ impl Client {
         self.stream.write_all(request).await
     }
 
-    /// Reads to the end, whichever that is.
+    /// Reads until the answer is complete, the connection fails, or the client must stop.
     pub(super) async fn read(mut self) -> Seen {
         if let Err(problem) = self.read_all().await {
             self.seen.problem = Some(problem);
@@ -116,7 +116,7 @@ impl Client {
             }
             match self.kind {
                 Kind::Leaves(bytes) if self.seen.bytes >= bytes => {
-                    // Bytes that were sent and not read turn the close into a reset.
+                    // Bytes that arrived but were not read turn the close into a reset.
                     return Ok(());
                 }
                 Kind::Slow(_) => {
@@ -126,7 +126,7 @@ impl Client {
                         _ = stopped.changed() => return Ok(()),
                     }
                 }
-                // Other clients may have their first byte waiting.
+                // The first byte of another client may be waiting.
                 _ if first => tokio::task::yield_now().await,
                 _ => {}
             }
@@ -134,7 +134,7 @@ impl Client {
         Ok(())
     }
 
-    /// Most bytes of the next reading.
+    /// Greatest number of bytes of the next read.
     fn turn(&self) -> usize {
         let most = match self.kind {
             Kind::Slow(rate) => usize::try_from(rate / TURNS).unwrap_or(usize::MAX).max(1),
@@ -147,7 +147,7 @@ impl Client {
         }
     }
 
-    /// Reads what is there; false if nothing was.
+    /// Reads the bytes that have arrived. Returns false if there were none.
     fn read_some(&mut self, most: usize) -> Result<bool, String> {
         let buffer = Rc::clone(&self.buffer);
         let mut buffer = buffer.borrow_mut();

@@ -1,4 +1,5 @@
-//! Crowds straight at an origin: there is no cache, so each asks for itself.
+//! Crowds that connect directly to an origin. There is no cache, so each client gets its own answer from
+//! the origin.
 
 use foxy_base::SystemClock;
 

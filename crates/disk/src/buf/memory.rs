@@ -1,10 +1,10 @@
-//! The memory behind a buffer: allocated zeroed, freed once, reached only through `&self`/`&mut`.
+//! The memory of a buffer. It is allocated zeroed, freed once, and reached only through `&self` or `&mut`.
 
 use super::{HUGE, PAGE};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::{self, NonNull};
 
-/// `capacity` initialised bytes at a fixed place.
+/// `capacity` initialised bytes at a fixed address.
 pub(super) struct Memory {
     start: NonNull<u8>,
     capacity: usize,
@@ -13,15 +13,15 @@ pub(super) struct Memory {
 
 #[derive(Clone, Copy, PartialEq)]
 enum Source {
-    /// Capacity 0: nothing to free.
+    /// Capacity 0: there is nothing to free.
     Nothing,
-    /// The allocator, with alignment [`PAGE`].
+    /// Memory from the allocator, with alignment [`PAGE`].
     Heap,
     /// An anonymous mapping.
     Mapping,
 }
 
-/// No memory at all.
+/// Memory of capacity 0.
 pub(super) static EMPTY: Memory = Memory {
     start: NonNull::<u8>::dangling(),
     capacity: 0,
@@ -31,8 +31,8 @@ pub(super) static EMPTY: Memory = Memory {
 // SAFETY: Memory owns its bytes exclusively, like a Box<[u8]>: access needs `&` (read) or `&mut`
 // (write) to it, so sending or sharing it follows the rules of the bytes themselves.
 unsafe impl Send for Memory {}
-// SAFETY: as above; `&Memory` gives read access only (`as_ptr` hands out a pointer whose use is
-// the business of the unsafe code that dereferences it).
+// SAFETY: as above; `&Memory` gives read access only (`as_ptr` returns a pointer; the unsafe code that
+// dereferences it is responsible for its use).
 unsafe impl Sync for Memory {}
 
 impl Memory {
@@ -58,9 +58,9 @@ impl Memory {
         }
     }
 
-    /// Zeroed memory for at least `len` bytes, aligned to [`HUGE`]; ordinary if that fails. Ordinary too
-    /// below a sixteenth of a huge page: so few pages are one request to any device, and the rest of the
-    /// huge page would be zeroed and resident for nothing.
+    /// Zeroed memory for at least `len` bytes, aligned to [`HUGE`]. It is ordinary memory if that fails, or
+    /// if `len` is below a sixteenth of a huge page. So few pages need only one request to any device, and
+    /// the rest of a huge page would be zeroed and resident without use.
     pub(super) fn huge(len: usize) -> Self {
         if len < HUGE / 16 {
             return Self::ordinary(len);
@@ -112,9 +112,9 @@ impl Drop for Memory {
     }
 }
 
-/// The layout of `size` bytes (already rounded up) on page alignment.
+/// The layout of `size` bytes (already rounded up), aligned to a page.
 fn layout(size: usize) -> Layout {
-    // An impossible size ends like a failed allocation.
+    // An impossible size is handled like a failed allocation.
     Layout::from_size_align(size, PAGE).unwrap_or_else(|_| handle_alloc_error(Layout::new::<u8>()))
 }
 
@@ -129,7 +129,7 @@ fn map_huge(capacity: usize) -> Option<NonNull<u8>> {
 pub(crate) fn map_aligned(capacity: usize) -> Option<NonNull<u8>> {
     use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
     let total = capacity.checked_add(HUGE)?;
-    // SAFETY: a fresh private mapping at a place of the kernel's choice touches no other memory.
+    // SAFETY: a fresh private mapping at an address that the kernel chooses touches no other memory.
     let base = unsafe {
         mmap_anonymous(
             ptr::null_mut(),
@@ -152,14 +152,14 @@ pub(crate) fn map_aligned(capacity: usize) -> Option<NonNull<u8>> {
     Some(start)
 }
 
-/// Gives whole pages of a mapping back.
+/// Returns whole pages of a mapping to the system.
 pub(crate) fn unmap(start: NonNull<u8>, len: usize) {
     // SAFETY: callers pass a page-aligned part of a mapping they own and no longer use.
     let result = unsafe { rustix::mm::munmap(start.as_ptr().cast(), len) };
     debug_assert!(result.is_ok(), "unmapping our own memory: {result:?}");
 }
 
-/// Asks for 2 MiB pages; the memory works as well without.
+/// Asks for pages of 2 MiB. The memory can also be used without them.
 fn advise_huge(start: NonNull<u8>, len: usize) {
     #[cfg(target_os = "linux")]
     {

@@ -1,4 +1,4 @@
-//! Memory a device may read and write directly: aligned, always initialised, owned by one.
+//! Memory that a device may read and write directly. It is aligned and always initialised, and has one owner.
 
 mod memory;
 mod pool;
@@ -19,11 +19,12 @@ const PAGE: usize = 4096;
 /// Alignment of a huge buffer, and the step of its capacity, in bytes.
 const HUGE: usize = 2 << 20;
 
-/// An owned buffer aligned to 4096 bytes (or 2 MiB, if [`huge`](Self::huge) and not short).
+/// An owned buffer, aligned to 4096 bytes. It is aligned to 2 MiB if it was made by [`huge`](Self::huge) and
+/// is not short.
 ///
-/// It behaves as a byte slice of its length. All of its capacity is initialised memory, so the length
-/// may be set freely; bytes beyond those that were written or read are old bytes or zeros. It goes
-/// back to its [`BufPool`], if it came from one, when it is dropped.
+/// It behaves as a byte slice of its length. All of its capacity is initialised memory, so the length may be
+/// set freely. Bytes that were not written or read since are old bytes or zeros. A buffer that came from a
+/// [`BufPool`] goes back to it when it is dropped.
 pub struct AlignedBuf {
     memory: Option<Memory>,
     len: usize,
@@ -31,15 +32,15 @@ pub struct AlignedBuf {
 }
 
 impl AlignedBuf {
-    /// Zeroed memory for `len` bytes; capacity is rounded up to 4096.
+    /// Zeroed memory for `len` bytes. The capacity is rounded up to a multiple of 4096.
     #[must_use]
     pub fn new(len: usize) -> Self {
         Self::from_memory(Memory::ordinary(len), len, None)
     }
 
-    /// Zeroed memory for `len` bytes in 2 MiB pages where the system has them: one long write
-    /// from it is one request to the device. For the few buffers that live long. Below 128 KiB it is
-    /// ordinary memory.
+    /// Zeroed memory for `len` bytes, in pages of 2 MiB where the system has them. Then one long write from
+    /// the buffer is one request to the device. Use it for the few buffers that live long. Below 128 KiB it
+    /// is ordinary memory.
     #[must_use]
     pub fn huge(len: usize) -> Self {
         Self::from_memory(Memory::huge(len), len, None)
@@ -66,7 +67,7 @@ impl AlignedBuf {
         self.memory.as_ref().unwrap_or(&memory::EMPTY)
     }
 
-    /// Bytes the slice may grow to.
+    /// Number of bytes to which the slice may grow.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.memory().capacity()
@@ -85,15 +86,15 @@ impl AlignedBuf {
         self.len = len;
     }
 
-    /// Turns the buffer into shared bytes without a copy; slices of them keep the whole buffer,
-    /// which goes back to its pool when the last one is dropped.
+    /// Turns the buffer into shared bytes without a copy. Slices of these bytes keep the whole buffer; it
+    /// goes back to its pool when the last slice is dropped.
     #[must_use]
     pub fn into_bytes(self) -> Bytes {
         Bytes::from_owner(self)
     }
 
-    /// Start of the memory, for the kernel. Valid for `capacity()` bytes while `self` lives, also
-    /// when `self` is moved.
+    /// Start of the memory, for the kernel. The pointer is valid for `capacity()` bytes while `self` lives,
+    /// even if `self` is moved.
     pub(crate) fn as_raw(&self) -> *mut u8 {
         self.memory().as_ptr()
     }

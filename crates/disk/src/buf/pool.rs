@@ -1,24 +1,24 @@
-//! Buffers kept for reuse, up to a fixed number of bytes.
+//! A pool of buffers that are kept for reuse, up to a fixed number of bytes.
 
 use super::{AlignedBuf, PAGE, memory::Memory};
 use parking_lot::Mutex;
 use std::fmt;
 use std::sync::Arc;
 
-/// Capacities up to this (64 KiB) are kept in classes of one page each.
+/// Buffers of up to this number of pages (64 KiB) are kept in classes that are one page apart.
 const FINE_PAGES: usize = 16;
-/// Classes of each doubling beyond it. A buffer has at most an eighth more than is needed, so the memory tier can
-/// keep a fragment of a large object in its read buffer: with the blocks it lies in, a fragment is a little longer
-/// than 256 KiB.
+/// Number of classes in each doubling of the capacity above that. So a buffer is at most an eighth longer
+/// than needed, and the memory tier can keep a fragment of a large object in its read buffer. With the blocks
+/// that it lies in, a fragment is a little longer than 256 KiB.
 const STEPS: usize = 8;
-/// Doublings up to the longest buffer that is kept, of 64 MiB.
+/// Number of doublings up to the longest buffers that are kept (64 MiB).
 const DOUBLINGS: usize = 10;
 const CLASSES: usize = FINE_PAGES + DOUBLINGS * STEPS;
 
-/// A bounded store of idle buffers. Clones share it; any thread may drop a buffer of it.
+/// A bounded store of unused buffers. Clones share it. Any thread may drop a buffer of the pool.
 ///
-/// The bound is on idle memory only: taking from an empty pool allocates. Give each network
-/// thread its own, so that its lock is never contended.
+/// Only unused memory is bounded: taking a buffer from an empty pool allocates memory. Give each network
+/// thread its own pool, so that its lock is never contended.
 #[derive(Clone)]
 pub struct BufPool(Arc<Shared>);
 
@@ -32,11 +32,11 @@ struct Idle {
     classes: [Vec<Memory>; CLASSES],
 }
 
-/// Destination of a buffer that is dropped.
+/// The pool that a buffer returns to when it is dropped.
 pub(super) struct Home(BufPool);
 
 impl BufPool {
-    /// Keeps at most `idle_max` bytes of unused buffers.
+    /// Makes a pool that keeps at most `idle_max` bytes of unused buffers.
     #[must_use]
     pub fn new(idle_max: usize) -> Self {
         let idle = Idle {
@@ -49,8 +49,8 @@ impl BufPool {
         }))
     }
 
-    /// A buffer of length `len`, its capacity rounded up to a class of this pool. Its bytes are
-    /// initialised, but arbitrary: what the last user left.
+    /// A buffer of length `len`. Its capacity is rounded up to a class of this pool. Its bytes are
+    /// initialised, but may be anything that an earlier user left.
     #[must_use]
     pub fn take(&self, len: usize) -> AlignedBuf {
         let (class, capacity) = class_of(len);
@@ -64,7 +64,7 @@ impl BufPool {
         AlignedBuf::from_memory(memory, len, Some(Home(self.clone())))
     }
 
-    /// Bytes of idle buffers held now.
+    /// Bytes of unused buffers in the pool now.
     #[must_use]
     pub fn idle_bytes(&self) -> usize {
         self.0.idle.lock().bytes
@@ -72,8 +72,8 @@ impl BufPool {
 }
 
 impl Home {
-    /// Keeps `memory` if there is room, else frees it. The first buffer of its class may take the
-    /// room of buffers of other classes.
+    /// Keeps `memory` if there is room, else frees it. If it is the first buffer of its class, buffers of
+    /// other classes may be freed to make room for it.
     pub(super) fn take_back(&self, memory: Memory) {
         let (Some(class), capacity) = class_of(memory.capacity()) else {
             return;
@@ -93,7 +93,7 @@ impl Home {
 }
 
 impl Idle {
-    /// Frees one buffer of the class that has most bytes; false if there is none.
+    /// Frees one buffer of the class that has the most bytes; false if there is no buffer.
     fn free_one(&mut self) -> bool {
         let bytes = |class: &&mut Vec<Memory>| class.iter().map(Memory::capacity).sum::<usize>();
         let freed = self.classes.iter_mut().max_by_key(bytes).and_then(Vec::pop);
@@ -113,7 +113,7 @@ impl fmt::Debug for BufPool {
     }
 }
 
-/// Class and capacity for `len` bytes; no class if empty or too large to keep.
+/// Class and capacity for `len` bytes. There is no class if `len` is zero or too large to keep.
 fn class_of(len: usize) -> (Option<usize>, usize) {
     let pages = len.div_ceil(PAGE);
     if pages == 0 {

@@ -1,4 +1,4 @@
-//! Alignment, reuse and sharing of buffers. All of it but `huge` runs under miri.
+//! Tests of alignment, reuse and sharing of buffers. All of them except `huge` run under miri.
 
 use super::*;
 
@@ -85,7 +85,7 @@ fn the_first_unused_buffer_of_a_class_takes_the_room_of_others() {
     let large = [pool.take(3 * PAGE), pool.take(3 * PAGE)];
     let places = large.each_ref().map(|buf| buf.as_ptr());
     drop(large);
-    // The second buffer finds no room.
+    // There is no room to keep the second buffer.
     assert_eq!(pool.idle_bytes(), 8 * PAGE);
     let again = [pool.take(3 * PAGE), pool.take(3 * PAGE)];
     assert_eq!(pool.idle_bytes(), 5 * PAGE);

@@ -13,25 +13,25 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Use of the page cache by transfers.
+/// The choice whether transfers use the page cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Direct {
-    /// Direct where the file system allows it, else buffered (see [`Report`]).
+    /// Direct transfers if the file system permits them, else buffered transfers (see [`Report`]).
     #[default]
     Auto,
-    /// Direct or an error.
+    /// Direct transfers; opening fails if they are not possible.
     Yes,
-    /// Through the page cache.
+    /// Transfers through the page cache.
     No,
 }
 
-/// Interface of queues to the kernel.
+/// The interface between queues and the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Backend {
-    /// A ring where the kernel allows it, else the thread pool (see [`Report`]).
+    /// A ring if the kernel permits it, else the thread pool (see [`Report`]).
     #[default]
     Auto,
-    /// `io_uring` or an error.
+    /// `io_uring`; opening fails if it is not possible.
     Ring,
     /// Threads that call `pread` and `pwrite`.
     Pool,
@@ -40,19 +40,20 @@ pub enum Backend {
 /// Options for opening a file or device.
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
-    /// Create the file with this length if it is missing, or make it longer if it is shorter (space
-    /// is reserved). `None`: the file must exist, and is used with its present length. For a device:
-    /// use no more than this.
+    /// For a file: the length with which it is created if it is missing, or to which it grows if it is
+    /// shorter. Space is reserved. `None`: the file must exist, and is used with its present length. For a
+    /// device: the most bytes that are used.
     pub create_len: Option<u64>,
-    /// Bypass the page cache?
+    /// The choice whether transfers bypass the page cache.
     pub direct: Direct,
-    /// Ring or pool?
+    /// The choice between ring and thread pool.
     pub backend: Backend,
-    /// Refuse to open if another process holds the lock, and keep others out while this disk is open.
+    /// Refuses to open if another process holds the lock, and excludes other processes while this disk is
+    /// open.
     pub lock: bool,
-    /// Open for reading alone: writes fail.
+    /// Opens for reading only; writes fail.
     pub read_only: bool,
-    /// Most threads of the pool backend, over all queues of this disk.
+    /// Most threads of the thread pool, over all queues of this disk.
     pub pool_threads: usize,
 }
 
@@ -69,34 +70,35 @@ impl Default for OpenOptions {
     }
 }
 
-/// Properties and choices of an open disk, for logs and statistics.
+/// Properties of an open disk, and choices made when it was opened, for logs and statistics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// A block device, not a file.
+    /// True for a block device, false for a file.
     pub device: bool,
-    /// Transfers bypass the page cache.
+    /// True if transfers bypass the page cache.
     pub direct: bool,
-    /// Why not, if direct I/O was wanted.
+    /// The reason why transfers are not direct although direct I/O was wanted.
     pub direct_refused: Option<String>,
-    /// Queues are rings (otherwise the thread pool).
+    /// True if queues are rings, false if they use the thread pool.
     pub ring: bool,
-    /// Why not, if a ring was wanted.
+    /// The reason why queues are not rings although a ring was wanted.
     pub ring_refused: Option<String>,
-    /// The file was created by this opening.
+    /// True if this opening created the file.
     pub created: bool,
-    /// Space was only promised by the file system (sparse file): writes may meet `ENOSPC`.
+    /// True if the file system did not reserve the space (sparse file): writes may fail with `ENOSPC`.
     pub sparse: bool,
-    /// Logical block, bytes.
+    /// Logical block in bytes.
     pub block_bytes: u32,
 }
 
-/// A file or device. Cheap to share in an `Arc`; closed (and unlocked) with its last queue.
+/// A file or device. Sharing it in an `Arc` is cheap. It is closed (and unlocked) when its last queue is
+/// dropped.
 #[derive(Debug)]
 pub struct FileDisk {
     target: Arc<Target>,
     report: Report,
     workers: Arc<Workers>,
-    /// A ring was demanded: no pool instead.
+    /// The options require a ring, so the thread pool must not be used instead.
     ring_only: bool,
     growing: Mutex<()>,
 }
@@ -105,7 +107,7 @@ impl FileDisk {
     /// Opens, creates or grows `path`.
     ///
     /// # Errors
-    /// See [`DiskError`]: every kind says what to do.
+    /// See [`DiskError`]: every kind of error states what to do.
     pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self, DiskError> {
         let path = path.as_ref();
         let refused = match options.backend {
@@ -205,8 +207,8 @@ impl Disk for FileDisk {
             match ring_queue(&self.target, depth) {
                 Ok(queue) => return Ok(queue),
                 Err(error) if self.ring_only => return Err(error),
-                // After the first ring, resources can run out (descriptors, locked memory). The
-                // thread pool serves instead.
+                // After the first ring, resources can run out (descriptors, locked memory). Then the thread
+                // pool is used instead.
                 Err(_) => {}
             }
         }
@@ -241,7 +243,7 @@ impl Disk for FileDisk {
 #[cfg(target_os = "linux")]
 use crate::ring::probe;
 
-/// Returns the reason why this system refuses `io_uring`; `None` if it can be used.
+/// The reason why this system refuses `io_uring`; `None` if it can be used.
 #[must_use]
 pub fn ring_refusal() -> Option<String> {
     probe().err()

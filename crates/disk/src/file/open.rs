@@ -1,4 +1,4 @@
-//! Opening: checks what is at the path, takes the lock, finds the length, and chooses direct or
+//! Opening of a file or device: checks the path, takes the lock, finds the length, and chooses direct or
 //! buffered transfers.
 
 use super::{Direct, OpenOptions, Report, Target, space};
@@ -11,12 +11,12 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::time::Duration;
 
-/// Opens the file or device as asked.
+/// Opens the file or device as the options require.
 pub(super) fn open(path: &Path, options: &OpenOptions) -> Result<(Target, Report), DiskError> {
     let (file, created) = open_or_create(path, options)?;
     let result = prepare(path, file, created, options);
     if result.is_err() && created {
-        // Do not leave an empty or half reserved file behind; failing at that changes nothing.
+        // Does not leave an empty or half reserved file behind. If the removal fails, this error is ignored.
         let _ = std::fs::remove_file(path);
     }
     result
@@ -95,7 +95,7 @@ fn open_cached(path: &Path, file: &File, read_only: bool) -> Result<File, DiskEr
     }
 }
 
-/// Makes a new file, and its name in the folder, survive a power cut.
+/// Makes a new file and its entry in the folder survive a power cut.
 fn settle(path: &Path, file: &File) -> Result<(), DiskError> {
     let folder = path
         .parent()
@@ -108,11 +108,11 @@ fn settle(path: &Path, file: &File) -> Result<(), DiskError> {
 }
 
 fn open_or_create(path: &Path, options: &OpenOptions) -> Result<(File, bool), DiskError> {
-    // Looked at first, since opening a pipe would wait for its other end.
+    // The type of the file is checked before it is opened, since opening a pipe would wait for its other end.
     let exclusive = match std::fs::metadata(path) {
         Ok(meta) => {
             refuse_kind(path, meta.file_type())?;
-            // For a device this refuses a mounted one; for files it has no effect.
+            // With this flag, opening a mounted device fails. The flag has no effect for files.
             meta.file_type().is_block_device() && options.lock && !options.read_only
         }
         Err(_) => false,
@@ -142,11 +142,12 @@ fn open_or_create(path: &Path, options: &OpenOptions) -> Result<(File, bool), Di
     }
 }
 
-/// Pauses between attempts to open or lock a file in use: milliseconds, and how often; 5 s in all.
+/// Pauses between attempts to open or lock a file that is in use: their length in milliseconds, and their
+/// number. All pauses together take 5 s.
 const PAUSES: [(u64, usize); 2] = [(1, 100), (20, 245)];
 
-/// Tries for five seconds while the answer is `busy`. The kernel releases the file of a ring some
-/// time after its process has died, on a busy machine after more than half a second. A restart should
+/// Repeats the call for five seconds while the error is `busy`. The kernel releases the files of a ring some
+/// time after the process has died; on a busy machine this can take more than half a second. A restart should
 /// not fail because of that.
 fn patiently<T>(busy: Errno, mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     let pauses = PAUSES
@@ -161,7 +162,7 @@ fn patiently<T>(busy: Errno, mut call: impl FnMut() -> Result<T, Errno>) -> Resu
     call()
 }
 
-/// The typed error for what the system answered.
+/// Turns an error of the system into a typed error.
 pub(super) fn refusal(path: &Path, doing: &'static str, error: Errno) -> DiskError {
     let path = path.into();
     match error {
@@ -209,8 +210,7 @@ fn refuse_kind(path: &Path, kind: FileType) -> Result<(), DiskError> {
     })
 }
 
-/// Takes the advisory lock, which the system drops when the last descriptor closes, also on
-/// `kill -9`.
+/// Takes the advisory lock. The system drops the lock when the last descriptor closes, even after `kill -9`.
 fn lock(path: &Path, file: &File, read_only: bool) -> Result<(), DiskError> {
     let how = if read_only {
         FlockOperation::NonBlockingLockShared
@@ -224,7 +224,7 @@ fn lock(path: &Path, file: &File, read_only: bool) -> Result<(), DiskError> {
     }
 }
 
-/// Switches to direct transfers if wanted, and tries one: some file systems take the flag and
+/// Switches to direct transfers if wanted, and tries a direct transfer: some file systems accept the flag but
 /// refuse the transfer.
 fn set_direct(
     path: &Path,
@@ -236,7 +236,7 @@ fn set_direct(
     }
     let refused = match try_direct(file) {
         Ok(()) => return Ok((true, None)),
-        // These errors say nothing about direct transfers: the device cannot be read at all.
+        // These errors do not concern direct transfers: the device cannot be read at all.
         Err(error @ (Errno::IO | Errno::NXIO | Errno::NODEV)) => {
             return Err(io_error(path, "read it", error.into()));
         }
@@ -274,7 +274,7 @@ fn try_direct(file: &File) -> Result<(), Errno> {
     rustix::io::pread(file, &mut buf[..], 0).map(drop)
 }
 
-/// The smallest unit of a direct transfer: 512 or 4096.
+/// The smallest unit of a direct transfer: 512 or 4096 bytes.
 fn block_bytes(file: &File, device: bool) -> u32 {
     let told = if device {
         device_block(file)
@@ -288,7 +288,7 @@ fn block_bytes(file: &File, device: bool) -> u32 {
     }
 }
 
-/// Block size from `statx`, where kernel (6.1) and file system support it.
+/// Block size from `statx`, where kernel (6.1) and file system report it.
 fn file_block(file: &File) -> Option<u32> {
     #[cfg(target_os = "linux")]
     {
@@ -318,7 +318,7 @@ fn device_block(file: &File) -> Option<u32> {
     }
 }
 
-/// Tries a transfer of 512 bytes; the block size that works.
+/// Finds the block size by trying a transfer of 512 bytes.
 fn tried_block(file: &File) -> u32 {
     let mut buf = AlignedBuf::new(512);
     let accepted = rustix::io::pread(file, &mut buf[..], 512).is_ok();

@@ -1,4 +1,4 @@
-//! Room: reserving it at creation and growth, and what a device has.
+//! Space: reserves it for a new or growing file, and finds the length of a device.
 
 use super::open::{io_error, refusal};
 use crate::DiskError;
@@ -7,15 +7,15 @@ use std::fs::File;
 use std::io::{Seek, SeekFrom};
 use std::path::Path;
 
-/// Makes a file `wanted` bytes long with the space reserved; true if the file system cannot
-/// reserve (then the file is sparse). On failure the file has its old length again.
+/// Makes a file `wanted` bytes long and reserves the space. True if the file system cannot reserve space;
+/// then the file is sparse. On failure the file has its old length again.
 pub(super) fn reserve(path: &Path, file: &File, len: u64, wanted: u64) -> Result<bool, DiskError> {
     match allocate(file, len, wanted) {
         Ok(()) => Ok(false),
         Err(Errno::OPNOTSUPP | Errno::NOSYS) => sparse(path, file, wanted).map(|()| true),
         Err(error) => {
-            // Releases the space that was reserved before there was no more. If that fails, the space
-            // is only wasted.
+            // Releases the space that was reserved before the file system was full. If the release fails, the
+            // space is only wasted.
             let _ = file.set_len(len);
             Err(no_room(path, file, wanted, error))
         }
@@ -67,12 +67,12 @@ fn no_room(path: &Path, file: &File, wanted: u64, error: Errno) -> DiskError {
     }
 }
 
-/// Bytes the file system has left for an ordinary user; 0 if it does not say.
+/// Bytes that the file system has left for an ordinary user; 0 if it does not report this.
 fn available(file: &File) -> u64 {
     rustix::fs::fstatvfs(file).map_or(0, |fs| fs.f_bavail.saturating_mul(fs.f_frsize))
 }
 
-/// Bytes of a device to be used: all, or the `wanted` ones.
+/// Number of bytes of a device to use: all of them, or `wanted`.
 pub(super) fn of_device(
     path: &Path,
     mut file: &File,

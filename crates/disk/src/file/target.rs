@@ -1,4 +1,4 @@
-//! The open file, and blocking transfers on it.
+//! The open file, and blocking transfers to and from it.
 
 use crate::{AlignedBuf, check};
 use rustix::fs::{Advice, FlockOperation};
@@ -9,25 +9,25 @@ use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Largest piece of a blocking transfer that needs a bounce buffer, bytes.
+/// Length of the largest piece of a blocking transfer through a bounce buffer, in bytes.
 const BOUNCE: usize = 1 << 20;
 
 /// State shared by queues and blocking calls.
 #[derive(Debug)]
 pub(crate) struct Target {
     pub(crate) file: File,
-    /// The same file or device through the page cache, if `file` bypasses it.
+    /// A descriptor of the same file or device through the page cache, if `file` bypasses the page cache.
     cached: Option<File>,
     pub(crate) path: PathBuf,
-    /// Logical block, bytes.
+    /// Logical block in bytes.
     pub(crate) block: u32,
-    /// Transfers bypass the page cache: memory must be aligned.
+    /// True if transfers bypass the page cache; then memory must be aligned.
     pub(crate) direct: bool,
     len: AtomicU64,
 }
 
 impl Target {
-    /// `cached` is given if, and only if, `file` bypasses the page cache.
+    /// Makes a target. `cached` must be given if, and only if, `file` bypasses the page cache.
     pub(crate) fn new(
         file: File,
         cached: Option<File>,
@@ -53,13 +53,13 @@ impl Target {
         self.len.store(len, Ordering::Release);
     }
 
-    /// Makes everything written so far durable, including the file's length and allocation.
+    /// Makes all data written so far durable, including the file's length and allocation.
     pub(crate) fn sync(&self) -> io::Result<()> {
-        // Both descriptors are of one file: this writes back its cached pages too.
+        // Both descriptors belong to one file, so this also writes back the file's cached pages.
         retry(|| rustix_sync(&self.file))
     }
 
-    /// Reads all of `into`, which must suit the file (aligned if direct).
+    /// Fills all of `into`. Its position, length and memory must be aligned if the file is direct.
     pub(crate) fn read_all(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
         let mut done = 0;
         while done < into.len() {
@@ -70,7 +70,7 @@ impl Target {
         Ok(())
     }
 
-    /// Writes all of `data`, which must suit the file (aligned if direct).
+    /// Writes all of `data`. Its position, length and memory must be aligned if the file is direct.
     pub(crate) fn write_all(&self, at: u64, data: &[u8]) -> io::Result<()> {
         let mut done = 0;
         while done < data.len() {
@@ -81,8 +81,8 @@ impl Target {
         Ok(())
     }
 
-    /// Bytes of progress that a transfer of `moved` bytes counts for: a direct transfer continues at
-    /// a whole block. No progress means the end of the file.
+    /// Number of bytes by which a transfer has progressed if the call moved `moved` bytes. A direct transfer
+    /// continues at a whole block. No progress means the end of the file.
     fn whole(&self, moved: usize, left: usize, short: ErrorKind) -> io::Result<usize> {
         let step = if self.direct { self.block as usize } else { 1 };
         let counted = if moved >= left {
@@ -101,7 +101,7 @@ impl Target {
         self.cached.as_ref().unwrap_or(&self.file)
     }
 
-    /// Writes any bytes through the page cache.
+    /// Writes any number of bytes at any position through the page cache.
     pub(crate) fn write_cached(&self, at: u64, data: &[u8]) -> io::Result<()> {
         check::range(true, at, data.len() as u64, self.len())?;
         let mut done = 0;
@@ -115,12 +115,12 @@ impl Target {
         Ok(())
     }
 
-    /// Reads any bytes through the page cache. Bytes that are on the device are read from there, so
-    /// that a second call reads the device again.
+    /// Reads any number of bytes at any position through the page cache. Bytes that have reached the device
+    /// are read from the device again by each call.
     pub(crate) fn read_cached(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
         check::range(false, at, into.len() as u64, self.len())?;
-        // Dirty pages stay in the cache. The kernel may ignore the advice; then a second call may not
-        // read the device.
+        // Dirty pages stay in the cache. The kernel may ignore the advice; then a second call may not read
+        // the device.
         let len = NonZeroU64::new(into.len() as u64);
         let _ = rustix::fs::fadvise(self.cached(), at, len, Advice::DontNeed);
         let mut done = 0;
@@ -134,7 +134,8 @@ impl Target {
         Ok(())
     }
 
-    /// Reads any bytes, through a bounce buffer where the file is direct.
+    /// Reads any number of bytes at any position. If the file is direct, the bytes go through a bounce
+    /// buffer.
     pub(crate) fn read_any(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
         check::range(false, at, into.len() as u64, self.len())?;
         if !self.direct {
@@ -156,7 +157,7 @@ impl Target {
         Ok(())
     }
 
-    /// Writes whole blocks from any memory.
+    /// Writes whole blocks from memory of any alignment.
     pub(crate) fn write_any(&self, at: u64, data: &[u8]) -> io::Result<()> {
         check::aligned(at, data.len() as u64, self.block)?;
         check::range(true, at, data.len() as u64, self.len())?;
@@ -176,9 +177,9 @@ impl Target {
 
 impl Drop for Target {
     fn drop(&mut self) {
-        // Closing would release the lock too, but a ring releases its files some time after it is
-        // closed. Another opening should not find the lock until then. This call fails only if there
-        // is no lock.
+        // Closing the file would release the lock too. But a ring releases its files some time after it is
+        // closed, and until then another opening would find the lock. This call fails only if there is no
+        // lock.
         let _ = rustix::fs::flock(&self.file, FlockOperation::NonBlockingUnlock);
     }
 }
@@ -193,7 +194,7 @@ fn rustix_sync(file: &File) -> Result<(), Errno> {
     rustix::fs::fcntl_fullfsync(file)
 }
 
-/// Calls again while a signal interrupts.
+/// Repeats the call while signals interrupt it.
 fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> io::Result<T> {
     loop {
         match call() {

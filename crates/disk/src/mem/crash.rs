@@ -1,4 +1,4 @@
-//! Power cuts: the image that is left.
+//! Power cuts: computes the image that remains.
 
 use super::image::Image;
 use super::state::{Held, SECTOR, State};
@@ -6,7 +6,7 @@ use super::{Keep, Unsynced};
 use crate::OpKind;
 use foxy_base::Rng;
 
-/// Writes that a crash may lose, in order of execution, with their bytes.
+/// Writes that a crash may lose, with their bytes, in order of execution.
 pub(super) fn unsynced(state: &State) -> Vec<(Unsynced, &[u8])> {
     let done = state.unsynced.iter().map(|p| (p.at, &p.data[..], true));
     let late = state
@@ -38,7 +38,7 @@ fn pending(held: &Held) -> Option<(u64, &[u8], bool)> {
     }
 }
 
-/// The medium after a power cut.
+/// The image of the disk after a power cut.
 pub(super) fn image(state: &State, mut keep: Keep<'_>) -> Image {
     let mut image = state.durable.clone();
     let block = u64::from(state.block);

@@ -1,59 +1,61 @@
-//! Faults of a [`MemDisk`](super::MemDisk), and when they strike.
+//! Faults of a [`MemDisk`](super::MemDisk), and the rules that select operations for them.
 
 use super::OpClass;
 use foxy_base::Rng;
 use std::ops::Range;
 use std::time::Duration;
 
-/// Result of one operation in place of the normal one.
+/// A fault: the result of one operation in place of the normal result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Fails with this `errno` and changes nothing. On a flush: nothing becomes durable.
+    /// The operation fails with this `errno` and changes nothing. After a failed flush nothing more is
+    /// durable.
     Errno(i32),
-    /// A write reaches the disk up to this many bytes and fails with `WriteZero`; a read fails with
-    /// `UnexpectedEof`. (A device that transfers in parts and then continues is not a fault.)
+    /// A write reaches the disk up to this many bytes and fails with `WriteZero`. A read fails with
+    /// `UnexpectedEof`. (A device that transfers in parts and then continues has no fault.)
     Short(u32),
-    /// A random part of the write's 512-byte sectors arrives; reported as done.
+    /// A random part of the write's 512-byte sectors reaches the disk. The write is reported as done.
     Torn,
     /// As `Torn`, but reported as `EIO`.
     TornError,
-    /// The write does not arrive; reported as done.
+    /// The write does not reach the disk, and is reported as done.
     Lost,
-    /// The write goes to a place this many bytes (block-aligned) away, wrapping at the end of the
-    /// disk; its own place stays as it was. A read is taken from that other place. Reported as done.
+    /// The write goes to a position this many bytes (block-aligned) away, wrapping at the end of the disk.
+    /// Its own position keeps its old contents. A read returns the bytes of that other position. The
+    /// operation is reported as done.
     Misdirected(i64),
-    /// The write is acknowledged at once, but arrives after this many later writes and overwrites
-    /// them.
+    /// The write is acknowledged at once, but reaches the disk only after this many later writes, and
+    /// overwrites them.
     Late(u32),
-    /// This many random bits under the operation flip on the medium: before a read, after a write.
+    /// This many random bits in the range of the operation flip on the disk: before a read, or after a write.
     BitRot(u32),
-    /// A flush that reports success and makes nothing durable.
+    /// A flush reports success and makes nothing durable.
     FlushLies,
-    /// Completes only at the n-th look (`reap` or `wait`) of its queue from now.
+    /// The operation completes only at the n-th check (`reap` or `wait`) of its queue from now on.
     Looks(u32),
-    /// Completes this much later by the disk's clock.
+    /// The operation completes this much later by the disk's clock.
     Delay(Duration),
-    /// Never completes, until [`MemDisk::unstick`](super::MemDisk::unstick).
+    /// The operation does not complete until [`MemDisk::unstick`](super::MemDisk::unstick).
     Stuck,
 }
 
 impl Fault {
-    /// `EIO`: the device gave up.
+    /// `EIO`: the device failed.
     pub const EIO: Self = Self::Errno(5);
-    /// `ENOSPC`: no room.
+    /// `ENOSPC`: there is no room.
     pub const ENOSPC: Self = Self::Errno(28);
 }
 
-/// One kind of trouble: which operations, from when on, how often.
+/// One rule for faults: the operations that it concerns, its start, and its number of hits.
 #[derive(Clone, Debug)]
 pub struct FaultRule {
-    /// Matching operations.
+    /// Class of operations that the rule concerns.
     pub on: OpClass,
-    /// Operations touching these bytes; flushes always match.
+    /// Bytes that an operation must touch to be hit. Flushes are hit with any range.
     pub range: Range<u64>,
-    /// Number of matching operations that pass first.
+    /// Number of matching operations that succeed first.
     pub skip: u64,
-    /// Number of operations that fail after that; then the rule is spent.
+    /// Number of operations that the rule hits after that; then it has no further effect.
     pub times: u64,
     /// Chance in 0..=1 that a matching operation is hit.
     pub chance: f64,
@@ -62,7 +64,7 @@ pub struct FaultRule {
 }
 
 impl FaultRule {
-    /// Hits every operation of the class, everywhere, always.
+    /// A rule that hits every operation of the class, at any position, without limit.
     #[must_use]
     pub fn new(on: OpClass, fault: Fault) -> Self {
         Self {
@@ -74,25 +76,25 @@ impl FaultRule {
             fault,
         }
     }
-    /// Only operations that touch these bytes.
+    /// Limits the rule to operations that touch these bytes.
     #[must_use]
     pub fn within(mut self, range: Range<u64>) -> Self {
         self.range = range;
         self
     }
-    /// Lets the first `skip` pass.
+    /// Lets the first `skip` matching operations succeed.
     #[must_use]
     pub fn after(mut self, skip: u64) -> Self {
         self.skip = skip;
         self
     }
-    /// Hits no more than `times`.
+    /// Limits the rule to `times` hits.
     #[must_use]
     pub fn times(mut self, times: u64) -> Self {
         self.times = times;
         self
     }
-    /// Hits with this chance.
+    /// Sets the chance of a hit.
     #[must_use]
     pub fn chance(mut self, chance: f64) -> Self {
         self.chance = chance;
@@ -107,7 +109,7 @@ impl FaultRule {
     }
 }
 
-/// Rules in order: the first that hits decides.
+/// Fault rules in their order. The first rule that hits an operation decides.
 #[derive(Clone, Debug, Default)]
 pub struct FaultPlan {
     /// The rules.
@@ -115,7 +117,7 @@ pub struct FaultPlan {
 }
 
 impl FaultPlan {
-    /// Nothing goes wrong.
+    /// A plan without faults.
     #[must_use]
     pub fn none() -> Self {
         Self::default()
@@ -127,7 +129,7 @@ impl FaultPlan {
         self
     }
 
-    /// The fault that hits this operation, if any; counts it.
+    /// The fault that hits this operation, if any. The rule counts the operation.
     pub(super) fn strike(
         &mut self,
         rng: &mut Rng,

@@ -1,11 +1,11 @@
-//! Bytes by address. Memory is taken only where something was written; copies share unchanged pages.
+//! A sparse image of bytes. It uses memory only for pages that were written. Copies share unchanged pages.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 const PAGE: usize = 4096;
 
-/// A sparse image; what was never written reads as zeros.
+/// A sparse image. Bytes that were never written read as zeros.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Image(HashMap<u64, Arc<[u8; PAGE]>>);
 
@@ -29,12 +29,13 @@ impl Image {
     }
 }
 
-/// Cuts a range into pages: page number, offset within it, and the part of the range.
+/// Cuts a range into pieces that lie in one page each. For each piece, `each` gets the page number, the
+/// offset in the page, and the part of the range.
 fn pieces(at: u64, len: usize, mut each: impl FnMut(u64, usize, std::ops::Range<usize>)) {
     let mut done = 0;
     while done < len {
         let place = at + done as u64;
-        // Below PAGE.
+        // The value is below PAGE.
         let within = (place % PAGE as u64) as usize;
         let step = (PAGE - within).min(len - done);
         each(place / PAGE as u64, within, done..done + step);

@@ -1,18 +1,18 @@
-//! A disk in memory that tells *written* from *durable*, and fails on demand.
+//! A disk in memory that distinguishes *written* from *durable* data, and fails on demand.
 //!
-//! The model: a write takes effect as a whole when it is executed; reads see it from then on. It
-//! is *unsynced* until a flush executes after it. A power cut ([`MemDisk::crash`]) keeps any
-//! chosen part of what is unsynced or not yet executed, by whole writes, blocks or 512-byte
-//! sectors, and everything that was durable. Everything random comes from one seed.
+//! The model: a write takes effect as a whole when it is executed, and later reads see it. It is *unsynced*
+//! until a flush executes after it. A power cut ([`MemDisk::crash`]) keeps everything that was durable. Of
+//! unsynced writes, and of writes not yet executed, it keeps any chosen part: whole writes, blocks or
+//! 512-byte sectors. All random choices follow from one seed.
 //!
-//! A flush covers only the writes whose completions were reaped before the flush was submitted,
-//! because a real device promises no more.
+//! A flush covers only the writes whose completions were reaped before the flush was submitted, because a
+//! real device guarantees no more.
 //!
-//! A cached write ([`Disk::write_cached`]) is executed at once and by sectors; a kill keeps the
-//! write, a power cut keeps any part of it.
+//! A cached write ([`Disk::write_cached`]) is executed at once, sector by sector. It survives a kill of the
+//! process. A power cut keeps any part of it.
 //!
-//! Operations execute when their queue flushes submissions, in the order of submission; in step
-//! mode when the test releases them, in any order.
+//! Operations execute in the order of submission when their queue flushes submissions. In step mode they
+//! execute when the test releases them, in any order.
 
 mod crash;
 mod faults;
@@ -47,48 +47,48 @@ pub enum OpClass {
     Write,
     /// Flushes.
     Flush,
-    /// All of them (in rules only).
+    /// All classes (in rules only).
     Any,
 }
 
-/// Number of operations and bytes moved, over all queues and blocking calls.
+/// Number of operations and of bytes moved, over all queues and blocking calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Reads.
+    /// Number of reads.
     pub reads: u64,
-    /// Writes.
+    /// Number of writes.
     pub writes: u64,
-    /// Flushes.
+    /// Number of flushes.
     pub flushes: u64,
-    /// Bytes of the reads.
+    /// Bytes moved by the reads.
     pub read_bytes: u64,
-    /// Bytes of the writes.
+    /// Bytes moved by the writes.
     pub written_bytes: u64,
-    /// Operations hit by a fault.
+    /// Number of operations that a fault hit.
     pub faults: u64,
 }
 
 /// An executed operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoggedOp {
-    /// Number of its queue in order of opening; `None` for a blocking call.
+    /// Number of the operation's queue, in order of opening; `None` for a blocking call.
     pub queue: Option<u32>,
     /// Class of the operation.
     pub class: OpClass,
     /// Byte offset; 0 for a flush.
     pub at: u64,
-    /// Bytes; 0 for a flush.
+    /// Number of bytes; 0 for a flush.
     pub len: u64,
-    /// The fault that hit it.
+    /// The fault that hit the operation.
     pub fault: Option<Fault>,
 }
 
 /// An operation that waits for [`MemDisk::release`] in step mode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldOp {
-    /// Its number on this disk, ascending in order of submission.
+    /// The operation's number on this disk. Numbers ascend in order of submission.
     pub id: u64,
-    /// Number of its queue in order of opening.
+    /// Number of the operation's queue, in order of opening.
     pub queue: u32,
     /// The caller's token.
     pub token: u64,
@@ -96,47 +96,48 @@ pub struct HeldOp {
     pub class: OpClass,
     /// Byte offset; 0 for a flush.
     pub at: u64,
-    /// Bytes; 0 for a flush.
+    /// Number of bytes; 0 for a flush.
     pub len: u64,
 }
 
 /// A write that a power cut may lose.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsynced {
-    /// Index in [`MemDisk::unsynced`], in order of execution; those not yet executed come last.
+    /// Index in [`MemDisk::unsynced`], in order of execution. Writes that are not yet executed come last.
     pub index: usize,
     /// Byte offset.
     pub at: u64,
-    /// Bytes.
+    /// Number of bytes.
     pub len: u64,
-    /// False if it was submitted, but not executed.
+    /// False if the write was submitted, but not executed.
     pub executed: bool,
 }
 
-/// Unsynced writes that a power cut keeps. Kept pieces are applied in order of execution.
+/// The part of the unsynced writes that a power cut keeps. Kept pieces are applied in order of execution.
 pub enum Keep<'a> {
-    /// None of it: only what was durable.
+    /// None of the writes: only durable data is kept.
     Nothing,
-    /// All that was executed.
+    /// All writes that were executed.
     All,
-    /// The writes for which this says true.
+    /// The writes for which this function returns true.
     Writes(&'a mut dyn FnMut(&Unsynced) -> bool),
-    /// The blocks for which this says true; the number counts blocks within the write.
+    /// The blocks for which this function returns true. The number is that of the block within the write.
     Blocks(&'a mut dyn FnMut(&Unsynced, u64) -> bool),
-    /// The 512-byte sectors for which this says true: torn blocks.
+    /// The 512-byte sectors for which this function returns true, so that blocks can be torn. The number is
+    /// that of the sector within the write.
     Sectors(&'a mut dyn FnMut(&Unsynced, u64) -> bool),
-    /// A random choice by this seed: each write whole, gone or in random blocks, and the order of
-    /// overlapping writes kept.
+    /// A random choice with this seed. Each write is kept whole, lost, or kept in random blocks. Overlapping
+    /// writes keep their order.
     Random(u64),
 }
 
-/// The disk. Clones are the same disk.
+/// The disk in memory. All clones are the same disk.
 #[derive(Clone)]
 pub struct MemDisk(Arc<Mutex<State>>);
 
 impl MemDisk {
-    /// Zeros, `len` bytes (rounded down to blocks); memory is taken only for what is written.
-    /// `seed` decides everything random.
+    /// Makes a disk of `len` zero bytes (rounded down to blocks). It uses memory only for pages that were
+    /// written. `seed` decides all random choices.
     ///
     /// # Panics
     /// If `block_bytes` is neither 512 nor 4096: a mistake of the caller.
@@ -178,15 +179,15 @@ impl MemDisk {
         })))
     }
 
-    /// The same disk with the clock that [`Fault::Delay`] uses; the system's unless given.
+    /// The same disk with the clock that [`Fault::Delay`] uses. Without this call, it is the system's clock.
     #[must_use]
     pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
         self.0.lock().clock = clock;
         self
     }
 
-    /// The same disk, whose queues never wait longer than `most` of real time, whatever timeout is
-    /// given. For tests with one thread, where nothing completes while it waits.
+    /// The same disk, whose queues never wait longer than `most` of real time, whatever timeout is given. It
+    /// is for tests with one thread, where nothing completes during a wait.
     #[must_use]
     pub fn with_longest_wait(self, most: Duration) -> Self {
         self.0.lock().longest_wait = Some(most);
@@ -198,14 +199,14 @@ impl MemDisk {
         self.0.lock().plan = plan.into();
     }
 
-    /// From now on operations of queues take the time that `seek` gives, by the disk's clock; `None`:
-    /// they take no time. Blocking calls take no time.
+    /// From now on operations of queues take the time that `seek` determines, by the disk's clock. With
+    /// `None`, they take no time. Blocking calls take no time.
     pub fn set_seek(&self, seek: Option<Seek>) {
         self.0.lock().head = seek.map(Head::new);
     }
 
-    /// Operations of queues wait for `release` from now on (true), or execute when their queue
-    /// flushes submissions (false; releases what is held). Blocking calls never wait.
+    /// With true, operations of queues wait for `release` from now on. With false, they execute when their
+    /// queue flushes submissions; held operations are released. Blocking calls never wait.
     pub fn set_step(&self, on: bool) {
         self.0.lock().step = on;
         if !on {
@@ -219,7 +220,7 @@ impl MemDisk {
         self.0.lock().held.iter().map(Held::describe).collect()
     }
 
-    /// Executes one held operation; false if there is none of that id.
+    /// Executes the held operation `id`; false if there is no such operation.
     pub fn release(&self, id: u64) -> bool {
         let mut state = self.0.lock();
         let Some(index) = state.held.iter().position(|held| held.id == id) else {
@@ -245,7 +246,7 @@ impl MemDisk {
         }
     }
 
-    /// The writes a power cut may lose now.
+    /// The writes that a power cut may lose now.
     #[must_use]
     pub fn unsynced(&self) -> Vec<Unsynced> {
         crash::unsynced(&self.0.lock())
@@ -254,8 +255,9 @@ impl MemDisk {
             .collect()
     }
 
-    /// The disk as found after a power cut at this moment: a new disk, all of it durable, without
-    /// faults, step mode or log. This one is unchanged, so that one history gives many crashes.
+    /// The disk as it is found after a power cut at this moment. It is a new disk whose contents are durable,
+    /// without faults, step mode or log. This disk is unchanged, so that one history can be crashed many
+    /// times.
     #[must_use]
     pub fn crash(&self, keep: Keep<'_>) -> Self {
         let state = self.0.lock();
@@ -269,15 +271,15 @@ impl MemDisk {
         )
     }
 
-    /// The disk as found after the process died: everything that was executed is kept. Equals
+    /// The disk as it is found after the process died: every executed write is kept. Equals
     /// `crash(Keep::All)`.
     #[must_use]
     pub fn kill(&self) -> Self {
         self.crash(Keep::All)
     }
 
-    /// Changes bytes on the medium directly and durably; `change` gets the old bytes. Bytes past the
-    /// end of the disk are kept too, and visible after growth.
+    /// Changes bytes on the disk directly and durably; `change` gets the old bytes. Changed bytes past the
+    /// end of the disk are kept too, and become visible after growth.
     pub fn corrupt(&self, at: u64, len: usize, change: impl FnOnce(&mut [u8])) {
         let mut state = self.0.lock();
         let mut bytes = vec![0; len];
@@ -286,7 +288,8 @@ impl MemDisk {
         state.spoil(at, &bytes);
     }
 
-    /// Bytes as reads see them now, without counting, faults or logs. Zeros past the end.
+    /// The bytes that a read would return now, without counting, faults or logs. Bytes past the end are
+    /// zeros.
     #[must_use]
     pub fn peek(&self, at: u64, len: usize) -> Vec<u8> {
         let mut bytes = vec![0; len];
@@ -294,18 +297,18 @@ impl MemDisk {
         bytes
     }
 
-    /// Counters.
+    /// Counts of operations and bytes.
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.0.lock().counts
     }
 
-    /// Starts (with an empty log) or stops recording executed operations.
+    /// Starts to record executed operations with an empty log, or stops recording.
     pub fn set_log(&self, on: bool) {
         self.0.lock().log = on.then(Vec::new);
     }
 
-    /// Recorded operations.
+    /// The recorded operations.
     #[must_use]
     pub fn log(&self) -> Vec<LoggedOp> {
         self.0.lock().log.clone().unwrap_or_default()
@@ -318,8 +321,8 @@ impl std::fmt::Debug for MemDisk {
     }
 }
 
-/// Effect of a fault on a blocking call, which cannot be held back: `Stuck` becomes a timeout, and
-/// delays are ignored.
+/// Effect of a fault on a blocking call. Such a call cannot be delayed: `Stuck` becomes a timeout, and delays
+/// are ignored.
 fn blocking(fault: Option<Fault>) -> io::Result<Option<Fault>> {
     match fault {
         Some(Fault::Stuck) => Err(io::ErrorKind::TimedOut.into()),
@@ -361,7 +364,7 @@ impl Disk for MemDisk {
         check::aligned(at, data.len() as u64, state.block)?;
         check::range(true, at, data.len() as u64, state.len)?;
         let fault = state.strike(None, OpClass::Write, at, data.len() as u64);
-        // Its caller sees the completion at once.
+        // The caller of a blocking call sees the completion at once.
         let seen = Arc::new(AtomicU64::new(state.new_id()));
         state.write(at, data, blocking(fault)?, seen)
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Sleep of `wait` between checks for delayed operations.
+/// Pause between the checks of `wait` for delayed operations.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
 pub(super) struct MemQueue {
@@ -49,7 +49,8 @@ impl MemQueue {
 impl Queue for MemQueue {
     fn submit(&mut self, op: Op) {
         check::count(&mut self.stats, &op);
-        // Numbered now: a flush covers only what its submitter had seen complete by now.
+        // The operation is numbered now, because a flush covers only writes whose completion the
+        // submitter has already seen.
         let id = self.state.lock().new_id();
         self.staged.push((id, op));
     }

@@ -1,23 +1,23 @@
-//! Times of a rotating disk for a memory disk: one head, which needs longer for longer ways.
+//! Times of a rotating disk for a memory disk. There is one head, and longer moves take it more time.
 
 use foxy_base::{MonoTime, Rng};
 use std::time::Duration;
 
-/// Duration of operations of a memory disk, by its clock. They are carried out one by one, in order
-/// of submission.
+/// Times of operations of a memory disk, by its clock. The operations are executed one by one, in order of
+/// submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seek {
-    /// Time of the head for a move over the whole disk; for shorter moves it scales with the root of
-    /// the distance.
+    /// Time of a head move over the whole disk. The time of shorter moves scales with the square root of the
+    /// distance.
     pub way: Duration,
-    /// Time of one turn of the platter. An operation waits for a random part of it, unless it begins
-    /// where the last one ended.
+    /// Time of one turn of the platter. An operation waits for a random part of a turn, unless it begins
+    /// where the last operation ended.
     pub turn: Duration,
-    /// Time of each operation besides these two.
+    /// Time of each operation in addition to the head move and the turn.
     pub fixed: Duration,
 }
 
-/// The head of a disk with such times.
+/// The head of a disk that has these times.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
     seek: Seek,
@@ -34,7 +34,8 @@ impl Head {
         }
     }
 
-    /// End of an operation on `at..at + len` of a disk of `span` bytes that begins at `now`.
+    /// Time at which an operation ends that begins at `now` and covers `at..at + len` of a disk of `span`
+    /// bytes.
     pub(super) fn serve(
         &mut self,
         now: MonoTime,

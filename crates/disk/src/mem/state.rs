@@ -1,4 +1,5 @@
-//! State of a memory disk: the two images, the writes between them, and held operations.
+//! State of a memory disk: the written and the durable image, the writes that only one of them
+//! contains, and held operations.
 
 use super::image::Image;
 use super::seek::Head;
@@ -10,11 +11,11 @@ use std::io::{self, ErrorKind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
-/// Granularity of torn writes, bytes.
+/// Granularity of torn writes in bytes.
 pub(super) const SECTOR: u64 = 512;
 
-/// When a completion was handed to its owner, as the number that the next operation got. A flush
-/// covers a write only if this number is not above the flush's own number.
+/// The moment when a completion was returned to its owner, as the number that the next operation
+/// got. A flush covers a write only if this number is not above the flush's own number.
 pub(super) type Seen = Arc<AtomicU64>;
 
 /// A completion on its way to the owner of a queue.
@@ -37,20 +38,20 @@ pub(super) struct Piece {
     pub(super) seen: Seen,
 }
 
-/// A write that arrives after some later ones.
+/// A write that reaches the disk after some later writes.
 pub(super) struct Late {
     pub(super) after: u32,
     pub(super) piece: Piece,
 }
 
-/// A submitted operation that waits for its release.
+/// A submitted operation that the test has not released yet.
 pub(super) struct Held {
     pub(super) id: u64,
     pub(super) op: Op,
     pub(super) owner: Owner,
 }
 
-/// An executed operation whose completion is held back.
+/// An executed operation whose completion is delayed.
 pub(super) struct Parked {
     pub(super) owner: Owner,
     pub(super) parcel: Parcel,
@@ -92,7 +93,7 @@ impl State {
         self.next_id
     }
 
-    /// Takes an operation from a queue: executes it, or holds it in step mode.
+    /// Accepts an operation from a queue: executes it, or holds it in step mode.
     pub(super) fn accept(&mut self, id: u64, op: Op, owner: &Owner) {
         if self.step {
             self.held.push(Held {
@@ -140,7 +141,7 @@ impl State {
         match until {
             None => deliver(owner, parcel),
             Some(until) => {
-                // The owner must be woken to look, otherwise its looks would never be counted.
+                // The owner is woken to check, because otherwise its checks would never be counted.
                 if let Some(inbox) = owner.inbox.upgrade().filter(|_| until != Until::Never) {
                     inbox.nudge();
                 }
@@ -162,7 +163,7 @@ impl State {
         }
     }
 
-    /// End of an operation on a disk with seek times.
+    /// Time at which an operation on a disk with seek times ends.
     fn travel(&mut self, class: OpClass, at: u64, len: u64) -> Option<Until> {
         let head = self.head.as_mut().filter(|_| class != OpClass::Flush)?;
         let end = head.serve(self.clock.mono(), at, len, self.len, &mut self.rng);
@@ -257,9 +258,9 @@ impl State {
         result
     }
 
-    /// A write through the cache: visible at once to later processes, but the
-    /// cache is written back in its own time and order, so that a power cut decides for each
-    /// sector, and for the parts of a write in two sectors, on its own.
+    /// A write through the cache. Later processes see it at once. But the cache is written back at
+    /// any time and in any order. So a power cut decides separately for each sector, and for the
+    /// parts of a write that lie in different sectors.
     pub(super) fn write_cached(
         &mut self,
         at: u64,
@@ -277,8 +278,7 @@ impl State {
         Ok(())
     }
 
-    /// Changes the medium itself: whatever a later flush or power cut does, these are the bytes at
-    /// this place.
+    /// Changes the bytes on the disk itself. A later flush or power cut does not change them.
     pub(super) fn spoil(&mut self, at: u64, bytes: &[u8]) {
         self.written.write(at, bytes);
         self.durable.write(at, bytes);
@@ -315,7 +315,7 @@ impl State {
         self.late = waiting;
     }
 
-    /// Effect of a write: the bytes that reach each place, and the reported result.
+    /// Effect of a write: the bytes that reach each position, and the reported result.
     fn effect(
         &mut self,
         at: u64,
@@ -357,7 +357,8 @@ impl State {
         pieces
     }
 
-    /// The place `by` bytes away, wrapping at the end of the disk, such that `len` bytes fit.
+    /// The position `by` bytes away, wrapping at the end of the disk, such that `len` bytes fit
+    /// there.
     fn elsewhere(&self, at: u64, len: u64, by: i64) -> u64 {
         let places = (self.len - len) / u64::from(self.block) + 1;
         let shift = by
@@ -385,8 +386,8 @@ impl State {
         Ok(())
     }
 
-    /// Moves parked completions of a queue that are due (a look is counted) to its inbox; true if
-    /// some are left that may become due at a later look.
+    /// Moves the parked completions of a queue that are due to its inbox, and counts this check.
+    /// True if some are left that may become due at a later check.
     pub(super) fn look(&mut self, queue: u32) -> bool {
         let now = self.clock.mono();
         let mut more = false;
@@ -414,14 +415,14 @@ impl State {
     }
 }
 
-/// Puts a completion where its owner finds it; dropped if the queue is gone.
+/// Puts a completion into its owner's inbox. It is dropped if the queue no longer exists.
 pub(super) fn deliver(owner: &Owner, parcel: Parcel) {
     if let Some(inbox) = owner.inbox.upgrade() {
         inbox.push(parcel);
     }
 }
 
-/// Kind, place and length of an operation.
+/// Class, position and length of an operation.
 pub(super) fn shape(op: &Op) -> (OpClass, u64, u64) {
     match &op.kind {
         OpKind::Flush => (OpClass::Flush, 0, 0),
@@ -449,7 +450,7 @@ impl Held {
 fn flip(rng: &mut Rng, bytes: &mut [u8], bits: u32) {
     for _ in 0..bits {
         let bit = rng.below(bytes.len() as u64 * 8);
-        // Below the length, which is a usize.
+        // The value is below the length, which is a usize.
         bytes[(bit / 8) as usize] ^= 1 << (bit % 8);
     }
 }

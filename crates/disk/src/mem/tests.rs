@@ -1,4 +1,4 @@
-//! Faults, power cuts and step mode of the memory disk.
+//! Tests of faults, power cuts and step mode of the memory disk.
 
 use super::*;
 use crate::{AlignedBuf, Completion, Op};
@@ -22,7 +22,7 @@ fn blocks(byte: u8, count: usize) -> AlignedBuf {
     AlignedBuf::copy_of(&vec![byte; count * B])
 }
 
-/// Flushes submissions, and reaps what is there.
+/// Flushes submissions, and reaps all completions that have arrived.
 fn turn(queue: &mut dyn Queue) -> Vec<Completion> {
     let mut out = Vec::new();
     queue.flush_submissions().unwrap();
@@ -50,7 +50,7 @@ fn a_power_cut_keeps_what_was_flushed_and_only_that() {
     assert_eq!((killed.peek(0, 1)[0], killed.peek(512, 1)[0]), (2, 3));
     let second = disk.crash(Keep::Writes(&mut |w| w.index == 1));
     assert_eq!((second.peek(0, 1)[0], second.peek(512, 1)[0]), (1, 3));
-    // The crashed disk is durable, and the old one lives on.
+    // The data of the crashed disk is durable, and the old disk is unchanged.
     assert_eq!(second.crash(Keep::Nothing).peek(512, 1)[0], 3);
     assert_eq!(disk.unsynced().len(), 2);
 }
@@ -82,7 +82,7 @@ fn a_flush_covers_only_what_had_been_seen_complete() {
     queue.submit(Op::flush(3));
     turn(&mut *queue);
     assert_eq!(disk.crash(Keep::Nothing).peek(0, 1)[0], 1);
-    // The flush was submitted before the completion was seen, and executed after: it promises nothing
+    // This flush was submitted before the completion was seen, and executed after it. So it promises nothing
     // either.
     queue.submit(Op::write(4, 512, B, block(2)));
     queue.flush_submissions().unwrap();
@@ -242,7 +242,7 @@ fn reads_that_lie() {
     disk.set_faults(FaultRule::new(OpClass::Read, Fault::BitRot(1)).times(1));
     disk.read_at(0, &mut into).unwrap();
     assert_eq!(into.iter().map(|b| (b ^ 1).count_ones()).sum::<u32>(), 1);
-    // The medium itself has rotted.
+    // The bytes on the disk itself have changed.
     assert_eq!(disk.peek(0, 512), into);
     disk.corrupt(512, 1, |b| b[0] ^= 0x80);
     assert_eq!(
@@ -313,7 +313,7 @@ fn counts_and_log_tell_what_happened() {
     );
 }
 
-/// Runs one seeded history with random faults; returns its results.
+/// Runs one seeded history with random faults, and returns its results.
 fn history(seed: u64) -> (Vec<u8>, Vec<u8>, Counts) {
     let disk = MemDisk::new(64 << 10, 512, seed);
     let faults = FaultRule::new(OpClass::Write, Fault::Torn).chance(0.3);
@@ -338,7 +338,7 @@ fn a_seed_fixes_everything() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-    /// For every subset that a power cut keeps: each block has its durable contents, or those of one
+    /// For every subset of writes that a power cut keeps, each block has its durable contents or those of one
     /// of the later writes.
     #[test]
     fn a_cut_invents_nothing(writes in prop::collection::vec((0u64..16, 1usize..4, any::<bool>()), 1..40), seed: u64) {

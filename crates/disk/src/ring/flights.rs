@@ -1,11 +1,13 @@
-//! The operations a ring has taken over, by slot; each keeps its buffer until it has landed.
+//! The operations that a ring has accepted, by slot. Each operation keeps its buffer until it has
+//! completed.
 
 use crate::{Completion, Op, OpKind, check};
 use io_uring::{opcode, squeue, types};
 use std::io::{self, ErrorKind};
 use std::os::fd::RawFd;
 
-/// Most bytes asked for in one go; the kernel transfers no more than 2 GiB less a page.
+/// Most bytes requested in one kernel operation. The kernel transfers no more than 2 GiB less a
+/// page.
 const SPAN_MAX: usize = 1 << 30;
 
 /// Operations by slot number.
@@ -17,10 +19,10 @@ pub(super) struct Flights {
 
 struct Flight {
     op: Op,
-    /// Bytes transferred so far, whole blocks.
+    /// Bytes transferred so far, in whole blocks.
     done: usize,
-    /// Refused before it began: a no-op carries the refusal through the ring, so that it wakes
-    /// the owner like any other completion.
+    /// Error of an operation that was refused before it began. A no-op carries the error through
+    /// the ring, so that it wakes the owner like any other completion.
     refused: Option<io::Error>,
 }
 
@@ -28,9 +30,9 @@ struct Flight {
 pub(super) enum Step {
     /// The operation has ended; its slot is free.
     Done(Completion),
-    /// It goes on: issue it again.
+    /// The operation is not complete: submit the rest.
     Again,
-    /// No such slot.
+    /// There is no such slot.
     Unknown,
 }
 
@@ -50,11 +52,11 @@ impl Flights {
             return slot;
         }
         self.slots.push(flight);
-        // As many as operations in memory: far below 2^32.
+        // There are as many slots as operations in memory, far fewer than 2^32.
         (self.slots.len() - 1) as u32
     }
 
-    /// The ring entry for what remains of a slot's operation.
+    /// The ring entry for the remaining part of a slot's operation.
     pub(super) fn entry(&self, slot: u32, fixed: Option<types::Fixed>, fd: RawFd) -> squeue::Entry {
         let flight = self.slots.get(slot as usize).and_then(Option::as_ref);
         let entry = match (flight, fixed) {
@@ -71,7 +73,7 @@ impl Flights {
         entry.user_data(u64::from(slot))
     }
 
-    /// Takes the kernel's answer for a slot.
+    /// Accepts the kernel's result for a slot.
     pub(super) fn land(&mut self, slot: u32, answer: i32, block: u32) -> Step {
         let Some(place) = self.slots.get_mut(slot as usize) else {
             return Step::Unknown;
@@ -106,11 +108,11 @@ impl Flight {
     }
 
     fn span(&self, len: usize) -> u32 {
-        // Fits: at most SPAN_MAX.
+        // The value fits: it is at most SPAN_MAX.
         (len - self.done).min(SPAN_MAX) as u32
     }
 
-    /// The result if this answer ends the operation.
+    /// Accounts for a result of the kernel. Returns the final result if the operation has ended.
     fn advance(&mut self, answer: i32, block: usize) -> Option<io::Result<()>> {
         if let Some(error) = self.refused.take() {
             return Some(Err(error));
@@ -125,8 +127,8 @@ impl Flight {
             e if e < 0 => Some(Err(io::Error::from_raw_os_error(-e))),
             n if self.done + n as usize >= len => Some(Ok(())),
             n => {
-                // Direct transfers continue at a whole block only; bytes moved beyond it are moved
-                // again. If no whole block was moved, the file ends here.
+                // A direct transfer continues only at a whole block; bytes moved beyond that block
+                // boundary are moved again. If no whole block was moved, the file ends here.
                 let whole = n as usize / block * block;
                 self.done += whole;
                 (whole == 0).then(|| Err(short.into()))

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 type Subject = Arc<dyn Disk>;
 
-/// A buffer of `len` bytes that tells its seed and every offset apart.
+/// A buffer of `len` bytes whose contents differ for every seed and every offset.
 fn pattern(seed: u64, len: usize) -> AlignedBuf {
     let mut buf = AlignedBuf::new(len);
     let mut rng = Rng::new(seed);
@@ -48,7 +48,7 @@ pub(crate) fn what_is_written_is_read(disk: &Subject) {
     let last = pattern(3, block);
     write(&mut *queue, LEN - block as u64, &last);
     assert!(read(&mut *queue, LEN - block as u64, block)[..] == last[..]);
-    // What nobody wrote is zeros, on a new disk.
+    // On a new disk, bytes that were never written are zeros.
     assert!(read(&mut *queue, 2 << 20, block).iter().all(|b| *b == 0));
     queue.submit(Op::flush(9));
     let done = finish(&mut *queue, 1).remove(0);
@@ -83,7 +83,7 @@ pub(crate) fn blocking_calls_take_any_range(disk: &Subject) {
 
 pub(crate) fn blocking_and_queued_agree(disk: &Subject) {
     let mut queue = disk.open_queue(1).unwrap();
-    // Memory that is aligned to nothing.
+    // This memory has no alignment.
     let data = pattern(5, 8193);
     disk.write_at(8192, &data[1..]).unwrap();
     assert!(read(&mut *queue, 8192, 8192)[..] == data[1..]);
@@ -211,10 +211,10 @@ pub(crate) fn reading_past_the_end(disk: &Subject) {
 
 pub(crate) fn waiting_without_work_or_news(disk: &Subject) {
     let mut queue = disk.open_queue(4).unwrap();
-    // Nothing in flight: no reason to wait at all.
+    // Nothing is in flight, so `wait` returns at once.
     assert!(!queue.wait(PATIENCE).unwrap());
     queue.submit(Op::read(1, 0, 4096, AlignedBuf::new(4096)));
-    // `wait` flushes what is staged, and leaves what it found for `reap`.
+    // `wait` flushes staged operations, and leaves their completions for `reap`.
     assert!(queue.wait(PATIENCE).unwrap());
     assert!(queue.wait(PATIENCE).unwrap());
     let mut out = Vec::new();
@@ -235,7 +235,7 @@ pub(crate) fn dropped_with_work_in_flight(disk: &Subject) {
         }
         drop(queue);
     }
-    // Everything has landed: no buffer is lost, and none is used by two.
+    // All operations have completed. No buffer is lost, and no buffer has two users.
     let all: Vec<_> = (0..40).map(|_| pool.take(65_536)).collect();
     let mut places: Vec<_> = all.iter().map(|b| b.as_ptr() as usize).collect();
     places.sort_unstable();
@@ -280,7 +280,7 @@ pub(crate) fn random_operations_match_a_model(disk: &Subject) {
     let mut queue = disk.open_queue(16).unwrap();
     let block = u64::from(disk.block_bytes());
     for round in 0..30u64 {
-        // Writes of one round do not overlap: each has a window of its own.
+        // Writes of one round do not overlap: each write has its own window.
         let count = 1 + rng.below(24);
         for n in 0..count {
             let window = LEN / 24;
@@ -349,8 +349,8 @@ pub(crate) fn buffers_come_back(disk: &Subject) {
     assert_eq!(pool.idle_bytes(), 16_384);
 }
 
-/// A region that is only written through the cache, in the middle of others: every byte of both
-/// stays as written, at odd places and lengths, also after a flush.
+/// A region that is only written through the cache lies between regions that are written directly.
+/// Every byte of both stays as it was written, at odd positions and lengths, even after a flush.
 pub(crate) fn cached_writes_are_read_beside_others(disk: &Subject) {
     let (at, len) = (64 << 10, 16 << 10);
     for place in (0..128 << 10)

@@ -1,7 +1,7 @@
-//! One body of tests for every way to have a disk: ring and pool, direct and buffered, memory
-//! with small and large blocks.
+//! One set of tests for every kind of disk: ring and pool, direct and buffered, memory with small
+//! and large blocks.
 //!
-//! The folder for files is `FOXY_TEST_DIR`, or the system's for temporary ones. Where a file
+//! The folder for files is `FOXY_TEST_DIR`, or the system's folder for temporary files. If a file
 //! system refuses direct transfers, the direct variants run buffered (as in production).
 
 #![expect(clippy::unwrap_used, reason = "tests may")]
@@ -14,12 +14,12 @@ use foxy_disk::{Backend, Completion, Direct, Disk, FileDisk, MemDisk, OpenOption
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Length of the test disks, bytes.
+/// Length of the test disks in bytes.
 const LEN: u64 = 4 << 20;
-/// Long enough for a loaded machine; tests that pass do not wait so long.
+/// Timeout that is long enough for a loaded machine. Tests that pass do not wait so long.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A disk, and what must outlive it.
+/// A disk, and the values that must outlive it.
 struct Setup {
     disk: Arc<dyn Disk>,
     _folder: Option<tempfile::TempDir>,
@@ -54,7 +54,8 @@ fn memory(block: u32) -> Setup {
     }
 }
 
-/// If the machine forbids rings, the ring variants print this and run on the automatic choice.
+/// A disk with a ring. If the machine forbids rings, it prints a message, and the tests run with
+/// the automatic choice.
 fn ring(direct: Direct) -> Setup {
     let probe = folder();
     let options = OpenOptions {
@@ -71,7 +72,7 @@ fn ring(direct: Direct) -> Setup {
     }
 }
 
-/// Waits until `count` completions are there; sorted by token.
+/// Waits until `count` completions have arrived; returns them sorted by token.
 fn finish(queue: &mut dyn Queue, count: usize) -> Vec<Completion> {
     let mut out = Vec::new();
     queue.flush_submissions().unwrap();

@@ -1,4 +1,4 @@
-//! Opening files: every refusal has a kind, names the path, and leaves nothing behind.
+//! Tests of opening files: every refusal has its kind, names the path, and leaves no file behind.
 
 use crate::folder;
 use foxy_disk::{Backend, Direct, Disk, DiskError, FileDisk, OpenOptions};
@@ -101,7 +101,7 @@ fn one_at_a_time() {
     let onlooker = FileDisk::open(&path, &looking).unwrap();
     assert_eq!(onlooker.len(), 1 << 20);
     onlooker.write_at(0, &[0; 4096]).unwrap_err();
-    // The lock lives as long as the last queue.
+    // The lock exists as long as the last queue.
     let queue = disk.open_queue(4).unwrap();
     drop(disk);
     assert!(matches!(
@@ -141,7 +141,7 @@ fn lengths() {
     let folder = folder();
     let path = folder.path().join("store");
     std::fs::write(&path, [7; 10_000]).unwrap();
-    // Used as it is, in whole blocks.
+    // The file is used as it is, in whole blocks.
     let disk = FileDisk::open(&path, &OpenOptions::default()).unwrap();
     assert_eq!(
         disk.len(),
@@ -213,7 +213,7 @@ fn a_file_cut_short_behind_our_back_reads_as_its_end() {
             .unwrap();
         let mut queue = disk.open_queue(4).unwrap();
         let buf = foxy_disk::AlignedBuf::new(64 << 10);
-        // Half of it is there: the short transfer is continued, and then meets the end.
+        // Half of the range exists: the short transfer is continued, and then reaches the end.
         queue.submit(foxy_disk::Op::read(
             1,
             (512 << 10) - (32 << 10),

@@ -1,4 +1,4 @@
-//! A queue's descriptor wakes its pollers: level and edge triggered, and through tokio.
+//! Tests that a queue's descriptor wakes its pollers: level and edge triggered, and through tokio.
 
 use crate::{PATIENCE, finish};
 use foxy_base::{Clock, SystemClock};
@@ -6,14 +6,16 @@ use foxy_disk::{AlignedBuf, Completion, Disk, Op, Queue};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Writes the disk full: reads of what was only reserved need no device, and complete at once.
+/// Writes the whole disk, because reads of reserved but unwritten space need no device and complete
+/// at once.
 fn fill(disk: &Arc<dyn Disk>) {
     disk.write_at(0, &AlignedBuf::new(disk.len() as usize))
         .unwrap();
     disk.flush().unwrap();
 }
 
-/// Blocks in epoll until the queue's descriptor is readable, then reaps; until `count` are there.
+/// Blocks in epoll until the queue's descriptor is readable, then reaps. Repeats this until `count`
+/// completions have arrived.
 fn reap_by_polling(queue: &mut dyn Queue, poll: &mut dyn FnMut(Duration) -> bool, count: usize) {
     let mut out: Vec<Completion> = Vec::new();
     let clock = SystemClock::default();
@@ -71,7 +73,8 @@ pub(crate) fn epoll_wakes(disk: &Arc<dyn Disk>) {
             "readable before anything was submitted"
         );
         for round in 0..50u64 {
-            // More than the ring holds in some rounds; one alone in others.
+            // Some rounds submit more operations than the ring has entries; other rounds submit one
+            // operation.
             let count = 1 + (round % 3) as usize * 11;
             for n in 0..count as u64 {
                 let at = (round * 8 + n) * 4096;
@@ -84,7 +87,8 @@ pub(crate) fn epoll_wakes(disk: &Arc<dyn Disk>) {
         queue.flush_submissions().unwrap();
         assert!(poll(PATIENCE), "a refusal wakes too");
         assert_eq!(finish(&mut *queue, 1).len(), 1);
-        // Reaped: at most one spurious wake-up is left, and then it is quiet.
+        // All completions were reaped: at most one spurious wake-up is left, and no further wake-up
+        // follows.
         let mut out = Vec::new();
         if poll(Duration::ZERO) {
             queue.reap(&mut out);
@@ -103,7 +107,7 @@ pub(crate) fn epoll_wakes(disk: &Arc<dyn Disk>) {
     assert_eq!(finish(&mut *queue, 1).len(), 1);
 }
 
-/// As the proxy does it: one task owns the queue and reaps when its descriptor is readable.
+/// As in the proxy, one task owns the queue and reaps when its descriptor is readable.
 #[cfg(feature = "tokio")]
 pub(crate) fn tokio_wakes(disk: &Arc<dyn Disk>) {
     let runtime = tokio::runtime::Builder::new_current_thread()

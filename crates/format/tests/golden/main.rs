@@ -1,7 +1,7 @@
-//! The bytes on disk do not change by accident: golden files decode to what their comments say,
-//! encode to the same bytes again, and every flipped byte is refused.
+//! The bytes on disk do not change by accident: golden files decode to the values in their
+//! comments, these encode to the same bytes again, and every flipped byte is refused.
 //!
-//! `FOXY_WRITE_GOLDEN=1` writes them anew; look at the difference before committing it.
+//! `FOXY_WRITE_GOLDEN=1` writes the golden files anew; check the difference before you commit them.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -23,7 +23,7 @@ fn hex(bytes: &[u8], comment: &str) -> String {
     let mut text = comment
         .lines()
         .fold(String::new(), |text, line| text + "# " + line + "\n");
-    // Zeros to the end are left out; the length tells.
+    // Zeros at the end are left out; the length shows how many there are.
     let used = bytes.iter().rposition(|b| *b != 0).map_or(0, |at| at + 1);
     let _ = writeln!(text, "length {}", bytes.len());
     for (n, line) in bytes[..used].chunks(16).enumerate() {
@@ -79,7 +79,7 @@ fn every_flipped_byte_and_every_truncation_is_refused() {
             for flip in [0x01, 0x80, 0xff] {
                 let mut damaged = bytes.clone();
                 damaged[at] ^= flip;
-                // Zeros behind a record's body fill up its last unit: nobody reads them.
+                // The zeros behind a record's body fill its last unit; no decoder reads them.
                 let kind = KINDS.into_iter().find(|(n, _)| *n == name);
                 let padding = kind.is_some_and(|(_, kind)| {
                     at >= RecordLayout::of(&head_of(kind), &parts(kind)).body.end

@@ -1,4 +1,4 @@
-//! The page on the format says what the code does.
+//! Tests that the page about the format agrees with the code.
 
 use std::path::PathBuf;
 
@@ -30,7 +30,8 @@ fn the_page_on_the_format_agrees_with_the_code() {
             "docs/disk-format.md: {name} is {value} now"
         );
     }
-    // Each field table row "| offset | length | field |" must tile its structure.
+    // The rows "| offset | length | field |" of a table must cover the structure without gaps or
+    // overlaps.
     for (title, length) in [
         ("## Superblock", SUPERBLOCK_BYTES),
         ("## Summary slot", SLOT_HEADER_BYTES),
@@ -66,7 +67,7 @@ fn the_page_on_the_format_agrees_with_the_code() {
             name if name.starts_with("response time") => &1_700_000_000_150u64.to_le_bytes()[..6],
             "object version" => &[99],
             name if name.starts_with("purge sequence") => &[8],
-            // 149 ms before the response: zigzag 297.
+            // 149 ms before the response: the zigzag code is 297.
             "request time" => &[0x29, 0x01],
             name if name.starts_with("nonce") => &[0xcd, 0xab],
             "status" => &[200],

@@ -1,4 +1,4 @@
-//! A structure of every kind, as the golden files hold it, and what decodes to it.
+//! A structure of every kind, as the golden files contain it, and the values that it decodes to.
 
 use foxy_base::{KeyHash, KeySeed, WallTime, key_hash};
 use foxy_format::*;
@@ -70,7 +70,7 @@ pub(crate) fn superblock() -> Superblock {
     }
 }
 
-/// With extensions `chain` and `seed`.
+/// A superblock with extensions `chain` and `seed`.
 pub(crate) fn superblock_seeded() -> Superblock {
     let mut superblock = superblock_chained();
     superblock.set_seed(KeySeed(0x1234_5678_9abc_def0));
@@ -90,7 +90,7 @@ pub(crate) fn slot_header() -> SlotHeader {
     }
 }
 
-/// With extension `chain`: the slot names the last cluster of its segment.
+/// A slot with extension `chain`: it names the last cluster of its segment.
 pub(crate) fn slot_chained() -> SlotHeader {
     SlotHeader {
         last_cluster: 0x0102_0304_0506,
@@ -98,7 +98,7 @@ pub(crate) fn slot_chained() -> SlotHeader {
     }
 }
 
-/// With extension `chain`.
+/// A superblock with extension `chain`.
 pub(crate) fn superblock_chained() -> Superblock {
     Superblock {
         extensions: EXTENSION_CHAIN,
@@ -118,7 +118,7 @@ pub(crate) fn cluster_header() -> ClusterHeader {
     }
 }
 
-/// With extension `chain`: a cluster with its place in the chain.
+/// A cluster with extension `chain`: it has a place in the chain.
 pub(crate) fn cluster_chained() -> ClusterHeader {
     ClusterHeader {
         entries: 6,
@@ -131,7 +131,7 @@ pub(crate) fn cluster_chained() -> ClusterHeader {
     }
 }
 
-/// The same entries, and one that says that a cluster was given up.
+/// The same entries, and an entry that names an abandoned cluster.
 pub(crate) fn entries_chained() -> Vec<Entry> {
     let given_up = Entry {
         hash: KeyHash(0x0102_0304_0500 << 64 | u128::from(LogPosition::new(68, 512).0)),
@@ -165,7 +165,7 @@ pub(crate) fn journal() -> JournalBlock {
     }
 }
 
-/// With extension `chain`: a block of a half in which every block is there twice.
+/// A block with extension `chain`, of a half in which every block is written twice.
 pub(crate) fn journal_doubled() -> JournalBlock {
     JournalBlock {
         doubled: true,
@@ -173,7 +173,7 @@ pub(crate) fn journal_doubled() -> JournalBlock {
     }
 }
 
-/// Three entries of a log with places for twelve.
+/// Three entries of a removal log with twelve places.
 pub(crate) fn removals() -> Vec<RemovalEntry> {
     let place = LogPosition::new(41, 77);
     let removed = [
@@ -230,7 +230,7 @@ pub(crate) fn record_head() -> RecordHead {
     }
 }
 
-/// Part of a large object: its head has no body, and a fragment no fields.
+/// A part of a large object: its head has no body, and a fragment has no fields.
 pub(crate) fn large_head(kind: RecordKind) -> RecordHead {
     let fragment = if kind == RecordKind::Fragment { 7 } else { 0 };
     let hash = match kind {
@@ -299,7 +299,7 @@ pub(crate) fn record(kind: RecordKind) -> Vec<u8> {
     out
 }
 
-/// Every golden file: name, bytes, what it is.
+/// Every golden file: its name, its bytes, and a description.
 pub(crate) fn all() -> Vec<(&'static str, Vec<u8>, String)> {
     let slot = encode_slot(&slot_header(), &entries());
     let cluster = cluster_header().encode(&entries());

@@ -1,8 +1,8 @@
-//! From milliseconds since 1970 to a date in UTC.
+//! Conversion of milliseconds since 1970 to a date in UTC.
 
 use foxy_base::WallTime;
 
-/// A moment as calendars show it, in UTC.
+/// A moment as a calendar date and a time of day, in UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Calendar {
     /// Year.
@@ -26,7 +26,7 @@ const MONTHS: [&str; 12] = [
 ];
 
 impl Calendar {
-    /// The date of a moment, before 1970 too (proleptic Gregorian).
+    /// Returns the date of a moment. Moments before 1970 are supported (proleptic Gregorian calendar).
     #[must_use]
     pub fn of(at: WallTime) -> Self {
         let seconds = at.secs();
@@ -43,15 +43,15 @@ impl Calendar {
         }
     }
 
-    /// `Jan` to `Dec`.
+    /// Returns `Jan` to `Dec`.
     #[must_use]
     pub fn month_name(&self) -> &'static str {
         MONTHS[usize::from(self.month.saturating_sub(1)).min(11)]
     }
 }
 
-/// Days since 1970-01-01 to a date. Years are counted from March, so that the leap day is the
-/// last of its year; 146,097 days make 400 years.
+/// Converts days since 1970-01-01 to a date. Years are counted from March, so that the leap day is the last
+/// day of its year. 146,097 days make 400 years.
 fn date(days: i64) -> (i64, u8, u8) {
     let days = days.saturating_add(719_468);
     let era = days.div_euclid(146_097);

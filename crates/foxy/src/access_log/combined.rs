@@ -1,5 +1,5 @@
-//! Apache's common format, `client - user [date] "request" status bytes`, and its combined one, which adds
-//! `"referer" "agent"`.
+//! Apache's common format, `client - user [date] "request" status bytes`, and Apache's combined format, which
+//! also has `"referer" "agent"`.
 
 use foxy_proxy::LogRecord;
 
@@ -24,7 +24,7 @@ pub(super) fn write(shown: (&LogRecord<'_>, ShownClient), out: &mut Vec<u8>) {
     out.extend_from_slice(b"\"\n");
 }
 
-/// A time as both formats have it, without its brackets.
+/// Appends a time in the form of both formats, without the brackets.
 pub(super) fn time(at: &Calendar, out: &mut Vec<u8>) {
     digits::<2>(at.day.into(), out);
     out.push(b'/');
@@ -59,7 +59,7 @@ fn common((record, client): (&LogRecord<'_>, ShownClient), out: &mut Vec<u8>) {
     }
 }
 
-/// The user in one word.
+/// Appends the user as one word.
 fn user(name: &str, out: &mut Vec<u8>) {
     let word = |c: char| if c.is_ascii_graphic() { c as u8 } else { b'_' };
     match name {
@@ -68,7 +68,7 @@ fn user(name: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a byte that may not stay as it is.
+/// Appends a byte that needs an escape.
 pub(super) fn backslashed(byte: u8, out: &mut Vec<u8>) {
     match byte {
         b'"' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
@@ -79,7 +79,8 @@ pub(super) fn backslashed(byte: u8, out: &mut Vec<u8>) {
     }
 }
 
-/// Inside quotes: quotes and backslashes get a backslash, other bytes than printable ones `\xhh`.
+/// Appends text between quotes. Quotes and backslashes get a backslash, and bytes that are not printable
+/// become `\xhh`.
 fn escaped(text: &[u8], out: &mut Vec<u8>) {
     text::escaped(
         text,

@@ -1,4 +1,4 @@
-//! Lines as datagrams: to syslog (RFC 5424, over a unix socket or UDP) and to journald (its native
+//! Log lines as datagrams, to syslog (RFC 5424, over a unix socket or UDP) and to journald (its native
 //! protocol).
 
 use std::io::{self, Write};
@@ -15,10 +15,10 @@ use crate::config::LogService;
 
 /// Facility `daemon`, severity `informational`.
 const PRIORITY: u8 = 3 * 8 + 6;
-/// A receiver that does not read has this long; then lines are dropped and counted.
+/// Time for which a receiver may read nothing. After that, lines are dropped and counted.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Sends lines, each in a datagram.
+/// Sends lines, each in one datagram.
 #[derive(Debug)]
 pub(super) struct Datagrams {
     way: Way,
@@ -30,16 +30,16 @@ pub(super) struct Datagrams {
 
 #[derive(Debug)]
 enum Way {
-    /// The socket is named in each call: a service that is started anew has a new one.
+    /// The path of the socket is given in each call, because a service has a new socket after a restart.
     Unix(UnixDatagram, PathBuf),
     Udp(UdpSocket, SocketAddr),
 }
 
 impl Datagrams {
-    /// Prepares sending.
+    /// Prepares the socket for sending.
     ///
     /// # Errors
-    /// There is no socket at the path, or the system gives none.
+    /// There is no socket at the path, or the system cannot create a socket.
     pub(super) fn new(service: &LogService) -> io::Result<Self> {
         let (way, journal) = match service {
             LogService::Syslog(path) => (unix(path)?, false),
@@ -56,7 +56,7 @@ impl Datagrams {
         })
     }
 
-    /// Sends every line; the number of those that could not be sent, and why.
+    /// Sends every line. Returns the number of lines that could not be sent, and the error.
     pub(super) fn send(&mut self, lines: &[u8]) -> (u64, Option<io::Error>) {
         let (mut failed, mut why) = (0, None);
         for line in lines.split(|byte| *byte == b'\n').filter(|l| !l.is_empty()) {

@@ -1,4 +1,4 @@
-//! One JSON object per line with everything known about a request.
+//! One JSON object per line with all known details of a request.
 
 use foxy_proxy::{Details, LogRecord};
 
@@ -6,7 +6,7 @@ use super::Calendar;
 use super::redaction::ShownClient;
 use super::text::{self, digits, number, url};
 
-/// Appends one line. Written by hand: no tree is built, and the order of the keys is fixed.
+/// Appends one line. The code writes the text directly: no tree is built, and the order of the keys is fixed.
 pub(super) fn write((record, client): (&LogRecord<'_>, ShownClient), out: &mut Vec<u8>) {
     out.extend_from_slice(b"{\"time\":\"");
     time(&Calendar::of(record.at), out);
@@ -51,7 +51,7 @@ pub(super) fn write((record, client): (&LogRecord<'_>, ShownClient), out: &mut V
     out.extend_from_slice(b"}\n");
 }
 
-/// A time as RFC 3339 has it.
+/// Appends a time in the form of RFC 3339.
 pub(super) fn time(at: &Calendar, out: &mut Vec<u8>) {
     digits::<4>(at.year as u32, out);
     for (before, part) in [
@@ -86,7 +86,8 @@ fn write_details(details: &Details<'_>, out: &mut Vec<u8>) {
     member(b",\"rule\":\"", details.rule.as_bytes(), out);
 }
 
-/// A member whose text is one of Foxy's own words, left out if it is empty. `begin` is all before the text.
+/// Appends a member whose text is one of Foxy's own words. An empty word is left out. `begin` is the line's
+/// text before the word.
 fn own(begin: &[u8], word: &str, out: &mut Vec<u8>) {
     if !word.is_empty() {
         out.extend_from_slice(begin);
@@ -95,7 +96,7 @@ fn own(begin: &[u8], word: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// A member, left out if it is empty. `begin` is all before the text.
+/// Appends a member. An empty value is left out. `begin` is the line's text before the value.
 fn member(begin: &[u8], value: &[u8], out: &mut Vec<u8>) {
     if !value.is_empty() {
         out.extend_from_slice(begin);
@@ -104,7 +105,7 @@ fn member(begin: &[u8], value: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Text inside quotes. What is no UTF-8 becomes U+FFFD.
+/// Appends text between quotes. Invalid UTF-8 becomes U+FFFD.
 fn escaped(value: &[u8], out: &mut Vec<u8>) {
     let stays = |byte: u8| matches!(byte, b' '..=b'~') & (byte != b'"') & (byte != b'\\');
     if text::all(value, stays) {

@@ -1,7 +1,8 @@
-//! The access log: workers write lines into buffers of their own, one thread writes them out.
+//! The access log. Workers write lines into their own buffers, and one thread writes the buffers to the
+//! target.
 //!
-//! A worker never waits for the log: when the thread does not keep up, whole buffers are dropped
-//! and their lines counted.
+//! A worker never waits for the log. When the thread does not keep up, complete buffers are dropped and their
+//! lines are counted.
 
 mod calendar;
 mod combined;
@@ -25,8 +26,8 @@ use foxy_proxy::LogRecord;
 use self::redaction::ShownClient;
 use crate::config::LogFormat;
 
-/// Appends one line, newline included. The record is redacted already, except its client: the
-/// client beside the record is shown instead.
+/// Appends one line with its newline. The record is already redacted, except for its client. The client
+/// beside the record is shown instead.
 fn write_shown(format: &LogFormat, shown: (&LogRecord<'_>, ShownClient), out: &mut Vec<u8>) {
     match format {
         LogFormat::Squid => squid::write(shown, out),

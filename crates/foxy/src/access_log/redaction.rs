@@ -1,6 +1,5 @@
-//! The one rule about what a log tells of clients: their address, their user's name, and the
-//! queries of URLs. Fields of requests are never logged, except `Referer`, `User-Agent` and
-//! `traceparent`.
+//! The redaction of client data in the log: addresses, names of users, and queries of URLs. Fields of
+//! requests are never logged, except `Referer`, `User-Agent` and `traceparent`.
 
 use std::fmt;
 use std::hash::Hasher;
@@ -16,7 +15,7 @@ use crate::config::{LogClients, LogQueries};
 
 const DAY_SECONDS: i64 = 86_400;
 
-/// A random key of this process. Pseudonyms under it cannot be compared with those of another.
+/// A random key of this process. Pseudonyms under different keys cannot be compared.
 #[derive(Clone, Copy)]
 pub(super) struct Secret([u8; 16]);
 
@@ -27,23 +26,23 @@ impl fmt::Debug for Secret {
 }
 
 impl Secret {
-    /// A key with these bytes.
+    /// Returns a key with these bytes.
     #[cfg(test)]
     pub(super) const fn of(bytes: [u8; 16]) -> Self {
         Self(bytes)
     }
 
-    /// A key from the system's randomness.
+    /// Returns a key from the system's source of randomness.
     ///
     /// # Errors
-    /// The system has none.
+    /// The system cannot provide random bytes.
     pub(super) fn drawn() -> io::Result<Self> {
         let mut bytes = [0; 16];
         std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
         Ok(Self(bytes))
     }
 
-    /// A pseudonym, another one each day (in UTC).
+    /// Returns a pseudonym, which differs each day (in UTC).
     fn pseudonym(self, at: WallTime, text: &[u8]) -> u64 {
         let mut hasher = SipHasher24::new_with_key(&self.0);
         hasher.write_i64(at.secs().div_euclid(DAY_SECONDS));
@@ -62,7 +61,7 @@ pub(super) enum ShownClient {
 }
 
 impl ShownClient {
-    /// Appends it, with the port where that is known.
+    /// Appends the address, and the port if it is known.
     pub(super) fn with_port(self, out: &mut Vec<u8>) {
         match self {
             Self::Full(SocketAddr::V6(address)) => text::display(address, out),
@@ -75,7 +74,7 @@ impl ShownClient {
         }
     }
 
-    /// Appends it without the port.
+    /// Appends the address without the port.
     pub(super) fn address(self, out: &mut Vec<u8>) {
         match self {
             Self::Full(address) => text::address(address.ip(), out),
@@ -94,7 +93,7 @@ pub(super) struct Redaction {
     pub(super) secret: Secret,
 }
 
-/// Space for the parts of a record that are written anew.
+/// Buffers for the parts of a record that the redaction changes.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
     target: Vec<u8>,
@@ -103,7 +102,7 @@ pub(super) struct Scratch {
 }
 
 impl Redaction {
-    /// The address to show.
+    /// Returns the address to show.
     pub(super) fn client(&self, record: &LogRecord<'_>) -> ShownClient {
         let ip = record.client.ip().to_canonical();
         match self.clients {
@@ -120,8 +119,8 @@ impl Redaction {
         }
     }
 
-    /// The record as it may be shown. The `?` of a query stays, so that a page with a query differs
-    /// from the page without.
+    /// Returns the redacted record. The `?` of a query stays, so that a page with a query differs from the
+    /// page without a query.
     pub(super) fn apply<'s>(
         &self,
         record: &LogRecord<'s>,
@@ -172,7 +171,7 @@ impl Redaction {
     }
 }
 
-/// The network of an address: 24 bits of IPv4, 48 of IPv6.
+/// Returns the network of an address: its first 24 bits for IPv4, its first 48 bits for IPv6.
 fn network(ip: IpAddr) -> IpAddr {
     match ip {
         IpAddr::V4(v4) => {

@@ -1,4 +1,5 @@
-//! A worker's end of the access log: a buffer that is handed over when full or a little old.
+//! A worker's end of the access log: a buffer that is handed to the log thread when it is full or slightly
+//! old.
 
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use super::switch::{Active, Log, Switch};
 use super::write_shown;
 use crate::config::LogFormat;
 
-/// A buffer is handed over when it holds this much.
+/// Number of bytes from which a buffer is handed over.
 const FULL_BYTES: usize = 32 << 10;
 
 /// Writes lines into a buffer and hands it to the log thread.
@@ -24,7 +25,7 @@ pub struct BufferedSink {
 }
 
 impl BufferedSink {
-    /// A sink for one worker.
+    /// Creates a sink for one worker.
     #[must_use]
     pub fn new(log: &Log) -> Self {
         let switch = log.switch();
@@ -68,7 +69,7 @@ impl LogSink for BufferedSink {
     fn renew(&mut self) {
         let now = self.switch.generation();
         if now != self.seen {
-            // Lines from before the change go to their own target.
+            // Lines from before the change go to the target of that time.
             self.flush();
             self.active = self.switch.active();
             self.seen = now;

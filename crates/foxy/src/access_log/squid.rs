@@ -36,7 +36,7 @@ pub(super) fn write((record, client): (&LogRecord<'_>, ShownClient), out: &mut V
         }
         None => out.extend_from_slice(b" HIER_NONE/- "),
     }
-    // Only the media type itself: parameters may hold blanks.
+    // Only the media type is written, because parameters may contain blanks.
     let kind = record
         .content_type
         .split(|b| *b == b';')
@@ -46,14 +46,14 @@ pub(super) fn write((record, client): (&LogRecord<'_>, ShownClient), out: &mut V
     out.push(b'\n');
 }
 
-/// Seconds since 1970, with three decimals.
+/// Appends seconds since 1970, with three decimals.
 pub(super) fn time(at: WallTime, out: &mut Vec<u8>) {
     number(at.secs(), out);
     out.push(b'.');
     text::digits::<3>(at.millis().rem_euclid(1000) as u32, out);
 }
 
-/// Milliseconds, at the right of six columns.
+/// Appends milliseconds, right-aligned in six columns.
 fn elapsed(millis: u128, out: &mut Vec<u8>) {
     let millis = u64::try_from(millis).unwrap_or(u64::MAX);
     let columns = millis.checked_ilog10().unwrap_or(0) as usize + 1;
@@ -61,7 +61,7 @@ fn elapsed(millis: u128, out: &mut Vec<u8>) {
     number(millis, out);
 }
 
-/// The result words that log analysers know.
+/// Returns the result word that log analysers know.
 pub(super) fn code(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::MemoryHit => "TCP_MEM_HIT",
@@ -81,7 +81,7 @@ pub(super) fn code(outcome: Outcome) -> &'static str {
     }
 }
 
-/// Fields are separated by blanks: what is not printable ASCII goes out as `%XX`.
+/// Appends a text. Bytes that are not printable ASCII become `%XX`, because blanks separate the fields.
 fn escaped(text: &[u8], out: &mut Vec<u8>) {
     text::escaped(
         text,

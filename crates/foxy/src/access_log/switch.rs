@@ -1,5 +1,5 @@
-//! The access log as a reload can change it: the running thread, and the settings that each worker
-//! takes over when its own settings are renewed.
+//! The access log in a form that a reload can change: the running thread, and the settings of its lines. A
+//! worker adopts new settings when its own settings are renewed.
 
 use std::io;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::redaction::{Redaction, Secret};
 use super::writer::{LogHandle, LogThread, Shared, start_with};
 use crate::config::{LogConfig, LogFormat, LogTarget};
 
-/// Settings of the lines, and where they go.
+/// The settings of log lines, and the handle of the thread that writes them.
 #[derive(Clone, Debug)]
 pub(super) struct Active {
     pub(super) format: LogFormat,
@@ -19,7 +19,7 @@ pub(super) struct Active {
     pub(super) handle: LogHandle,
 }
 
-/// The state that workers read and reloads replace.
+/// The state that workers read and that reloads replace.
 #[derive(Debug)]
 pub(super) struct Switch {
     generation: AtomicU64,
@@ -50,7 +50,7 @@ pub struct Log {
     secret: Secret,
 }
 
-/// A target that is open and not in use yet; `None`: the one in use stays.
+/// A target that is open, but not in use yet; `None`: the current target stays in use.
 #[derive(Debug)]
 pub struct Prepared(Option<Option<LogThread>>);
 
@@ -58,7 +58,7 @@ impl Log {
     /// Opens the target and starts the thread, unless the log is off.
     ///
     /// # Errors
-    /// The target cannot be opened, or the thread not started.
+    /// The target cannot be opened, or the thread cannot be started.
     pub fn start(config: &LogConfig) -> io::Result<Self> {
         let log = Self {
             switch: Arc::new(Switch {
@@ -74,10 +74,10 @@ impl Log {
         Ok(log)
     }
 
-    /// Opens the target of other settings. Changes nothing.
+    /// Opens the target of new settings. It changes nothing else.
     ///
     /// # Errors
-    /// As [`start`](Self::start).
+    /// The same errors as [`start`](Self::start).
     pub fn prepare(&self, config: &LogConfig) -> io::Result<Prepared> {
         let thread = self.thread.lock();
         let used = thread.as_ref().map(|(target, _)| target);
@@ -89,8 +89,8 @@ impl Log {
         Ok(Prepared(Some(new)))
     }
 
-    /// Uses other settings. The thread of the old target is returned: it is ended when the workers
-    /// have taken the settings over.
+    /// Applies new settings. Returns the thread of the old target. The caller ends this thread when the
+    /// workers have adopted the settings.
     pub fn apply(&self, config: &LogConfig, prepared: Prepared) -> Option<LogThread> {
         let mut thread = self.thread.lock();
         let mut old = None;
@@ -116,14 +116,14 @@ impl Log {
         Arc::clone(&self.switch)
     }
 
-    /// The handle of the present thread; `None` if the log is off.
+    /// Returns the handle of the current thread; `None` if the log is off.
     #[must_use]
     pub fn handle(&self) -> Option<LogHandle> {
         let thread = self.thread.lock();
         thread.as_ref().map(|(_, thread)| thread.handle())
     }
 
-    /// Writes what was handed over and ends the thread.
+    /// Writes all lines that were handed over, and ends the thread.
     pub fn finish(&self) {
         let thread = self.thread.lock().take();
         if let Some((_, thread)) = thread {

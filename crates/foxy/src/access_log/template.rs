@@ -1,5 +1,5 @@
-//! Lines as the operator's template says. Values are escaped, so that no client writes fields or
-//! lines of its own.
+//! Lines in the form of the operator's template. Values are escaped, so that clients cannot write fields or
+//! lines of their own.
 
 use foxy_proxy::LogRecord;
 
@@ -32,28 +32,28 @@ pub(super) fn write(
     out.push(b'\n');
 }
 
-/// Where one value goes.
+/// The place for one value.
 struct Value<'a> {
     out: &'a mut Vec<u8>,
-    /// Blanks may stay.
+    /// True if blanks stay.
     quoted: bool,
 }
 
 impl Value<'_> {
-    /// Text that others chose. Quotes and backslashes get a backslash; what is not printable, and
-    /// blanks outside of quotes, become `\xhh`.
+    /// Appends text that clients or origins chose. Quotes and backslashes get a backslash. Characters that
+    /// are not printable, and blanks outside of quotes, become `\xhh`.
     fn text(&mut self, text: &[u8]) {
         self.piece(or_dash(text));
     }
 
-    /// A part of such a text.
+    /// Appends a part of such a text.
     fn piece(&mut self, text: &[u8]) {
         let first = if self.quoted { b' ' } else { b'!' };
         let stays = |byte| (first..=b'~').contains(&byte) & (byte != b'"') & (byte != b'\\');
         text::escaped(text, self.out, stays, combined::backslashed);
     }
 
-    /// A word of Foxy's own: it has no character to escape.
+    /// Appends a word of Foxy's own, which needs no escape.
     fn own(&mut self, word: &str) {
         self.out.extend_from_slice(word.as_bytes());
     }

@@ -1,4 +1,4 @@
-//! The formats, byte by byte, and the way from a record to the file.
+//! The formats, compared byte by byte, and the path from a record to the file.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -164,7 +164,7 @@ fn lines_reach_the_file_and_a_moved_file_is_opened_anew() {
     let mut sink = BufferedSink::new(&log);
     sink.record(&record());
     sink.flush();
-    // The reopening comes behind the line in the same queue.
+    // The request to reopen comes after the line in the same queue.
     std::fs::rename(&path, &moved).unwrap();
     log.handle().unwrap().reopen();
     sink.record(&record());
@@ -255,14 +255,14 @@ fn a_log_changes_its_file_and_form_while_it_runs_and_loses_no_line() {
         sink.record(&record());
         let prepared = log_.prepare(config).unwrap();
         let old = log_.apply(config, prepared);
-        // A line between the change and the renewal still goes where it was meant for.
+        // A line between the change and the renewal still goes to the old target.
         sink.record(&record());
         sink.renew();
         if let Some(old) = old {
             old.finish();
         }
     };
-    // The form alone, the file, off, on again.
+    // Changes only the format, then the file, then turns the log off and on again.
     change(&log(LogTarget::File(at("a")), LogFormat::Json), &mut sink);
     assert!(sink.wants_details());
     change(&log(LogTarget::File(at("b")), LogFormat::Squid), &mut sink);
@@ -291,7 +291,7 @@ fn a_log_changes_its_file_and_form_while_it_runs_and_loses_no_line() {
     assert_eq!((handle.written(), handle.dropped()), (7, 0));
 }
 
-/// A line about this client and user.
+/// Returns a line about this client and user.
 fn told(clients: LogClients, (client, user, day): (&str, &str, i64)) -> String {
     let redaction = Redaction {
         clients,

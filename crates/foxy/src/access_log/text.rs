@@ -1,5 +1,5 @@
-//! Values of a line, written without the formatting machinery of the standard library: with it a line cost
-//! as much as a hit.
+//! Values of a line, written without the formatting code of the standard library. With that code, a line took
+//! as much time as a hit.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -11,7 +11,7 @@ pub(super) fn number(value: impl itoa::Integer, out: &mut Vec<u8>) {
     out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }
 
-/// Appends the last `N` decimal digits of a number, with zeros before it.
+/// Appends the last `N` decimal digits of a number, with leading zeros.
 #[inline]
 pub(super) fn digits<const N: usize>(mut value: u32, out: &mut Vec<u8>) {
     let mut text = [b'0'; N];
@@ -39,7 +39,7 @@ fn v4(address: Ipv4Addr, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends the name of a request.
+/// Appends the id of a request.
 pub(super) fn id(id: RequestId<'_>, out: &mut Vec<u8>) {
     match id {
         RequestId::Given(text) => out.extend_from_slice(text.as_bytes()),
@@ -56,14 +56,15 @@ pub(super) fn hex(bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a value that is seldom written, with the formatting of the standard library.
+/// Appends a value that is rarely written, with the formatting code of the standard library.
 pub(super) fn display(value: impl std::fmt::Display, out: &mut Vec<u8>) {
     use std::io::Write;
     // Writing to a Vec cannot fail.
     let _ = write!(out, "{value}");
 }
 
-/// The URL asked for, in pieces: targets in origin form get the scheme and host they were meant for.
+/// Returns the requested URL in pieces. Targets in origin form get the scheme and host that they are meant
+/// for.
 pub(super) fn url<'a>(record: &LogRecord<'a>) -> [&'a [u8]; 3] {
     if record.target.first() == Some(&b'/') && !record.host.is_empty() {
         [b"http://", record.host, record.target]
@@ -72,13 +73,13 @@ pub(super) fn url<'a>(record: &LogRecord<'a>) -> [&'a [u8]; 3] {
     }
 }
 
-/// `text`, or `-` if there is none.
+/// Returns `text`, or `-` if it is empty.
 pub(super) fn or_dash(text: &[u8]) -> &[u8] {
     if text.is_empty() { b"-" } else { text }
 }
 
-/// Appends a text; bytes for which `stays` is false are given to `escape`. Most texts stay whole, and are copied
-/// in one piece.
+/// Appends a text. Bytes for which `stays` is false are passed to `escape`. Most texts need no escape and are
+/// copied in one piece.
 #[inline]
 pub(super) fn escaped(
     text: &[u8],
@@ -98,8 +99,8 @@ pub(super) fn escaped(
     }
 }
 
-/// True if a condition holds for every byte. Pieces of one length without an early exit become vector
-/// instructions; the last piece overlaps the one before it.
+/// True if a condition holds for every byte. The loop over pieces of equal length without an early exit
+/// compiles to vector instructions. The last piece overlaps the previous piece.
 #[inline]
 pub(super) fn all(text: &[u8], holds: impl Fn(u8) -> bool) -> bool {
     if text.len() >= 16 {

@@ -1,4 +1,4 @@
-//! The log thread: takes full buffers, writes them, opens the file anew when asked.
+//! The log thread. It receives full buffers, writes them, and reopens the file on request.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -12,9 +12,9 @@ use std::thread::JoinHandle;
 use super::datagrams::Datagrams;
 use crate::config::LogTarget;
 
-/// Buffers that may wait for the thread; more are dropped.
+/// Largest number of buffers that wait for the thread. Further buffers are dropped.
 const QUEUE: usize = 256;
-/// Empty buffers kept for reuse.
+/// Largest number of empty buffers that are kept for reuse.
 const SPARE: usize = 64;
 
 enum Message {
@@ -23,7 +23,7 @@ enum Message {
     Stop,
 }
 
-/// Counts, and buffers for reuse.
+/// Counts of lines, and buffers for reuse.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     spare: Mutex<Vec<Vec<u8>>>,
@@ -37,7 +37,7 @@ impl Shared {
     }
 }
 
-/// How workers and signals talk to the log thread. Cheap to clone; never blocks.
+/// The handle by which workers and signals use the log thread. It is cheap to clone and never blocks.
 #[derive(Clone, Debug)]
 pub struct LogHandle {
     sender: SyncSender<Message>,
@@ -55,12 +55,12 @@ impl std::fmt::Debug for Message {
 }
 
 impl LogHandle {
-    /// A buffer to fill; used ones come back.
+    /// Returns an empty buffer, which may have been used before.
     pub(super) fn empty_buffer(&self) -> Vec<u8> {
         self.shared.spare().pop().unwrap_or_default()
     }
 
-    /// Gives `count` lines to the thread, or drops and counts them if it does not keep up.
+    /// Hands `count` lines to the thread. If the thread does not keep up, the lines are dropped and counted.
     pub(super) fn hand_over(&self, lines: Vec<u8>, count: u64) {
         match self.sender.try_send(Message::Lines(lines, count)) {
             Ok(()) => {}
@@ -70,27 +70,27 @@ impl LogHandle {
         }
     }
 
-    /// Opens the file anew (after it was moved away). Nothing happens if the queue is full: the
-    /// sender may repeat the signal.
+    /// Opens the file again, after it was moved away. If the queue is full, nothing happens, and the sender
+    /// may repeat the signal.
     pub fn reopen(&self) {
         let _ = self.sender.try_send(Message::Reopen);
     }
 
-    /// Lines that were dropped, because the thread did not keep up or could not write.
+    /// Returns the number of lines that were dropped because the thread did not keep up or could not write.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.shared.dropped.load(Ordering::Relaxed)
     }
 
-    /// Lines that were written.
+    /// Returns the number of lines that were written.
     #[must_use]
     pub fn written(&self) -> u64 {
         self.shared.written.load(Ordering::Relaxed)
     }
 }
 
-/// The running thread; dropping it without [`finish`](Self::finish) leaves it until the last
-/// handle is gone.
+/// The running thread. If it is dropped without [`finish`](Self::finish), the thread runs until the last
+/// handle is dropped.
 #[derive(Debug)]
 pub struct LogThread {
     handle: LogHandle,
@@ -98,24 +98,24 @@ pub struct LogThread {
 }
 
 impl LogThread {
-    /// A handle for a worker.
+    /// Returns a handle for a worker.
     #[must_use]
     pub fn handle(&self) -> LogHandle {
         self.handle.clone()
     }
 
-    /// Writes what was handed over and ends the thread.
+    /// Writes all lines that were handed over, and ends the thread.
     pub fn finish(self) {
-        // Blocks until there is room: everything before it is written first.
+        // Blocks until there is room in the queue. All earlier messages are handled first.
         let _ = self.handle.sender.send(Message::Stop);
         let _ = self.thread.join();
     }
 }
 
-/// Opens the target and starts the thread. The thread adds to the counts given. `None`: the log is off.
+/// Opens the target and starts the thread. The thread continues the given counts. `None`: the log is off.
 ///
 /// # Errors
-/// The target cannot be opened, or the thread not started.
+/// The target cannot be opened, or the thread cannot be started.
 pub(super) fn start_with(
     target: &LogTarget,
     shared: &Arc<Shared>,
@@ -145,7 +145,7 @@ enum Output {
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    // The log shows who read what: only the operator's group may read it.
+    // The log shows which client requested which URL, so only the operator's group may read it.
     OpenOptions::new()
         .create(true)
         .append(true)
@@ -178,7 +178,7 @@ fn run(mut output: Output, receiver: &Receiver<Message>, shared: &Shared) {
 }
 
 impl Output {
-    /// Writes `count` lines; the number of those that were not written, and why.
+    /// Writes `count` lines. Returns the number of lines that were not written, and the error.
     fn write(&mut self, lines: &[u8], count: u64) -> (u64, Option<io::Error>) {
         let written = match self {
             Self::Stdout => {

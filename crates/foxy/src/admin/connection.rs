@@ -11,23 +11,23 @@ use super::guard::Way;
 use super::open::Stage;
 
 const HEAD_BYTES: usize = 16 << 10;
-/// Longest body of a request.
+/// Longest body of a request in bytes.
 const BODY_BYTES: u64 = 64 << 10;
-/// A client has this long for everything.
+/// Time within which a client must finish its request and receive the answer.
 const TIME: Duration = Duration::from_secs(15);
 
-/// An answer to send.
+/// An answer that will be sent.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) status: u16,
     pub(super) content_type: &'static str,
     pub(super) body: Vec<u8>,
-    /// More of the body, as it comes; its length is not announced then.
+    /// Further pieces of the body, sent as they arrive. With this, the answer announces no length.
     pub(super) more: Option<mpsc::Receiver<Vec<u8>>>,
 }
 
 impl Answer {
-    /// A line of text.
+    /// Returns an answer with a line of text.
     pub(super) fn text(status: u16, text: &str) -> Self {
         Self {
             status,
@@ -37,7 +37,7 @@ impl Answer {
         }
     }
 
-    /// A value as JSON; 500 if it cannot be written as such.
+    /// Returns a value as JSON, or status 500 if it cannot be written as JSON.
     pub(super) fn json<T: serde::Serialize>(status: u16, value: &T) -> Self {
         match serde_json::to_vec_pretty(value) {
             Ok(mut body) => {
@@ -54,7 +54,7 @@ impl Answer {
     }
 }
 
-/// Reads a request, answers it, closes. What goes wrong on the way concerns that client alone.
+/// Reads a request, sends the answer and closes the connection. Errors affect only this client.
 pub(super) async fn serve<S>(mut stream: S, way: Way, state: &State, stage: &Stage)
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -72,7 +72,7 @@ where
     }
 }
 
-/// Reads a request and sends the answer. Returns where the rest of the answer comes from, if there is more.
+/// Reads a request and sends the answer. Returns the receiver for the rest of the answer, if there is more.
 async fn exchange<S>(
     stream: &mut S,
     asked: (Way, &State),
@@ -124,7 +124,7 @@ where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     stream.shutdown().await?;
-    // Reading on until the client closes keeps unread input from resetting the answer.
+    // Unread input would reset the answer, so the rest of the input is read until the client closes.
     let mut rest = [0; 1024];
     while stream.read(&mut rest).await? > 0 {}
     Ok(())
@@ -144,7 +144,7 @@ fn encode(answer: &Answer, head_only: bool) -> Vec<u8> {
     }
     write::field(&mut out, b"Cache-Control", b"no-store");
     if answer.status == 429 {
-        // Too many purges: a sweep takes seconds at least to free places.
+        // Too many purges. A sweep takes at least some seconds before it frees places.
         write::field(&mut out, b"Retry-After", b"10");
     }
     write::field(&mut out, b"X-Content-Type-Options", b"nosniff");

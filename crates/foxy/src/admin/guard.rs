@@ -1,5 +1,5 @@
-//! Access checks: requests must use a known name and come from no foreign page, changes need the
-//! `X-Foxy-Admin` field, and each request needs a right.
+//! Access checks of the admin listener. Requests must use a known host name and must not come from a foreign
+//! page. Changes need the `X-Foxy-Admin` field. Each request needs a right.
 
 use foxy_base::first;
 use foxy_http1::{RequestHead, TargetForm};
@@ -7,26 +7,26 @@ use foxy_http1::{RequestHead, TargetForm};
 use super::State;
 use crate::config::Right;
 
-/// The field that a change needs. Browsers let no foreign page send it without our consent.
+/// The field that a change needs. Browsers do not let a foreign page send this field without our consent.
 pub(super) const FIELD: &str = "X-Foxy-Admin";
 
-/// The way by which a request came.
+/// The way by which a request arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     /// TCP.
     Network,
-    /// The unix socket, whose permissions say who can connect.
+    /// The unix socket. Its permissions determine the users who can connect.
     Socket,
 }
 
-/// A request that is not answered.
+/// Reason for which a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// The form, the host or the source of the request is not allowed: 403.
     Forbidden(&'static str),
     /// A token is needed: 401.
     NoToken,
-    /// The request has rights, but not this one: 403.
+    /// The request has rights, but not this right: 403.
     Beyond(Right),
 }
 
@@ -42,7 +42,8 @@ pub(super) fn check(
         return Err(Refusal::Forbidden(words));
     }
     let by_token = state.keys.of_token(head);
-    // A foreign page does not know a token: requests with one need no further check of their source.
+    // A foreign page does not know a token. Requests with a token therefore need no further check of their
+    // source.
     if by_token == Right::Nothing {
         if way == Way::Network {
             known_name(head, state)?;
@@ -64,12 +65,12 @@ pub(super) fn check(
     })
 }
 
-/// True if a request has the field that changes need, or a token.
+/// True if a request has a token or the field that changes need.
 pub(super) fn may_change(head: &RequestHead<'_>, state: &State) -> bool {
     first(head, FIELD) == Some(b"1") || state.keys.of_token(head) > Right::Nothing
 }
 
-/// The right that a request needs. What is not known needs all.
+/// Returns the right that a request needs. Unknown requests need all rights.
 fn needed(method: &[u8], path: &str) -> Right {
     match (method, path) {
         (b"GET" | b"HEAD", "/healthz" | "/readyz") => Right::Nothing,
@@ -88,8 +89,8 @@ fn known_name(head: &RequestHead<'_>, state: &State) -> Result<(), Refusal> {
     Err(Refusal::Forbidden(words))
 }
 
-/// A browser says where a request comes from. A link to the status page is followed from anywhere:
-/// the page alone holds no data.
+/// Checks the source of a request as the browser reports it. A link to the status page may be on any page,
+/// because the status page itself contains no data.
 fn not_foreign(head: &RequestHead<'_>, path: &str) -> Result<(), Refusal> {
     let field = |name| first(head, name);
     let reads = matches!(head.method_text(), b"GET" | b"HEAD");
@@ -104,7 +105,7 @@ fn not_foreign(head: &RequestHead<'_>, path: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// True if a page of this origin came from here.
+/// True if a page of this origin was served by this listener.
 fn is_own(origin: &[u8], host: Option<&[u8]>) -> bool {
     let authority = [&b"http://"[..], b"https://"]
         .into_iter()
@@ -115,7 +116,7 @@ fn is_own(origin: &[u8], host: Option<&[u8]>) -> bool {
     }
 }
 
-/// Loopback names and addresses, the listener's own address, and what the operator lists.
+/// True for loopback names and addresses, the listener's own address, and names that the operator lists.
 fn known(host: &str, listed: &[String]) -> bool {
     let name = without_port(host);
     let bare = name.trim_start_matches('[').trim_end_matches(']');

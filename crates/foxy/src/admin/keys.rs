@@ -1,4 +1,4 @@
-//! The credentials of the admin listener and what each permits.
+//! The credentials of the admin listener, and the rights that each credential has.
 
 use foxy_base::Fields;
 use foxy_proxy::Token;
@@ -8,11 +8,11 @@ use crate::config::Right;
 /// Tokens, and rights without a token.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Keys {
-    /// Permits everything.
+    /// The token that permits everything.
     pub(crate) operate: Option<Token>,
-    /// Permits to read and purge.
+    /// The token that permits reading and purging.
     pub(crate) purge: Option<Token>,
-    /// Permits to read.
+    /// The token that permits reading.
     pub(crate) read: Option<Token>,
     /// Rights of requests over TCP without a token.
     pub(crate) network: Right,
@@ -21,14 +21,14 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    /// The right that a token of the request gives; `Nothing` without one.
+    /// Returns the right of the token in the request; `Nothing` without a token.
     pub(super) fn of_token<F: Fields + ?Sized>(&self, fields: &F) -> Right {
         let all = [
             (&self.operate, Right::Operate),
             (&self.purge, Right::Purge),
             (&self.read, Right::Read),
         ];
-        // All are compared, whichever fits.
+        // All tokens are compared, even after one has matched.
         let fitting = all.map(|(token, right)| match token {
             Some(token) if token.is_in(fields) => right,
             _ => Right::Nothing,

@@ -1,7 +1,8 @@
-//! `GET /ls`: what is stored, a line of JSON each, as it is found.
+//! `GET /ls`: lists the stored objects as they are found, one line of JSON for each object.
 //!
-//! Memory comes first, then the disks, segment by segment, by large reads at a bounded rate on a
-//! thread of its own: hits do not notice. The walk ends when the client leaves.
+//! Objects in memory come first, then the objects on disks, segment by segment. A separate thread reads the
+//! disks in large pieces at a bounded rate, so that hits are not delayed. The walk ends when the client
+//! leaves.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,11 +16,11 @@ use super::State;
 use super::connection::Answer;
 use super::query::parameter;
 
-/// Lines unless the client asks for more or fewer.
+/// Number of lines, unless the client requests another number.
 const LIMIT: u64 = 1000;
-/// Bytes read from disks in a second.
+/// Most bytes that are read from disks per second.
 const RATE: u64 = 128 << 20;
-/// Pieces on their way to the client.
+/// Most pieces that wait to be sent to the client.
 const AHEAD: usize = 8;
 
 /// One stored object.
@@ -37,12 +38,12 @@ pub(crate) struct Line {
     pub(crate) soft_purged: bool,
     /// `memory`, `pending` or `store`.
     pub(crate) tier: String,
-    /// Number of the store, segment and byte in it; how many segments are reused before it.
+    /// Position on disk, and the number of segments that are reused before this segment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) position: Option<Position>,
 }
 
-/// Where something lies on a disk.
+/// Position of a record on a disk.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Position {
     pub(crate) store: u16,
@@ -86,7 +87,8 @@ impl Line {
     }
 }
 
-/// `?pattern=TEXT` (part of the URL, or with `*` all of it) and `&limit=N`.
+/// Answers `?pattern=TEXT` and `&limit=N`. The pattern is a part of the URL; with `*` it stands for the
+/// complete URL.
 pub(super) fn answer(query: &str, state: &State) -> Answer {
     let pattern = parameter(query, "pattern").unwrap_or_default();
     let limit = parameter(query, "limit").map_or(Some(LIMIT), |text| text.parse().ok());
@@ -128,7 +130,7 @@ pub(super) fn answer(query: &str, state: &State) -> Answer {
     }
 }
 
-/// Returns whether a URL contains `pattern`, or with stars is made of its parts.
+/// Returns whether a URL contains `pattern`. A pattern with stars must match the complete URL.
 fn matches(pattern: &str, url: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();

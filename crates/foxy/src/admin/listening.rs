@@ -14,9 +14,9 @@ use super::open::Open;
 use super::{State, UnixSocket, connection};
 use crate::StartError;
 
-/// Open connections; beyond this idle ones are closed.
+/// Largest number of open connections if idle connections can be closed.
 const CONNECTIONS: usize = 64;
-/// Open connections if all are busy; more wait.
+/// Largest number of open connections if all are busy. Further connections wait.
 const CONNECTIONS_MAX: usize = 256;
 
 /// Binds the admin address.
@@ -27,7 +27,7 @@ pub(crate) fn bind(address: SocketAddr) -> Result<TcpListener, StartError> {
     Ok(socket)
 }
 
-/// The state of now: a reload replaces it. Each request is answered from one of them.
+/// The current state. A reload replaces it, and each request uses only one state.
 type Current = Arc<RwLock<Arc<State>>>;
 
 /// The running listener.
@@ -66,12 +66,12 @@ impl AdminThread {
         })
     }
 
-    /// Later requests are answered from this.
+    /// Replaces the state for later requests.
     pub(crate) fn renew(&self, state: State) {
         *self.current.write() = Arc::new(state);
     }
 
-    /// Ends it; connections are cut off.
+    /// Ends the thread and cuts off its connections.
     pub(crate) fn stop(self) {
         let _ = self.stop.send(());
         let _ = self.thread.join();
@@ -100,7 +100,7 @@ async fn serve(
     }
 }
 
-/// The next connection of a listener. Without a listener, waits for ever.
+/// Returns the next connection of a listener. Without a listener, it waits forever.
 async fn next<S, F: Future<Output = std::io::Result<S>>>(
     accepting: Option<F>,
 ) -> std::io::Result<S> {
@@ -131,13 +131,13 @@ async fn accept_all(
                 .map(|(stream, _)| begin(stream, Way::Socket, around)),
         };
         if begun.is_err() {
-            // Out of descriptors, usually: a pause, then on.
+            // Usually the process has no free descriptors. Accepting continues after a pause.
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     }
 }
 
-/// Serves a connection in a task of its own.
+/// Serves a connection in a separate task.
 fn begin<S>(stream: S, way: Way, (current, open, permit): (&Current, &Open, OwnedSemaphorePermit))
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,

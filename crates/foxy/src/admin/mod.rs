@@ -1,10 +1,10 @@
 //! The admin listener: health, metrics, statistics, purging, stores and a live status page.
 //!
-//! It runs on a thread of its own, so that it answers when the network threads are busy and never
-//! costs them anything. It is no proxy, answers only under names it knows (a page in a browser
-//! could otherwise point its own name at it), and changes something only for requests that carry
-//! a field which a foreign page cannot add. Tokens, a unix socket and loopback have rights
-//! (`guard`, `keys`); where others than this machine can connect, nothing is told without a token.
+//! The listener has its own thread, so that it answers when the network threads are busy and never delays
+//! them. It is no proxy. It answers only under known names, because a page in a browser could otherwise point
+//! its own name at the listener. It changes something only for requests with a field that a foreign page
+//! cannot add. Tokens, the unix socket and loopback have rights (`guard`, `keys`). At an address that other
+//! machines can reach, all data needs a token.
 
 mod connection;
 mod guard;
@@ -56,7 +56,7 @@ const NO_TOKEN: &str = "the admin token is needed: send `Authorization: Bearer T
                         file with --token-file (access.admin_token_file of the configuration)";
 const PAGE: &str = include_str!("page.html");
 
-/// The state that the answers are made of.
+/// The state from which answers are made.
 #[derive(Debug)]
 pub(crate) struct State {
     proxy: Arc<Proxy>,
@@ -110,19 +110,19 @@ impl State {
 }
 
 impl State {
-    /// Forward proxy and sites.
+    /// Returns the number of partitions: the forward proxy and the sites.
     fn sites(&self) -> usize {
         self.names.partitions.len()
     }
 }
 
-/// Finds the answer.
+/// Returns the answer to a request.
 async fn answer(head: &RequestHead<'_>, body: &[u8], (way, state): (Way, &State)) -> Answer {
     let target = String::from_utf8_lossy(head.target_text()).into_owned();
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
     match guard::check(head, path, way, state) {
         Ok(()) => {}
-        // The page itself holds no data; it asks for the token.
+        // The status page itself contains no data, and asks the user for the token.
         Err(Refusal::NoToken) if path == "/" => return page(401),
         Err(Refusal::NoToken) => return Answer::text(401, NO_TOKEN),
         Err(Refusal::Forbidden(reason)) => return Answer::text(403, reason),
@@ -180,8 +180,8 @@ fn get(path: &str, state: &State) -> Answer {
     }
 }
 
-/// Foxy serves without a store that is missing, and without some of the origins of a site, so it is
-/// ready. The answer names them.
+/// Returns the text of `/readyz`, and whether Foxy is ready. A missing store or some missing origins of a
+/// site do not make Foxy unready, but the text names them.
 fn ready(state: &State) -> (String, bool) {
     let absent = state.stores.absent();
     let without = absent
@@ -198,7 +198,8 @@ fn ready(state: &State) -> (String, bool) {
     (format!("{word}{without}{stores}{sick}{memory}"), left)
 }
 
-/// Lines about stores that are slow, full, only read, or offline: Foxy serves, with less.
+/// Returns the lines about stores that are slow, full, read-only or offline. Foxy continues to serve, but
+/// such stores do less.
 fn sick_stores(stores: &[OneStoreStats]) -> String {
     let state = |store: &OneStoreStats| match store.health {
         Health::Good => store.full.then_some("full"),

@@ -1,9 +1,10 @@
-//! Names under which partitions store URLs: one mapping for `/why` and `/purge`.
+//! Names under which partitions store URLs. `/why` and `/purge` use the same mapping.
 //!
-//! The forward proxy stores objects under their URL. A site uses its origin's scheme, and its
-//! origin's name unless it preserves the client's `Host`: public names are in no key.
+//! The forward proxy stores objects under their URL. A site stores objects under its origin's scheme. The
+//! host is the origin's name, unless the site preserves the client's `Host`. Public names are therefore in no
+//! key.
 //!
-//! Where sites share a listener, a public URL belongs to the site that requests for it go to.
+//! If sites share a listener, a public URL belongs to the site that gets requests for the URL.
 
 use std::sync::Arc;
 
@@ -13,26 +14,27 @@ use foxy_proxy::rules::rewrite::Rewriting;
 
 use crate::config::Config;
 
-/// A listener of several sites: their hosts and paths, and their names in that order.
+/// A listener of several sites: the table of their hosts and paths, and their names in the order of the
+/// table.
 pub(super) type Shared = (SiteTable, Vec<String>);
 
 /// The partitions of a running Foxy, and the names of their objects.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    /// `forward` first if there is one, then the sites.
+    /// All partitions: `forward` first, if there is a forward proxy, then the sites.
     pub(super) partitions: Vec<String>,
-    /// Sites that store objects under their origin's name, with that name.
+    /// Sites that store objects under their origin's name, each with that name.
     pub(super) origins: Vec<(String, String)>,
     /// Sites whose origin has the scheme `https`.
     pub(super) secure: Vec<String>,
     /// Listeners of several sites.
     pub(super) shared: Vec<Shared>,
-    /// Rewriting by sites.
+    /// The rewriting of each site that has rewriting.
     pub(super) rewriting: Vec<(String, Arc<Rewriting>)>,
 }
 
 impl Names {
-    /// The names of these `partitions`, as the configuration says.
+    /// Returns the names of these `partitions`, according to the configuration.
     pub(super) fn of(config: &Config, partitions: Vec<String>) -> Self {
         Self {
             partitions,
@@ -49,14 +51,14 @@ impl Names {
         found.map(|(_, authority)| &authority[..])
     }
 
-    /// Rewriting by the site.
+    /// Returns the rewriting of the site.
     pub(super) fn rewriting(&self, site: &str) -> Option<&Rewriting> {
         let own = self.rewriting.iter().find(|(name, _)| name == site);
         own.map(|(_, rewriting)| &**rewriting)
     }
 
-    /// Sites that get requests for this URL at shared listeners, each once. `named`: only listeners
-    /// where a site names the host.
+    /// Returns the sites that get requests for this URL at shared listeners, each site once. `named`:
+    /// consider only listeners where a site names the host.
     fn routed(&self, url: &Url<'_>, named: bool) -> Vec<&str> {
         let mut found: Vec<&str> = Vec::new();
         let host = url.authority.host;
@@ -72,8 +74,8 @@ impl Names {
         found
     }
 
-    /// The one site that names the URL's host and gets requests for it; `None` if none does, or
-    /// several do.
+    /// Returns the only site that names the URL's host and gets requests for it; `None` if no site or several
+    /// sites do.
     pub(super) fn site_of(&self, url: &Url<'_>) -> Option<&str> {
         match self.routed(url, true)[..] {
             [only] => Some(only),
@@ -81,8 +83,9 @@ impl Names {
         }
     }
 
-    /// Partitions that may have objects of this URL, each with whether the URL is certainly its own.
-    /// A partition that shares its listeners is left out if requests for the URL go to another.
+    /// Returns the partitions that may have objects of this URL. The flag is true if the URL certainly
+    /// belongs to the partition. A partition that shares its listeners is left out if requests for the URL go
+    /// to another site.
     pub(super) fn of_url<'s>(&'s self, url: &Url<'_>, site: Option<&str>) -> Vec<(&'s str, bool)> {
         let (chosen, sure) = self.chosen(site);
         let routed = self.routed(url, false);
@@ -99,7 +102,8 @@ impl Names {
         chosen.into_iter().filter_map(here).collect()
     }
 
-    /// Partitions that a change applies to, and whether the request identifies exactly one.
+    /// Returns the partitions that a change applies to, and whether the request identifies exactly one
+    /// partition.
     pub(super) fn chosen<'s>(&'s self, site: Option<&str>) -> (Vec<&'s str>, bool) {
         let all = self.partitions.iter().map(String::as_str);
         let chosen: Vec<_> = all.filter(|p| site.is_none_or(|site| site == *p)).collect();
@@ -107,8 +111,8 @@ impl Names {
         (chosen, sure)
     }
 
-    /// The URL in the form of this partition's keys. `None` if the site is not certain (`sure`) and
-    /// the URL is under another site's origin.
+    /// Returns the URL in the form of this partition's keys; `None` if the site is not certain (`sure` is
+    /// false) and the URL has the origin of another site.
     pub(super) fn url<'u>(&'u self, url: &Url<'u>, partition: &str, sure: bool) -> Option<Url<'u>> {
         let mut url = *url;
         if partition == "forward" {
@@ -130,7 +134,7 @@ impl Names {
         Some(url)
     }
 
-    /// The host in the form of this partition's keys.
+    /// Returns the host in the form of this partition's keys.
     pub(super) fn host(&self, host: &[u8], partition: &str) -> Vec<u8> {
         match self.origin(partition) {
             Some(own) => own.as_bytes().to_vec(),
@@ -138,7 +142,8 @@ impl Names {
         }
     }
 
-    /// The prefix in the form of this partition's keys; one that ends within a host is unchanged.
+    /// Returns the prefix in the form of this partition's keys. A prefix that ends within a host is
+    /// unchanged.
     pub(super) fn prefix(&self, prefix: &[u8], partition: &str) -> Vec<u8> {
         let scheme = prefix.windows(3).position(|w| w == b"://");
         let rest = &prefix[scheme.map_or(0, |at| at + 3)..];
@@ -150,14 +155,14 @@ impl Names {
     }
 }
 
-/// Host and port in the normal form of keys.
+/// Returns host and port in the normal form of keys.
 fn authority(url: &Url<'_>) -> String {
     let mut out = Vec::new();
     url.authority.write_normalised(url.scheme, &mut out);
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// A URL without its fragment, which browsers keep to themselves.
+/// Returns a URL without its fragment, which browsers do not send.
 pub(super) fn without_fragment(url: &str) -> &str {
     url.split('#').next().unwrap_or(url)
 }
@@ -210,7 +215,7 @@ mod tests {
         }
     }
 
-    /// Two sites on one listener, a third on two, and a forward proxy.
+    /// Two sites on one listener, a third site on two listeners, and a forward proxy.
     fn sharing() -> Names {
         let text =
             |list: &[&str]| -> Vec<String> { list.iter().map(|t| (*t).to_owned()).collect() };

@@ -1,4 +1,4 @@
-//! The open connections. When there are too many, the oldest idle one is closed.
+//! The open connections of the admin listener. If there are too many, the oldest idle connection is closed.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -7,24 +7,24 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use tokio::task::AbortHandle;
 
-/// Current activity of a connection.
+/// The current activity of a connection.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stage(Arc<AtomicU8>);
 
-/// The client has not sent a whole request yet.
+/// The client has not sent a complete request yet.
 const READING: u8 = 0;
-/// The answer is being prepared, possibly by a change.
+/// The answer is being prepared. A change may be under way.
 const WORKING: u8 = 1;
 /// The answer is being sent, or the client has not closed yet.
 const SENDING: u8 = 2;
 
 impl Stage {
-    /// The request is complete.
+    /// Notes that the request is complete.
     pub(super) fn working(&self) {
         self.0.store(WORKING, Ordering::Relaxed);
     }
 
-    /// The answer is complete.
+    /// Notes that the answer is complete.
     pub(super) fn sending(&self) {
         self.0.store(SENDING, Ordering::Relaxed);
     }
@@ -34,12 +34,12 @@ impl Stage {
     }
 }
 
-/// A connection's place among the others.
+/// The entry of a connection in the list of open connections.
 #[derive(Debug)]
 pub(super) struct Place(Stage);
 
 impl Place {
-    /// Shared handle for the connection to report its activity.
+    /// Returns a shared handle by which the connection reports its activity.
     pub(super) fn stage(&self) -> Stage {
         self.0.clone()
     }
@@ -53,7 +53,7 @@ pub(super) struct Open {
 }
 
 impl Open {
-    /// `max`: connections before an idle one is closed.
+    /// Creates an empty list. Idle connections are closed so that at most `max` connections are open.
     pub(super) fn new(max: usize) -> Self {
         Self {
             max,
@@ -61,8 +61,8 @@ impl Open {
         }
     }
 
-    /// Makes a place: with too many connections open, closes the oldest one that waits for a
-    /// request, or else the oldest one that is sending. Busy ones stay.
+    /// Makes a place for a connection. If too many connections are open, it closes the oldest connection that
+    /// waits for a request, or else the oldest connection that is sending. Busy connections stay.
     pub(super) fn place(&self) -> Place {
         let mut all = self.all.borrow_mut();
         all.retain(|(_, task)| !task.is_finished());
@@ -101,7 +101,7 @@ mod tests {
         let stages = [come(), come(), come()];
         stages[0].working();
         stages[1].sending();
-        // The third waits for a request, then the second is sending; the first is busy.
+        // The third connection waits for a request, and the second is sending. The first connection is busy.
         for _ in 0..3 {
             come().working();
         }

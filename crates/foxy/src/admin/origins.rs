@@ -6,36 +6,36 @@ use serde::{Deserialize, Serialize};
 
 use super::State;
 
-/// One of the origins of a site.
+/// The state of one origin of a site.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct OriginLine {
-    /// The site.
+    /// The name of the site.
     pub site: String,
-    /// Its URL.
+    /// The URL of the origin.
     pub origin: String,
     /// `up`, `slow-start`, `ejected` (requests failed) or `down` (checks fail).
     pub standing: String,
-    /// Requests under way there.
+    /// Requests under way at the origin.
     pub outstanding: u32,
-    /// Requests sent to it.
+    /// Requests sent to the origin.
     pub requests: u64,
-    /// Those that failed, or were answered with 5xx.
+    /// Requests that failed, or were answered with 5xx.
     pub failures: u64,
-    /// How often it was left out because requests failed.
+    /// Times that the origin was left out because requests failed.
     pub ejections: u64,
-    /// `fails`, `flaps` or `slow`, if its last requests say so.
+    /// `fails`, `flaps` or `slow`, if the last requests show one of these faults.
     #[serde(default)]
     pub ailment: Option<String>,
-    /// The last requests (at most 32), and those of them that failed.
+    /// Number of the last requests (at most 32), and number of failed requests among them.
     #[serde(default)]
     pub recently: (u32, u32),
     /// The reason of the last failure.
     #[serde(default)]
     pub reason: String,
-    /// Time to an answer, averaged over about four, in seconds.
+    /// Time to an answer, averaged over about four requests, in seconds.
     #[serde(default)]
     pub first_byte_seconds: f64,
-    /// Time for which requests wait and none is answered, in seconds.
+    /// Time for which requests have waited without any answer, in seconds.
     #[serde(default)]
     pub waiting_seconds: f64,
 }
@@ -43,24 +43,24 @@ pub struct OriginLine {
 /// The requests of a site.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SiteLine {
-    /// The site.
+    /// The name of the site.
     pub site: String,
     /// Finished requests.
     pub requests: u64,
-    /// Those that were answered from the cache.
+    /// Requests that were answered from the cache.
     pub hits: u64,
-    /// Those that were answered with a status of 5xx.
+    /// Requests that were answered with a status of 5xx.
     pub errors: u64,
 }
 
-/// The requests of each site and each mirror, in the order of the configuration.
+/// Returns the requests of each site and each mirror, in the order of the configuration.
 pub(super) fn sites(state: &State) -> impl Iterator<Item = (&str, SiteTotals)> {
     let origins = state.origins.iter();
     let sites = origins.map(|origins| (origins.site(), origins.requests()));
     sites.chain(state.proxy.mirror_requests())
 }
 
-/// The same for `/stats`.
+/// Returns the same counts as lines for `/stats`.
 pub(super) fn site_lines(state: &State) -> Vec<SiteLine> {
     let errors = CLASSES.iter().position(|class| *class == "5xx");
     let hits = CACHED.iter().position(|cached| *cached == "hit");
@@ -73,7 +73,7 @@ pub(super) fn site_lines(state: &State) -> Vec<SiteLine> {
     sites(state).map(line).collect()
 }
 
-/// All origins of sites, with their sites.
+/// Returns all origins, each with its site.
 pub(super) fn all(state: &State) -> impl Iterator<Item = (&str, OriginState)> {
     let now = state.clock.mono();
     state.origins.iter().flat_map(move |origins| {
@@ -82,7 +82,7 @@ pub(super) fn all(state: &State) -> impl Iterator<Item = (&str, OriginState)> {
     })
 }
 
-/// The same for `/stats`.
+/// Returns the states of all origins as lines for `/stats`.
 pub(super) fn lines(state: &State) -> Vec<OriginLine> {
     let line = |(site, of): (&str, OriginState)| OriginLine {
         site: site.to_owned(),
@@ -101,11 +101,11 @@ pub(super) fn lines(state: &State) -> Vec<OriginLine> {
     all(state).map(line).collect()
 }
 
-/// Returns the lines of `/readyz` about origins that are left out or sick, and whether any site can
-/// still ask one: a site alone does not make Foxy unready, because the others go on.
+/// Returns the lines of `/readyz` about origins that are left out or failing, and whether any site can still
+/// ask an origin. The failure of one site does not make Foxy unready, because the other sites continue.
 pub(super) fn sick(state: &State) -> (String, bool) {
     let (mut text, mut left) = (String::new(), state.origins.len() < state.sites());
-    // A build cache has no origin, and answers by itself.
+    // A build cache has no origin. It answers without one.
     let now = state.clock.mono();
     left |= state
         .origins
@@ -128,7 +128,7 @@ pub(super) fn sick(state: &State) -> (String, bool) {
     (text, left)
 }
 
-/// How an origin that gets requests is sick.
+/// Returns the fault of an origin that still gets requests.
 fn ailment(of: &OriginState) -> Option<String> {
     let recently = &of.recently;
     Some(match recently.ailment? {

@@ -10,10 +10,10 @@ use super::connection::Answer;
 use super::names::without_fragment;
 use super::query::parameter;
 
-/// Purges in a list.
+/// Largest number of purges in a list.
 const LISTED: usize = 100;
 
-/// The purge that is asked for, from the query or a JSON body.
+/// The requested purge, from the query or a JSON body.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Wanted {
@@ -31,11 +31,11 @@ struct Wanted {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Removed {
     pub(crate) url: String,
-    /// Partitions that were looked at.
+    /// Number of partitions that were searched.
     pub(crate) partitions: usize,
-    /// Objects that were stored, variants included.
+    /// Number of stored objects that were purged, variants included.
     pub(crate) objects: u64,
-    /// Purges that count the variants, where memory did not know them.
+    /// Purges that count the variants, if the variants are not known in memory.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) variants_counted_by: Vec<u64>,
     pub(crate) durable: bool,
@@ -45,13 +45,13 @@ pub(crate) struct Removed {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Started {
     pub(crate) purge: u64,
-    /// Further ones, where the rules of several sites write the URL differently.
+    /// Further purges, if the rules of several sites write the URL differently.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) also: Vec<u64>,
     pub(crate) durable: bool,
 }
 
-/// How far a purge is.
+/// The progress of a purge.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Operation {
     pub(crate) purge: u64,
@@ -60,18 +60,18 @@ pub(crate) struct Operation {
     pub(crate) site: Option<String>,
     pub(crate) soft: bool,
     pub(crate) at_ms: i64,
-    /// Objects found and removed (or made stale) so far.
+    /// Objects that were found and removed (or made stale) so far.
     pub(crate) objects: u64,
-    /// Everything was looked through.
+    /// True if all stored contents were searched.
     pub(crate) done: bool,
-    /// It became part of this later purge, which has the count.
+    /// The later purge into which this purge was merged. The later purge has the count.
     pub(crate) merged_into: Option<u64>,
 }
 
 const ADVICE: &str = "say what to purge, one of: url, prefix, host, regex, tag, all; such as \
                       /purge?url=http%3A%2F%2Fexample.com%2F, or as a JSON body";
 
-/// Answers when the purge would survive a power cut.
+/// Carries out a purge, and answers when the purge is durable.
 pub(super) async fn purge(query: &str, body: &[u8], state: &State) -> Answer {
     let wanted = if body.is_empty() {
         of_query(query)
@@ -119,7 +119,8 @@ pub(super) async fn purge(query: &str, body: &[u8], state: &State) -> Answer {
     many(&purges, state).await
 }
 
-/// A purge of one mirror alone. A mirror stores a URL in many partitions, so all are searched.
+/// Purges objects of one mirror only. A mirror stores a URL in many partitions, so all partitions are
+/// searched.
 async fn within_mirror(
     (kind, text, soft): (PurgeKind, &str, bool),
     (name, hosts): (&str, Vec<Vec<u8>>),
@@ -153,7 +154,7 @@ async fn within_mirror(
     many(&purges, state).await
 }
 
-/// The partitions that a purge of this kind is for, each with the text in the form of its keys.
+/// Returns the partitions that a purge of this kind is for, each with the text in the form of its keys.
 fn places_of(
     kind: PurgeKind,
     text: &str,
@@ -215,9 +216,9 @@ async fn many(purges: &[Purge], state: &State) -> Answer {
     )
 }
 
-/// The chosen partitions, each with the text in the form of its keys. If `all` is true and every
-/// partition has the same text, a single entry with an empty name stands for all. `text` is called with
-/// a partition, and with whether the request is certainly about this partition.
+/// Returns the chosen partitions, each with the text in the form of its keys. If `all` is true and every
+/// partition has the same text, a single entry with an empty name stands for all partitions. The arguments of
+/// `text` are a partition, and a flag that is true if the request is certainly about this partition.
 fn places(
     chosen: Vec<(&str, bool)>,
     all: bool,
@@ -237,7 +238,7 @@ fn places(
     places
 }
 
-/// Partition and text of a purge of many objects. Names are mapped if the request identifies
+/// Returns the partition and the text of a purge of many objects. Names are mapped if the request identifies
 /// exactly one site.
 fn one_place(
     kind: PurgeKind,
@@ -268,7 +269,7 @@ fn of_query(query: &str) -> Wanted {
 }
 
 impl Wanted {
-    /// Returns the kind and text of the purge, if the request names exactly one.
+    /// Returns the kind and text of the purge, if the request names exactly one kind.
     fn one(self) -> Option<(PurgeKind, String)> {
         let all = self.all.then(String::new);
         let mut named = [
@@ -327,9 +328,9 @@ async fn url(url: &str, site: Option<&str>, state: &State) -> Answer {
     Answer::json(200, &removed)
 }
 
-/// The URL or prefix in keys of a mirror, for a purge of all partitions: a mirror has a partition for
-/// each form of a document and for each name of Foxy. `None` if a site is named: it has none of these
-/// partitions.
+/// Returns the URL or prefix in the form of a mirror's keys, for a purge of all partitions. A mirror has a
+/// partition for each form of a document and for each name of Foxy. `None` if the request names a site,
+/// because a site has none of these partitions.
 fn of_mirror(url: &Url<'_>, site: Option<&str>, state: &State) -> Option<Vec<u8>> {
     match site {
         Some(_) => None,
@@ -338,19 +339,19 @@ fn of_mirror(url: &Url<'_>, site: Option<&str>, state: &State) -> Option<Vec<u8>
 }
 
 fn not_begun(error: &PurgeError) -> Answer {
-    // At a limit: an object that is purged already stays purged.
+    // At a limit. Objects that are already purged stay purged.
     let status = if error.is_busy() { 429 } else { 400 };
     Answer::text(status, &format!("the purge {error}"))
 }
 
-/// The latest purges.
+/// Answers with the latest purges.
 pub(super) fn list(state: &State) -> Answer {
     let latest = state.proxy.purge_statuses(LISTED);
     let latest: Vec<_> = latest.into_iter().map(operation).collect();
     Answer::json(200, &latest)
 }
 
-/// One purge.
+/// Answers with the state of one purge.
 pub(super) fn status(number: &str, state: &State) -> Answer {
     let status = number
         .parse()

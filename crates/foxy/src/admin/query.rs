@@ -1,12 +1,12 @@
-//! Parameters of the query of an address.
+//! Parameters in the query of a URL.
 
-/// A parameter of a query, decoded; `+` is a plus sign, as URLs have them.
+/// Returns a decoded parameter of a query. `+` stands for a plus sign, as in URLs.
 pub(super) fn parameter(query: &str, name: &str) -> Option<String> {
     let value = values(query, name).next()?;
     decoded(value)
 }
 
-/// Every parameter of that name; what cannot be decoded is left out.
+/// Returns all parameters of that name. Values that cannot be decoded are left out.
 pub(super) fn parameters(query: &str, name: &str) -> Vec<String> {
     values(query, name).filter_map(decoded).collect()
 }

@@ -1,11 +1,11 @@
-//! `POST /reload`: the configuration is read again.
+//! `POST /reload`: reads the configuration again.
 
 use tokio::sync::oneshot;
 
 use super::State;
 use super::connection::Answer;
 
-/// Waits for the reload and says what came of it.
+/// Waits for the reload and answers with its result.
 pub(super) async fn answer(state: &State) -> Answer {
     let (reply, outcome) = oneshot::channel();
     if state.reloads.send(reply).await.is_err() {

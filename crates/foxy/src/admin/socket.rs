@@ -1,5 +1,5 @@
-//! The unix socket of the admin listener: nobody can connect before it has its permissions, and the
-//! file is gone when Foxy has ended.
+//! The unix socket of the admin listener. Clients cannot connect before the socket has its permissions. The
+//! file is removed when Foxy ends.
 
 use std::fs::Permissions;
 use std::io;
@@ -11,10 +11,10 @@ use socket2::{Domain, SockAddr, Socket, Type};
 
 use crate::config::AdminSocket;
 
-/// Connections that may wait.
+/// Largest number of connections that wait to be accepted.
 const QUEUE: i32 = 64;
 
-/// A listening socket; its file is removed when this is dropped.
+/// A listening socket. Dropping it removes the file.
 #[derive(Debug)]
 pub(crate) struct UnixSocket {
     listener: UnixListener,
@@ -22,7 +22,7 @@ pub(crate) struct UnixSocket {
 }
 
 impl UnixSocket {
-    /// Listens. A socket that another process left behind is replaced.
+    /// Listens. It replaces a socket that another process left behind.
     ///
     /// # Errors
     /// Another process listens there, another file has the name, or the folder cannot be written.
@@ -30,19 +30,19 @@ impl UnixSocket {
         remove_left_behind(wanted)?;
         let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
         socket.bind(&SockAddr::unix(&wanted.path)?)?;
-        // From here on the file is ours.
+        // The file is ours from this point on.
         let listener = Self {
             listener: socket.into(),
             path: wanted.path.clone(),
         };
-        // Nobody can connect before `listen`.
+        // Clients cannot connect before the call of `listen`.
         std::fs::set_permissions(&wanted.path, Permissions::from_mode(wanted.mode))?;
         rustix::net::listen(&listener.listener, QUEUE)?;
         listener.listener.set_nonblocking(true)?;
         Ok(listener)
     }
 
-    /// A handle for the thread that accepts.
+    /// Returns a handle for the thread that accepts connections.
     pub(super) fn listener(&self) -> io::Result<UnixListener> {
         self.listener.try_clone()
     }
@@ -50,7 +50,7 @@ impl UnixSocket {
 
 impl Drop for UnixSocket {
     fn drop(&mut self) {
-        // Nothing can be done about a folder that cannot be written any more.
+        // If the folder cannot be written any more, the file stays.
         let _ = std::fs::remove_file(&self.path);
     }
 }
@@ -120,7 +120,7 @@ mod tests {
     fn one_left_behind_is_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let wanted = wanted(&folder, 0o600);
-        // The standard library leaves the file.
+        // The standard library does not remove the file.
         drop(UnixListener::bind(&wanted.path).unwrap());
         assert!(wanted.path.exists());
         UnixSocket::bind(&wanted).unwrap();

@@ -1,4 +1,4 @@
-//! The figures of a running Foxy as one tree: `/stats`, `foxy stats` and the status page.
+//! The statistics of a running Foxy as one tree, for `/stats`, `foxy stats` and the status page.
 
 use std::collections::BTreeMap;
 
@@ -12,34 +12,34 @@ use super::stores::duty_word;
 use super::traffic::{Answers, Origins};
 use crate::run::Absent;
 
-/// All figures of this moment. Counts are since the start.
+/// Current statistics. Counts begin at the start of Foxy.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Stats {
     /// Version of Foxy.
     pub version: String,
     /// Seconds since the start.
     pub uptime_seconds: f64,
-    /// True if it accepts requests.
+    /// True if Foxy accepts requests.
     pub ready: bool,
-    /// Where it listens.
+    /// Addresses of the listeners.
     pub listen: Vec<String>,
-    /// Requests finished.
+    /// Finished requests.
     pub requests: u64,
-    /// Share of hits among requests that could have been hits; `None` before the first.
+    /// Share of hits among the requests for which the cache was asked; `None` before the first such request.
     pub hit_ratio: Option<f64>,
     /// Requests by outcome.
     pub outcomes: BTreeMap<String, u64>,
     /// Duration of hits.
     pub hits: Durations,
-    /// Duration of everything else.
+    /// Duration of all other requests except tunnels.
     pub misses: Durations,
-    /// Classes of status and bytes of the answers.
+    /// Classes of status, and body bytes of the answers.
     #[serde(default)]
     pub answers: Answers,
-    /// Answers, failures and times of origins.
+    /// Answers, failures and response times of origins.
     #[serde(default)]
     pub origin: Origins,
-    /// Client connections open.
+    /// Open client connections.
     pub connections: usize,
     /// Further counts, by name.
     pub events: BTreeMap<String, u64>,
@@ -49,9 +49,9 @@ pub struct Stats {
     pub engine: BTreeMap<String, u64>,
     /// Objects and fragments on disk.
     pub disk_objects: u64,
-    /// Each store.
+    /// The state of each store.
     pub stores: Vec<Store>,
-    /// Stores of the configuration that Foxy goes without, with the reasons.
+    /// Stores of the configuration that Foxy runs without, with the reasons.
     #[serde(default)]
     pub absent_stores: Vec<Absent>,
     /// Origins of sites.
@@ -60,44 +60,44 @@ pub struct Stats {
     /// Requests of sites.
     #[serde(default)]
     pub sites: Vec<SiteLine>,
-    /// Access log lines written and dropped.
+    /// Access log lines that were written, and lines that were dropped.
     pub log_lines: Lines,
 }
 
-/// A distribution of durations, in microseconds; percentiles are upper bounds of their bucket.
+/// A distribution of durations in microseconds. A percentile is the upper bound of its bucket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Durations {
-    /// How many.
+    /// Number of durations.
     pub count: u64,
-    /// Mean.
+    /// Mean of the durations.
     pub mean_us: f64,
-    /// Half took at most this long.
+    /// Upper bound for half of the durations.
     pub p50_us: u64,
-    /// 90 % took at most this long.
+    /// Upper bound for 90 % of the durations.
     pub p90_us: u64,
-    /// 99 % took at most this long.
+    /// Upper bound for 99 % of the durations.
     pub p99_us: u64,
 }
 
 /// Bytes of memory.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Memory {
-    /// The budget.
+    /// The memory budget.
     pub budget_bytes: u64,
-    /// True if the memory for requests is spent, or was in the last ten seconds.
+    /// True if the memory for requests is spent, or was spent in the last ten seconds.
     #[serde(default)]
     pub short: bool,
-    /// Resident memory of the process as the system reports it; 0 if it does not.
+    /// Resident memory of the process as the system reports it; 0 if the system does not report it.
     pub resident_bytes: u64,
     /// Objects in the RAM tier.
     pub ram_objects: u64,
-    /// Bytes of them.
+    /// Bytes of the objects in the RAM tier.
     pub ram_bytes: u64,
-    /// Bytes they may have now.
+    /// Bytes that the RAM tier may use now.
     pub ram_capacity_bytes: u64,
-    /// Index of what is on disk.
+    /// Bytes of the index of objects on disk.
     pub index_bytes: u64,
-    /// Bytes that wait to be written.
+    /// Bytes of objects that wait to be written.
     pub pending_bytes: u64,
     /// Bytes that requests use, by purpose.
     #[serde(default)]
@@ -107,52 +107,53 @@ pub struct Memory {
 /// One store.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Store {
-    /// Its number in this run.
+    /// The number of the store in this run.
     #[serde(default)]
     pub store: u16,
-    /// Its disk.
+    /// The path of the store's file or device.
     pub disk: String,
     /// `serving`, `draining`, `drained` or `leaving`.
     #[serde(default)]
     pub duty: String,
-    /// Per cent of it that a drain has still to go through.
+    /// Percentage of the store that a drain has not processed yet.
     #[serde(default)]
     pub left_percent: f64,
     /// `good`, `slow`, `read-only` or `offline`.
     pub health: String,
-    /// True if the last write failed because the file system behind it has no room.
+    /// True if the last write failed because the file system behind the store, or a quota, has no room.
     #[serde(default)]
     pub full: bool,
-    /// The last error or act of the device that changed its state.
+    /// The last error or behaviour of the device that changed the store's state.
     #[serde(default)]
     pub reason: Option<String>,
     /// The kind of the disk, measured by its reads: `unknown`, `fast`, `even` or `rotating`.
     #[serde(default)]
     pub device: String,
-    /// True if its reads are sorted.
+    /// True if reads of the store are sorted.
     #[serde(default)]
     pub reads_sorted: bool,
-    /// Segments that are not used because reading them failed.
+    /// Segments that are not used because reads of them failed.
     #[serde(default)]
     pub quarantined_segments: u32,
     /// True while older contents are still being loaded.
     pub loading: bool,
-    /// Bytes for contents.
+    /// Bytes of all segments of the store, which hold its contents.
     pub capacity_bytes: u64,
     /// Bytes in use.
     pub used_bytes: u64,
-    /// Seconds that an object stays at the present rate of writing, once space is being reused.
+    /// Expected time in seconds for which an object stays stored at the present rate of writing; known once
+    /// space is being reused.
     pub residency_seconds: Option<f64>,
-    /// Its counts, by name.
+    /// Counts of the store, by name.
     pub counts: BTreeMap<String, u64>,
 }
 
 /// Lines of the access log.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Lines {
-    /// Written.
+    /// Lines that were written.
     pub written: u64,
-    /// Dropped because they could not be written in time, or at all.
+    /// Lines that were dropped because they could not be written in time, or at all.
     pub dropped: u64,
 }
 
@@ -252,7 +253,7 @@ fn one_store(
     }
 }
 
-/// The stable word for a store's health.
+/// Returns the stable word for a store's health.
 pub(super) fn health_word(health: Health) -> &'static str {
     match health {
         Health::Good => "good",
@@ -262,7 +263,7 @@ pub(super) fn health_word(health: Health) -> &'static str {
     }
 }
 
-/// The stable word for what reads tell of a disk.
+/// Returns the stable word for the kind of disk that reads show.
 fn device_word(device: Device) -> &'static str {
     match device {
         Device::Unknown => "unknown",
@@ -272,7 +273,7 @@ fn device_word(device: Device) -> &'static str {
     }
 }
 
-/// Hits among the requests that the cache was asked about.
+/// Returns the share of hits among the requests for which the cache was asked.
 fn hit_ratio(totals: &Totals) -> Option<f64> {
     let sum = |wanted: &dyn Fn(Outcome) -> bool| -> u64 {
         let all = Outcome::ALL.into_iter().filter(|outcome| wanted(*outcome));
@@ -305,8 +306,8 @@ pub(super) fn durations(latency: &Latency) -> Durations {
     }
 }
 
-/// Bytes that requests use, by purpose; `other` is what the process has beyond its budget and
-/// nothing else accounts for.
+/// Returns the bytes of memory that requests use, by purpose. The entry `other` is memory that no purpose
+/// accounts for, as far as the process exceeds its budget.
 pub(super) fn requests(proxy: &Proxy) -> Vec<(String, u64)> {
     let other = ("other".to_owned(), proxy.memory_unentered() as u64);
     Use::ALL
@@ -316,13 +317,14 @@ pub(super) fn requests(proxy: &Proxy) -> Vec<(String, u64)> {
         .collect()
 }
 
-/// Bytes of memory that the system says the process has; 0 if it does not say.
+/// Returns the resident memory of the process in bytes, as the system reports it; 0 if the system does not
+/// report it.
 pub(crate) fn resident_bytes() -> u64 {
     resident_in(&std::fs::read_to_string("/proc/self/status").unwrap_or_default())
 }
 
-/// The line `VmRSS:`, in KiB. The shorter file `statm` counts pages, whose size rustix reads from
-/// the start of the process: that crashes under valgrind, with which hits are measured.
+/// Reads the line `VmRSS:`, in KiB. The shorter file `statm` counts pages. rustix reads their size from the
+/// start of the process, which crashes under valgrind, the tool that measures hits.
 fn resident_in(status: &str) -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let number = line.and_then(|line| line.trim().strip_suffix("kB"));

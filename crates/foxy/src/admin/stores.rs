@@ -1,4 +1,4 @@
-//! Stores by the admin listener: `GET /stores`, `POST /stores/add|drain|resume|remove|grow|retry`.
+//! The requests about stores: `GET /stores`, and `POST /stores/add|drain|resume|remove|grow|retry`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,28 +15,28 @@ use super::stats::health_word;
 use crate::config::one_store;
 use crate::run::{Absent, KeeperError, StoreKeeper};
 
-/// Longest wait for a change; it goes on after that.
+/// Longest time to wait for a change. After this time the change continues without the request.
 const TIME: Duration = Duration::from_secs(12);
 
-/// A store as the list shows it.
+/// A store in the list of stores.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct StoreLine {
-    /// Its number in this run; `None` for a store that Foxy serves without.
+    /// The number of the store in this run; `None` for a store that Foxy could not open.
     pub(crate) store: Option<u16>,
     pub(crate) path: String,
     /// `good`, `slow`, `read-only`, `offline` or `absent`.
     pub(crate) health: String,
-    /// Why it does not read and write as it should.
+    /// The reason why the store does not read and write normally.
     pub(crate) reason: Option<String>,
-    /// `serving`, `draining`, `drained` or `leaving`; `none` without it.
+    /// `serving`, `draining`, `drained` or `leaving`; `none` for a store that Foxy could not open.
     pub(crate) duty: String,
-    /// Per cent of it that a drain has still to go through.
+    /// Percentage of the store that a drain has not processed yet.
     pub(crate) left_percent: f64,
     pub(crate) capacity_bytes: u64,
     pub(crate) used_bytes: u64,
-    /// Older contents are still being loaded.
+    /// True while older contents are still being loaded.
     pub(crate) loading: bool,
-    /// Per cent of new objects that go there at the moment.
+    /// Percentage of new objects that go to this store now.
     pub(crate) share_percent: f64,
     pub(crate) quarantined_segments: u32,
 }
@@ -45,13 +45,13 @@ pub(crate) struct StoreLine {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Changed {
     pub(crate) store: u16,
-    /// The change, in words.
+    /// A description of the change.
     pub(crate) done: String,
-    /// The change of the configuration file that makes the next start do the same.
+    /// The change to the configuration file that has the same effect at the next start.
     pub(crate) configuration: String,
 }
 
-/// The stable word for what a store is there for.
+/// Returns the stable word for the duty of a store.
 pub(super) const fn duty_word(duty: Duty) -> &'static str {
     match duty {
         Duty::Serving => "serving",
@@ -62,7 +62,7 @@ pub(super) const fn duty_word(duty: Duty) -> &'static str {
 }
 
 impl StoreLine {
-    /// A store of the configuration that could not be opened.
+    /// Returns the line for a store of the configuration that could not be opened.
     fn absent(absent: Absent) -> Self {
         Self {
             store: None,
@@ -80,7 +80,7 @@ impl StoreLine {
     }
 }
 
-/// All stores: those that are open, then those that Foxy serves without.
+/// Answers with all stores: first the open stores, then the stores that could not be opened.
 pub(super) fn list(state: &State) -> Answer {
     let stores = state.engine.stats().stores;
     let all: f64 = stores
@@ -115,7 +115,7 @@ fn takes_new(store: &OneStoreStats) -> bool {
     store.duty == Duty::Serving && store.health == foxy_store::Health::Good
 }
 
-/// Carries out a change. The answer comes after `TIME` at the latest; a longer change then continues.
+/// Carries out a change. The answer comes after `TIME` at the latest; a longer change continues after that.
 pub(super) async fn change(what: &str, query: &str, state: &State) -> Answer {
     let (engine, keeper) = (Arc::clone(&state.engine), Arc::clone(&state.stores));
     let (what, query) = (what.to_owned(), query.to_owned());
@@ -138,7 +138,7 @@ pub(super) async fn change(what: &str, query: &str, state: &State) -> Answer {
     }
 }
 
-/// Why nothing was changed.
+/// The reason why nothing was changed.
 struct Problem {
     status: u16,
     text: String,
@@ -299,7 +299,7 @@ impl Change<'_> {
     }
 }
 
-/// The length of a block device.
+/// Returns the length of a block device in bytes.
 fn device_bytes(path: &Path) -> Option<u64> {
     use std::io::{Seek, SeekFrom};
     use std::os::unix::fs::FileTypeExt;

@@ -1,4 +1,4 @@
-//! Answers and origins in the tree of figures: status classes, bytes, failures, times.
+//! Answers and origins in the tree of statistics: status classes, bytes, failures, times.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,12 @@ use super::stats::{Durations, durations};
 /// Answers to clients.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Answers {
-    /// Requests by class of the status sent; `none`: the client left before an answer.
+    /// Requests by class of the status that was sent. Class `none`: the client left before an answer.
     pub classes: BTreeMap<String, u64>,
-    /// Body bytes sent, by outcome.
+    /// Body bytes that were sent, by outcome.
     pub body_bytes: BTreeMap<String, u64>,
-    /// Share of the body bytes that came from the cache, among those that could have; `None` before
-    /// the first.
+    /// Share of body bytes from the cache among the bytes of requests for which the cache was asked; `None`
+    /// before the first such request.
     pub byte_hit_ratio: Option<f64>,
 }
 

@@ -1,4 +1,4 @@
-//! `/why`: what would become of a request now, and why.
+//! `/why`: explains how Foxy would treat a request now, and why.
 
 use foxy_base::{FieldBlock, FieldBlockBuilder};
 use foxy_http1::Url;
@@ -10,20 +10,20 @@ use super::connection::Answer;
 use super::names::without_fragment;
 use super::query::{parameter, parameters};
 
-/// The answer, as JSON has it.
+/// The answer, with the members of the JSON object.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Why {
-    /// The URL asked about, as the origin has it.
+    /// The URL in the question, in the form that the origin gets.
     pub url: String,
     /// `forward` or the site's name.
     pub site: String,
     /// `hit`, `stale-hit`, `revalidate`, `fetch`, `pass` or `only-if-cached`.
     pub decision: String,
-    /// Why the origin would be asked: a word of RFC 9211, or empty.
+    /// The reason why the origin would be asked: a word of RFC 9211, or empty.
     pub fwd: String,
     /// The reasons for the decision, in sentences.
     pub because: Vec<String>,
-    /// Each access rule up to the one that decides; empty without rules.
+    /// The access rules up to the rule that decides; empty without rules.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub access: Vec<String>,
     /// The cache key.
@@ -32,7 +32,7 @@ pub struct Why {
     pub rule: Option<String>,
     /// The object stored for the request.
     pub stored: Option<Stored>,
-    /// The last time that the origin or more than a lookup was needed.
+    /// The last time that a request needed the origin, or more than a lookup.
     pub last: Option<Last>,
 }
 
@@ -41,49 +41,49 @@ pub struct Why {
 pub struct Stored {
     /// Status code.
     pub status: u16,
-    /// Seconds.
+    /// Age in seconds.
     pub age: u32,
-    /// Seconds left, negative when stale.
+    /// Remaining lifetime in seconds; negative if the object is stale.
     pub ttl: i64,
-    /// Seconds.
+    /// Lifetime in seconds.
     pub lifetime: u32,
-    /// Where the lifetime came from.
+    /// The source of the lifetime.
     pub lifetime_from: String,
     /// Bytes of the body.
     pub length: u64,
-    /// Only a part of it is stored.
+    /// True if only a part of the body is stored.
     pub partial: bool,
-    /// The values that select it, one per line.
+    /// The values that select this variant, one per line.
     pub variant: String,
     /// `memory` or `disk`.
     pub tier: String,
-    /// Where on disk.
+    /// The place on disk.
     pub disk: Option<Place>,
 }
 
 /// A place on disk.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Place {
-    /// The disk.
+    /// The path of the store.
     pub store: String,
-    /// Segments that are reused before its own.
+    /// Number of segments that are reused before the object's segment.
     pub segments_before: u32,
-    /// All segments.
+    /// Number of all segments.
     pub segments: u32,
-    /// Seconds until then at the present rate of writing, if that is known.
+    /// Seconds until the segment is reused at the present rate of writing, if that rate is known.
     pub expected_seconds: Option<u64>,
 }
 
-/// The last request that needed the origin or more than a lookup.
+/// The last request that needed the origin, or more than a lookup.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Last {
     /// Seconds ago.
     pub seconds_ago: i64,
     /// The outcome's word.
     pub outcome: String,
-    /// Why, in a word; may be empty.
+    /// The reason of the outcome, as a word; may be empty.
     pub reason: String,
-    /// The meaning of that word.
+    /// The meaning of the reason word.
     pub words: Option<String>,
     /// Status sent to the client.
     pub status: u16,
@@ -91,8 +91,8 @@ pub struct Last {
     pub origin_status: u16,
 }
 
-/// `?url=...`, and optionally `&site=NAME`, `&method=GET`, `&h=Name: value` any number of times; for access
-/// rules `&from=ADDRESS` (default: a client on this machine) and `&user=NAME`.
+/// Answers `?url=...`, with the optional parameters `&site=NAME`, `&method=GET`, and `&h=Name: value` any
+/// number of times. Access rules use `&from=ADDRESS` (default: a client on this machine) and `&user=NAME`.
 pub(super) fn answer(query: &str, state: &State) -> Answer {
     match why(query, state) {
         Ok(why) => Answer::json(200, &why),
@@ -161,7 +161,7 @@ fn why(query: &str, state: &State) -> Result<Why, (u16, String)> {
     })
 }
 
-/// The access rules up to the one that decides.
+/// Returns the access rules up to the rule that decides.
 fn access(
     query: &str,
     mut question: AccessQuestion,
@@ -175,7 +175,7 @@ fn access(
     Ok(state.proxy.explain_access(&question))
 }
 
-/// The site named, or the one that goes without saying.
+/// Returns the named site, or the site that applies when no site is named.
 fn site(named: Option<String>, state: &State) -> Result<String, String> {
     let all = || state.names.partitions.join(", ");
     match (named, &state.names.partitions[..]) {

@@ -1,4 +1,4 @@
-//! Address and credentials of a running Foxy.
+//! The address and the credentials of a running Foxy.
 
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -18,10 +18,10 @@ pub struct AdminArgs {
     /// Admin address of the running Foxy, or `unix:PATH` of its socket [default: 127.0.0.1:3129]
     #[arg(long, value_name = "ADDR")]
     pub admin: Option<String>,
-    /// File with its admin token [default: the file beside the default store]
+    /// File with the admin token of the running Foxy [default: the file beside the default store]
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-    /// Its configuration file, which names both
+    /// Configuration file of the running Foxy, which names address and token file
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Print JSON
@@ -37,10 +37,10 @@ pub(super) struct Admin {
 }
 
 impl AdminArgs {
-    /// The address and the token.
+    /// Returns the address and the token.
     ///
     /// # Errors
-    /// A file that was named cannot be read.
+    /// A named file cannot be read.
     pub(super) fn resolve(&self) -> Result<Admin, String> {
         let given = config::read(self.config.as_deref()).map_err(|problems| {
             let texts: Vec<_> = problems.iter().map(ToString::to_string).collect();
@@ -50,7 +50,7 @@ impl AdminArgs {
             let given = given.single.get(section)?.get(name)?;
             given.texts.first().cloned()
         };
-        // Whoever can use the socket needs no token.
+        // A user who can open the socket needs no token.
         let socket = || setting("access", "admin_socket").map(|path| format!("{SOCKET}{path}"));
         let named = setting("", "admin").filter(|admin| admin != "off");
         let address = self.admin.clone().or(named).or_else(socket);
@@ -66,10 +66,10 @@ impl AdminArgs {
     }
 }
 
-/// The token; `None` if no file exists and none was named. Loopback needs none.
+/// Returns the token; `None` if no file exists and no file was named. On loopback no token is needed.
 fn read(file: &TokenFile) -> Result<Option<String>, String> {
     match token::read_text(&file.path) {
-        // The text is sent in a field: another file's content must not break the request.
+        // The text is sent in a field, so the content of a wrong file must not break the request.
         Ok(text) if !text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic()) => {
             Ok(Some(text))
         }

@@ -1,4 +1,4 @@
-//! Arguments, and how they replace what the configuration file says.
+//! Command-line arguments, and how they replace settings of the configuration file.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -19,8 +19,8 @@ Exit codes: 0 done, 1 failure at run time, 2 wrong usage or configuration.";
 
 /// A caching web proxy.
 ///
-/// Without arguments: a forward proxy on 127.0.0.1:3128, status on http://127.0.0.1:3129/,
-/// contents kept in your cache folder.
+/// Without arguments: a forward proxy on 127.0.0.1:3128, with its status on http://127.0.0.1:3129/ and its
+/// contents in your cache folder.
 #[derive(Debug, Parser)]
 #[command(name = "foxy", version, after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub struct Cli {
@@ -35,11 +35,11 @@ pub struct Cli {
 /// Commands of Foxy.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run the proxy (this is also what happens without a command)
+    /// Run the proxy (the default without a command)
     Serve(ServeArgs),
     /// Check the configuration and this machine, and print the plan
     Check(CheckArgs),
-    /// Show the figures of a running Foxy
+    /// Show the statistics of a running Foxy
     Stats(StatsArgs),
     /// Make a running Foxy read its configuration again
     Reload(ReloadArgs),
@@ -52,13 +52,13 @@ pub enum Command {
     /// Show the registries that can be mirrored, and the settings of their clients
     #[command(subcommand)]
     Mirror(MirrorCommand),
-    /// Add, drain, remove and grow stores of a running Foxy; examine an offline one
+    /// Add, drain, remove and grow stores of a running Foxy; examine an offline store
     #[command(subcommand)]
     Store(StoreCommand),
     /// Read, convert and generate access logs (in foxy-lab)
     #[command(disable_help_flag = true)]
     Trace(LabArgs),
-    /// Simulate published systems, and other sizes for your own log (in foxy-lab)
+    /// Simulate published systems, and other cache sizes for your own log (in foxy-lab)
     #[command(disable_help_flag = true)]
     Sim(LabArgs),
     /// Load tools that check every byte (in foxy-lab)
@@ -74,7 +74,7 @@ pub struct LabArgs {
     pub args: Vec<OsString>,
 }
 
-/// Options of the proxy. Each replaces a setting of the configuration file.
+/// Options of the proxy. Each option replaces a setting of the configuration file.
 #[derive(Clone, Debug, Default, Args)]
 pub struct ServeArgs {
     /// Configuration file (TOML); docs/config.md lists the settings
@@ -83,7 +83,7 @@ pub struct ServeArgs {
     /// Listener address, such as 127.0.0.1:3128 or '*:3128'; may be repeated
     #[arg(long, value_name = "ADDR")]
     pub listen: Vec<String>,
-    /// Address for health, metrics and statistics, or `off`
+    /// Address for health, metrics, statistics and purging, or `off`
     #[arg(long, value_name = "ADDR")]
     pub admin: Option<String>,
     /// Be a reverse proxy for this server, such as http://127.0.0.1:9000
@@ -92,13 +92,13 @@ pub struct ServeArgs {
     /// Mirror these registries: pypi, npm, cargo, apt, go, maven, oci; see `foxy mirror list`
     #[arg(long, value_name = "PRESET", value_delimiter = ',')]
     pub mirror: Vec<String>,
-    /// File or block device for contents, or `off`; may be repeated
+    /// File or block device for stored contents, or `off`; may be repeated
     #[arg(long, value_name = "PATH")]
     pub store: Vec<String>,
-    /// Size of the store named before it, such as 100GiB or 50%; may be repeated
+    /// Size of the store in the option before it, such as 100GiB or 50%; may be repeated
     #[arg(long, value_name = "SIZE")]
     pub store_size: Vec<String>,
-    /// Format stores even if they hold something else. Destroys what is there
+    /// Format stores even if they contain something else, which is destroyed
     #[arg(long)]
     pub force_format: bool,
     /// Do not start unless every store can be used
@@ -107,16 +107,18 @@ pub struct ServeArgs {
     /// The memory budget, such as 512MiB or 25%
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<String>,
-    /// Network threads
+    /// Number of network threads
     #[arg(long, value_name = "N")]
     pub workers: Option<String>,
     /// Access log: a file, `stdout` or `off`
     #[arg(long, value_name = "PATH")]
     pub access_log: Option<String>,
-    /// Network whose clients may use the forward proxy, in place of loopback and private networks; `all` for everybody; may be repeated
+    /// Network whose clients may use the forward proxy, in place of loopback and private networks; `all` for
+    /// all clients; may be repeated
     #[arg(long, value_name = "CIDR")]
     pub allow_client: Vec<String>,
-    /// Network that the forward proxy may reach although it is private; `all` lifts the guard; may be repeated
+    /// Network that the forward proxy may reach although it is private; `all` for all private and
+    /// loopback networks; may be repeated
     #[arg(long, value_name = "CIDR")]
     pub allow_destination: Vec<String>,
 }
@@ -124,14 +126,14 @@ pub struct ServeArgs {
 /// Arguments of `check`.
 #[derive(Clone, Debug, Args)]
 pub struct CheckArgs {
-    /// The configuration, as for `serve`
+    /// The configuration, with the arguments of `serve`
     #[command(flatten)]
     pub serve: ServeArgs,
-    /// Say which access rule decides about a request, and why:
-    /// 'GET https://host/path from 10.1.2.3 user x at mon 14:30'
+    /// Show the access rule that decides about a request, and why: 'GET https://host/path from 10.1.2.3 user
+    /// x at mon 14:30'
     #[arg(long, value_name = "REQUEST")]
     pub request: Option<String>,
-    /// Check the configuration alone, not the space, folders and addresses of this machine
+    /// Check only the configuration, not the space, folders and addresses of this machine
     #[arg(long)]
     pub config_only: bool,
     /// Print JSON
@@ -147,25 +149,25 @@ pub struct StatsArgs {
     pub admin: AdminArgs,
 }
 
-/// Objects to remove; one of these.
+/// Objects to remove. Exactly one of these must be given.
 #[derive(Clone, Debug, Default, Args)]
 #[group(required = true, multiple = false)]
 pub struct PurgeWhat {
     /// The URL, such as http://example.com/page
     pub url: Option<String>,
-    /// Everything whose URL begins with this, with or without http://
+    /// All objects whose URL begins with this, with or without http://
     #[arg(long, value_name = "PREFIX")]
     pub prefix: Option<String>,
-    /// Everything of this host
+    /// All objects of this host
     #[arg(long, value_name = "HOST")]
     pub host: Option<String>,
-    /// Everything whose URL matches this expression
+    /// All objects whose URL matches this regular expression
     #[arg(long, value_name = "REGEX")]
     pub regex: Option<String>,
-    /// Everything with this tag in Surrogate-Key, Cache-Tag or xkey
+    /// All objects with this tag in Surrogate-Key, Cache-Tag or xkey
     #[arg(long, value_name = "TAG")]
     pub tag: Option<String>,
-    /// Everything
+    /// All objects
     #[arg(long)]
     pub all: bool,
 }
@@ -184,13 +186,14 @@ pub struct PurgeArgs {
     /// Objects to remove
     #[command(flatten)]
     pub what: PurgeWhat,
-    /// Make the objects stale instead: they are revalidated, and may be served stale by the usual rules
+    /// Make the objects stale and do not remove them; they are revalidated, and may be served stale by the
+    /// usual rules
     #[arg(long)]
     pub soft: bool,
-    /// Wait for the end of the sweep, and print the number of objects
+    /// Wait for the end of the sweep, and print the number of objects that it removed or made stale
     #[arg(long)]
     pub wait: bool,
-    /// Only in this site (`forward` for the forward proxy)
+    /// Purge only objects of this site (`forward` for the forward proxy)
     #[arg(long, value_name = "NAME")]
     pub site: Option<String>,
     /// The running Foxy
@@ -203,19 +206,19 @@ pub struct PurgeArgs {
 pub struct WhyArgs {
     /// The URL, such as http://example.com/page
     pub url: String,
-    /// A header of the request, such as 'Accept-Language: de'; may be repeated
+    /// A header field of the request, such as 'Accept-Language: de'; may be repeated
     #[arg(short = 'H', long = "header", value_name = "HEADER")]
     pub header: Vec<String>,
-    /// The method, if it is not GET
+    /// The method of the request, if it is not GET
     #[arg(short = 'X', long, value_name = "METHOD")]
     pub method: Option<String>,
-    /// The site (`forward` for the forward proxy)
+    /// The site of the request (`forward` for the forward proxy)
     #[arg(long, value_name = "NAME")]
     pub site: Option<String>,
-    /// The client that access rules are to judge; default: one on this machine
+    /// The client address that access rules judge; default: a client on this machine
     #[arg(long, value_name = "ADDRESS")]
     pub from: Option<String>,
-    /// Its user
+    /// The user of the client
     #[arg(long, value_name = "NAME")]
     pub user: Option<String>,
     /// The running Foxy
@@ -230,15 +233,15 @@ pub enum StoreCommand {
     List(ListStores),
     /// Add a file or block device to a running Foxy
     Add(AddStore),
-    /// Move the used objects of a store to the others; it takes no new ones
+    /// Move the used objects of a store to the other stores; it takes no new objects
     Drain(DrainStore),
-    /// End a drain: the store takes new objects again
+    /// End a drain, so that the store takes new objects again
     Resume(OneStore),
     /// Take a drained store out and close it
     Remove(RemoveStore),
     /// Make a store longer; its contents stay
     Grow(GrowStore),
-    /// Test segments in quarantine and use the good ones again; their contents are lost
+    /// Test the segments in quarantine and use the good segments again; their contents are lost
     Retry(OneStore),
     /// Print the segment tables of an offline store
     Inspect(StoreArgs),
@@ -257,9 +260,9 @@ pub struct ListStores {
 /// Arguments of `store add`.
 #[derive(Clone, Debug, Args)]
 pub struct AddStore {
-    /// File (made if it is missing) or block device
+    /// Path of a file (created if it is missing) or of a block device
     pub path: PathBuf,
-    /// Its size if it is made, such as 100GiB or 50%
+    /// Size of a file that is created, such as 100GiB or 50%
     #[arg(long, value_name = "SIZE")]
     pub size: Option<String>,
     /// The running Foxy
@@ -270,7 +273,7 @@ pub struct AddStore {
 /// A store of a running Foxy.
 #[derive(Clone, Debug, Args)]
 pub struct OneStore {
-    /// Its number or path
+    /// Number or path of the store
     pub store: String,
     /// The running Foxy
     #[command(flatten)]
@@ -283,7 +286,7 @@ pub struct DrainStore {
     /// The store
     #[command(flatten)]
     pub which: OneStore,
-    /// Wait until everything has moved
+    /// Wait until all used objects have moved
     #[arg(long)]
     pub wait: bool,
 }
@@ -294,7 +297,7 @@ pub struct RemoveStore {
     /// The store
     #[command(flatten)]
     pub which: OneStore,
-    /// Remove it although it is not drained
+    /// Remove the store although it is not drained
     #[arg(long)]
     pub now: bool,
 }
@@ -305,7 +308,7 @@ pub struct GrowStore {
     /// The store
     #[command(flatten)]
     pub which: OneStore,
-    /// New size, such as 200GiB; a device is used completely without it
+    /// New size, such as 200GiB; without it, a device is used completely
     #[arg(long, value_name = "SIZE")]
     pub size: Option<String>,
 }
@@ -313,7 +316,7 @@ pub struct GrowStore {
 /// Arguments of `store inspect` and `store verify`.
 #[derive(Clone, Debug, Args)]
 pub struct StoreArgs {
-    /// Its file or block device
+    /// File or block device of the store
     pub path: PathBuf,
     /// Print JSON
     #[arg(long)]
@@ -325,7 +328,7 @@ pub struct StoreArgs {
 pub enum MirrorCommand {
     /// List the registries that can be mirrored
     List,
-    /// Print the settings of a client and how to undo them, or apply them
+    /// Print the settings of a client and the way to undo them, or apply them
     Setup(SetupArgs),
 }
 
@@ -338,19 +341,19 @@ pub struct SetupArgs {
     /// URL by which the client reaches Foxy
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:3128")]
     pub url: String,
-    /// Path of the mirror, if it is not that of the preset
+    /// Path of the mirror, if it is not the path of the preset
     #[arg(long, value_name = "PATH")]
     pub prefix: Option<String>,
     /// Apply the settings: run the tool's own command, or write its file
     #[arg(long)]
     pub write: bool,
-    /// Undo what --write did, with the same URL and path
+    /// Undo the changes of --write with the same URL and path
     #[arg(long, conflicts_with = "write")]
     pub undo: bool,
 }
 
 impl SetupArgs {
-    /// The command that undoes this one.
+    /// Returns the command that undoes this command.
     pub fn undo_line(&self) -> String {
         let prefix = self.prefix.as_ref();
         let prefix = prefix.map_or(String::new(), |path| format!(" --prefix {path}"));
@@ -364,9 +367,9 @@ impl SetupArgs {
 /// Arguments of `ls`.
 #[derive(Clone, Debug, Args)]
 pub struct LsArgs {
-    /// Part of the URL, or with * a pattern for all of it
+    /// Part of the URL, or a pattern with * for the complete URL
     pub pattern: Option<String>,
-    /// Most lines to print
+    /// Largest number of lines to print
     #[arg(long, value_name = "N", default_value_t = 1000)]
     pub limit: u64,
     /// The running Foxy
@@ -375,10 +378,11 @@ pub struct LsArgs {
 }
 
 impl ServeArgs {
-    /// The configuration: the file, if any, with these arguments over it.
+    /// Returns the configuration: the settings of the file, if there is one, with these arguments in place of
+    /// its settings.
     ///
     /// # Errors
-    /// All problems with either.
+    /// All problems of the file and the arguments.
     pub fn configuration(&self, machine: &dyn Machine) -> Result<Config, Vec<Problem>> {
         let mut given = config::read(self.config.as_deref())?;
         self.overlay(&mut given)?;
@@ -422,8 +426,8 @@ impl ServeArgs {
         self.overlay_stores(given)
     }
 
-    /// `--origin` turns the listener into a site: what would be the forward proxy's address
-    /// becomes the site's.
+    /// Applies `--origin`, which turns the listener into a site: the address of the forward proxy becomes the
+    /// address of the site.
     fn overlay_origin(&self, given: &mut AllGiven) {
         let Some(origin) = &self.origin else { return };
         let top = given.single.entry(String::new()).or_default();

@@ -1,4 +1,4 @@
-//! `foxy check`: is the configuration right, what would it do, and does it fit this machine?
+//! `foxy check`: checks the configuration, prints its plan, and checks that it fits this machine.
 
 use std::process::ExitCode;
 
@@ -10,7 +10,7 @@ use super::{USAGE, check_request, misconfigured};
 use crate::config::{Config, Problem, ThisMachine};
 use crate::run::{Finding, examine};
 
-/// Prints the plan and what this machine lacks for it, or every mistake.
+/// Prints the plan and the things that this machine lacks for it, or all mistakes.
 pub(super) fn run(args: &CheckArgs) -> ExitCode {
     let configuration = args.serve.configuration(&ThisMachine);
     if let (Ok(config), Some(request)) = (&configuration, &args.request) {
@@ -43,8 +43,8 @@ pub(super) fn run(args: &CheckArgs) -> ExitCode {
     }
 }
 
-/// True if Foxy would not start. An address in use is most likely that of the Foxy for which the
-/// configuration is.
+/// True if Foxy would not start. An address in use does not count, because it is most likely in use by the
+/// Foxy that the configuration is for.
 fn stops(finding: &Finding) -> bool {
     finding.stops() && !finding.is_address_in_use()
 }

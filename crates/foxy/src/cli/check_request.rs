@@ -1,4 +1,4 @@
-//! `foxy check --request`: which access rule decides about a request, and why.
+//! `foxy check --request`: shows the access rule that decides about a request, and why.
 
 use std::process::ExitCode;
 
@@ -14,7 +14,7 @@ use crate::config::Config;
 const FORM: &str = "write 'METHOD URL [from ADDRESS] [user NAME] [group NAME] [address ADDRESS] \
                     [site NAME] [at [DAY] HH:MM]', or 'CONNECT HOST:PORT ...'";
 
-/// Prints each rule up to the one that decides.
+/// Prints the rules up to the rule that decides.
 pub(super) fn run(config: &Config, request: &str) -> ExitCode {
     let written = match parse(request) {
         Ok(written) => written,
@@ -89,7 +89,7 @@ fn destination(method: &str, target: &str) -> Result<AccessQuestion, String> {
     Ok(AccessQuestion::url(method, &url))
 }
 
-/// The minute of the week; without a day: of Monday.
+/// Returns the minute of the week. Without a day, it is a minute of Monday.
 fn minute(day: Option<&str>, time: &str) -> Result<u16, String> {
     let wrong = || format!("`{time}` is not HH:MM");
     let (hour, minute) = time.split_once(':').ok_or_else(wrong)?;

@@ -9,13 +9,13 @@ use super::admin_args::{Admin, AdminArgs};
 
 const CONNECT: Duration = Duration::from_secs(5);
 const ANSWER: Duration = Duration::from_secs(60);
-/// No answer is this long.
+/// Largest size of an answer in bytes.
 const ANSWER_MAX: u64 = 64 << 20;
 
-/// Sends one request; gives status and body.
+/// Sends one request, and returns status and body.
 ///
 /// # Errors
-/// A sentence that says what to do.
+/// A sentence that tells the user what to do.
 pub(super) fn ask(args: &AdminArgs, method: &str, target: &str) -> Result<(u16, String), String> {
     let mut answer = Vec::new();
     let to = args.resolve()?;
@@ -28,7 +28,7 @@ pub(super) fn ask(args: &AdminArgs, method: &str, target: &str) -> Result<(u16, 
 
 const ADVICE: &str = "is Foxy running? `--admin` names its admin address";
 
-/// A connection, of whichever kind.
+/// A TCP connection or a connection of a unix socket.
 trait Stream: Read + Write {}
 
 impl<S: Read + Write> Stream for S {}
@@ -58,10 +58,10 @@ fn send(to: &Admin, method: &str, target: &str) -> Result<Box<dyn Stream>, Strin
     Ok(stream)
 }
 
-/// Sends one request; gives the status, and the body to be read as it comes.
+/// Sends one request. Returns the status, and a reader for the body.
 ///
 /// # Errors
-/// A sentence that says what to do.
+/// A sentence that tells the user what to do.
 pub(super) fn open(
     args: &AdminArgs,
     method: &str,
@@ -84,7 +84,7 @@ pub(super) fn open(
     Ok((status, answer))
 }
 
-/// In front of the path of a unix socket.
+/// Prefix of the path of a unix socket.
 pub(super) const SOCKET: &str = "unix:";
 
 fn local(path: &str) -> std::io::Result<Box<dyn Stream>> {

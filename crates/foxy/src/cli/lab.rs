@@ -1,4 +1,4 @@
-//! `foxy sim`, `foxy trace` and `foxy bench`: handed over to the second program, `foxy-lab`.
+//! `foxy sim`, `foxy trace` and `foxy bench`: they are run by the second program, `foxy-lab`.
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
@@ -11,8 +11,8 @@ use super::failed;
 /// Name of the second program.
 const LAB: &str = "foxy-lab";
 
-/// Replaces this process by `foxy-lab COMMAND ARGS...`: the one in the folder of this program, else
-/// the one on PATH. Returns only if that is not possible.
+/// Replaces this process by `foxy-lab COMMAND ARGS...`. Uses the `foxy-lab` in the folder of this program,
+/// else the `foxy-lab` on PATH. Returns only if that is not possible.
 pub(super) fn run(command: &str, args: &[OsString]) -> ExitCode {
     let own = std::env::current_exe().unwrap_or_default();
     for program in [own.with_file_name(LAB), PathBuf::from(LAB)] {

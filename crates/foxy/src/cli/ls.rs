@@ -1,4 +1,4 @@
-//! `foxy ls`: what a running Foxy has stored.
+//! `foxy ls`: lists the objects that a running Foxy has stored.
 
 use std::io::{BufRead, Write};
 use std::process::ExitCode;
@@ -9,7 +9,7 @@ use super::{USAGE, client, encoded, failed};
 use crate::admin::Line;
 use crate::config::human;
 
-/// Prints lines as they come.
+/// Prints the lines as they arrive.
 pub(super) fn run(args: &LsArgs) -> ExitCode {
     let pattern = encoded(args.pattern.as_deref().unwrap_or_default());
     let target = format!("/ls?pattern={pattern}&limit={}", args.limit);
@@ -39,7 +39,7 @@ pub(super) fn run(args: &LsArgs) -> ExitCode {
                 Err(_) => return failed("the answer is of another version of Foxy"),
             }
         };
-        // Whoever reads has enough.
+        // The reader of the output has closed it.
         if printed.is_err() {
             return ExitCode::SUCCESS;
         }
@@ -91,7 +91,7 @@ fn print(out: &mut impl Write, line: &Line, first: bool) -> std::io::Result<()> 
     )
 }
 
-/// Seconds in the largest unit that leaves a number above 1.
+/// Writes seconds in the largest unit in which the number is above 1.
 fn time(seconds: i64) -> String {
     let size = seconds.unsigned_abs();
     let sign = if seconds < 0 { "-" } else { "" };

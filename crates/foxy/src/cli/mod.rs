@@ -1,6 +1,6 @@
-//! The command line: what the `foxy` binary does with its arguments.
+//! The command line of the `foxy` binary.
 //!
-//! Exit codes: 0 done, 1 something failed at run time, 2 wrong usage or configuration.
+//! Exit codes: 0 for success, 1 for a failure at run time, 2 for wrong usage or configuration.
 
 mod admin_args;
 mod args;
@@ -34,7 +34,7 @@ const USAGE: u8 = 2;
 #[must_use]
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
-    // A proxy should serve soon, also where its program is not in memory yet.
+    // The proxy should serve soon, also if its program is not in memory yet.
     if let None | Some(Command::Serve(_)) = cli.command {
         read_ahead();
     }
@@ -55,13 +55,13 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Runs the proxy until SIGTERM or SIGINT, with parts of the caller's.
+/// Runs the proxy with the caller's parts until SIGTERM or SIGINT.
 #[must_use]
 pub fn serve(args: &ServeArgs, parts: crate::Parts) -> ExitCode {
     serve::run_with(args, parts)
 }
 
-/// Everything but letters, digits and `-._~` as `%XX`.
+/// Encodes all characters except letters, digits and `-._~` as `%XX`.
 fn encoded(text: &str) -> String {
     use std::fmt::Write;
     let mut out = String::with_capacity(text.len() * 3);
@@ -76,13 +76,13 @@ fn encoded(text: &str) -> String {
     out
 }
 
-/// Says what failed at run time.
+/// Reports a failure at run time.
 fn failed(message: impl std::fmt::Display) -> ExitCode {
     eprintln!("foxy: {message}");
     ExitCode::FAILURE
 }
 
-/// Says everything that is wrong with the configuration.
+/// Reports all mistakes in the configuration.
 fn misconfigured(problems: &[crate::config::Problem]) -> ExitCode {
     for problem in problems {
         eprintln!("foxy: {problem}");

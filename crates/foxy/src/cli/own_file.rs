@@ -1,15 +1,15 @@
-//! Reads the program itself ahead, which comes from a disk as well.
+//! Reads the program's own file in advance, because the file also comes from a disk.
 
 use std::fs::File;
 
 use rustix::fs::{Advice, fadvise};
 
-/// Bytes that the system reads for one advice; it cuts longer ones short.
+/// Bytes that the system reads for one call. It shortens longer calls.
 const STEP_BYTES: u64 = 512 << 10;
 
-/// Asks the system to read the whole mapped part of the program in order, while the program runs.
-/// Otherwise, after a start of the machine, the program waits for each part when it is first used.
-/// Nothing happens where the system cannot do this.
+/// Asks the system to read the complete mapped part of the program in order, while the program runs.
+/// Otherwise, after a start of the machine, the program waits for each part when the part is first used.
+/// Nothing happens on systems that do not support this.
 pub fn read_ahead() {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     let (Some(end), Ok(program)) = (mapped_end(&maps), File::open("/proc/self/exe")) else {
@@ -23,7 +23,7 @@ pub fn read_ahead() {
     }
 }
 
-/// The end of the mapped part of the program's file, which is the file that is mapped first.
+/// Returns the end of the mapped part of the program's file, which is the first file that is mapped.
 fn mapped_end(maps: &str) -> Option<u64> {
     let mut lines = maps.lines().filter_map(mapping).peekable();
     let (program, _) = *lines.peek()?;
@@ -32,7 +32,7 @@ fn mapped_end(maps: &str) -> Option<u64> {
         .max()
 }
 
-/// The name of the file, and where the mapping ends in it, from a line of `/proc/self/maps`.
+/// Returns the name of the file and the end of the mapping in the file, from a line of `/proc/self/maps`.
 fn mapping(line: &str) -> Option<(&str, u64)> {
     let mut words = line.split_ascii_whitespace();
     let hex = |word: &str| u64::from_str_radix(word, 16).ok();

@@ -1,4 +1,4 @@
-//! `foxy purge`: a running Foxy forgets a URL, or many.
+//! `foxy purge`: removes a URL, or many objects, from a running Foxy.
 
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -9,10 +9,10 @@ use super::say::{say, say_all};
 use super::{USAGE, client, encoded, failed};
 use crate::admin::{Operation, Removed, Started};
 
-/// How often `--wait` asks.
+/// Time between two questions of `--wait`.
 const ASK: Duration = Duration::from_millis(200);
 
-/// Asks for the purge; done when it would survive a power cut, with `--wait` when all is counted.
+/// Requests the purge. Ends when the purge is durable, or with `--wait` when all objects are counted.
 pub(super) fn run(args: &PurgeArgs) -> ExitCode {
     match client::ask(&args.admin, "POST", &target(args)) {
         Ok((200, body)) => match serde_json::from_str::<Started>(&body) {
@@ -55,7 +55,7 @@ fn target(args: &PurgeArgs) -> String {
 
 const NOT_DURABLE: &str = "it holds for the running Foxy, but a store could not write it down";
 
-/// A URL went, and the count is there.
+/// Reports the purge of one URL, with its count.
 fn one(args: &PurgeArgs, body: &str) -> ExitCode {
     let Ok(removed) = serde_json::from_str::<Removed>(body) else {
         return failed("the answer is of another version of Foxy");
@@ -108,7 +108,7 @@ fn end(durable: bool) -> ExitCode {
     }
 }
 
-/// Asks until everything was looked through; gives the purge as parsed and as received.
+/// Asks until all stored contents were searched. Returns the purge as a value and as the received text.
 fn wait(args: &PurgeArgs, mut number: u64) -> Result<(Operation, String), String> {
     loop {
         let target = format!("/purges/{number}");

@@ -15,7 +15,7 @@ use crate::{Reloaded, Running};
 /// Changes the level of messages while Foxy runs.
 pub(super) type LevelHandle = reload::Handle<EnvFilter, tracing_subscriber::Registry>;
 
-/// Messages go to standard error, without colours unless a person reads them.
+/// Writes messages to standard error. Colours are used only on a terminal.
 pub(super) fn messages(level: &LogLevel) -> LevelHandle {
     use std::io::IsTerminal;
     let (filter, handle) = reload::Layer::new(filter(level));
@@ -23,13 +23,13 @@ pub(super) fn messages(level: &LogLevel) -> LevelHandle {
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .with_target(false);
-    // A second call (in-process tests) keeps the first subscriber.
+    // A second call, in tests in one process, keeps the first subscriber.
     let _ = registry().with(filter).with(layer).try_init();
     handle
 }
 
-/// FOXY_LOG if it is set, else the level; the name service is quieter, its trouble is reported
-/// with the request it concerns.
+/// Returns the filter: FOXY_LOG if it is set, else the level. The name service logs less, because its errors
+/// are reported with the request that they affect.
 fn filter(level: &LogLevel) -> EnvFilter {
     EnvFilter::try_from_env("FOXY_LOG").unwrap_or_else(|_| {
         EnvFilter::new(format!(
@@ -51,11 +51,11 @@ pub(super) fn run(args: &ReloadArgs) -> ExitCode {
     }
 }
 
-/// Reads the configuration again, applies what can change while Foxy runs, and says in a line what
-/// that was.
+/// Reads the configuration again, applies the settings that can change while Foxy runs, and returns a line
+/// about them.
 ///
 /// # Errors
-/// The mistakes of the configuration; nothing has changed.
+/// The mistakes of the configuration. Nothing has changed then.
 pub(super) fn reload(
     args: &ServeArgs,
     running: &Running,
@@ -71,12 +71,12 @@ pub(super) fn reload(
     let reloaded = running
         .reload(&new)
         .map_err(|error| vec![error.to_string()])?;
-    // Fails only when the subscriber is gone, and then there is nothing to filter.
+    // This fails only if the subscriber no longer exists. Then there are no messages to filter.
     let _ = level.reload(filter(&new.log.level));
     Ok(words(&reloaded))
 }
 
-/// The outcome in a line.
+/// Returns the outcome as a line.
 fn words(reloaded: &Reloaded) -> String {
     let mut line = match &reloaded.applied[..] {
         [] => "reloaded: nothing changed".to_owned(),
@@ -89,7 +89,7 @@ fn words(reloaded: &Reloaded) -> String {
     line
 }
 
-/// The outcome in the log.
+/// Writes the outcome to the log.
 pub(super) fn report(outcome: &Result<String, Vec<String>>) {
     match outcome {
         Ok(line) => tracing::info!("{line}"),

@@ -8,14 +8,14 @@ macro_rules! say {
     () => { $crate::cli::say::print(format_args!("\n")) };
     ($($what:tt)*) => { $crate::cli::say::print(format_args!("{}\n", format_args!($($what)*))) };
 }
-/// `print!`, likewise.
+/// `print!` for answers to people: see [`print`].
 macro_rules! say_all {
     ($($what:tt)*) => { $crate::cli::say::print(format_args!($($what)*)) };
 }
 pub(crate) use {say, say_all};
 
-/// Prints. Whoever reads may have seen enough (`| head`): then the program ends quietly. When the
-/// answer cannot be written for another reason, it says so and ends with exit code 1.
+/// Prints text. If the reader has closed the output (`| head`), the program ends without a message. If the
+/// text cannot be written for another reason, the program reports this and ends with exit code 1.
 pub(crate) fn print(text: Arguments<'_>) {
     let mut out = io::stdout().lock();
     let Err(error) = out.write_fmt(text).and_then(|()| out.flush()) else {

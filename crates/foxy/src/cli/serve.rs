@@ -1,4 +1,4 @@
-//! `foxy serve`: from arguments to a running proxy, until a signal ends it.
+//! `foxy serve`: starts the proxy with these arguments, and runs until a signal ends it.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -17,10 +17,10 @@ pub(super) fn run(args: &ServeArgs) -> ExitCode {
     run_with(args, Parts::system())
 }
 
-/// The same with parts of the caller's.
+/// Runs like [`run`], with the caller's parts.
 pub(super) fn run_with(args: &ServeArgs, mut parts: Parts) -> ExitCode {
-    // Until the budget is known, since huge pages that exist stay. An error is reported when the
-    // budget makes its choice.
+    // Huge pages that exist already stay, so they are forbidden until the budget is known. An error is
+    // reported when the budget makes its choice.
     let _ = foxy_disk::use_small_pages(true);
     parts.store_options.force_format = args.force_format;
     parts.strict = args.strict;
@@ -41,7 +41,7 @@ pub(super) fn run_with(args: &ServeArgs, mut parts: Parts) -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return failed(format!("the system refuses an event loop: {error}")),
     };
-    // Signals are caught before anything is opened: none can end Foxy half started.
+    // Signals are caught before anything is opened, so that no signal can end a Foxy that is half started.
     let signals = match runtime.block_on(async { Signals::new() }) {
         Ok(signals) => signals,
         Err(error) => return failed(format!("signals cannot be handled: {error}")),
@@ -65,7 +65,7 @@ pub(super) fn run_with(args: &ServeArgs, mut parts: Parts) -> ExitCode {
         "{signal}: nothing new is accepted, {} open connections have {drain:?} to finish, then contents are written to disk; a second signal ends at once",
         running.proxy().connections()
     );
-    // A second signal ends at once; contents not yet written are fetched again.
+    // A second signal ends Foxy at once. Contents that are not written yet will be fetched again.
     std::thread::spawn(move || {
         let second = runtime.block_on(async { Some(Signals::new().ok()?.ending().await) });
         if second.is_some() {
@@ -77,12 +77,12 @@ pub(super) fn run_with(args: &ServeArgs, mut parts: Parts) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Writes a line to standard error. If its reader is gone, the proxy serves on.
+/// Writes a line to standard error. If the reader of standard error is gone, the proxy continues.
 fn tell(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// One line: where it listens and what it has.
+/// Returns one line about the listeners and resources of the proxy.
 fn headline(config: &Config, running: &Running) -> String {
     let mut parts = Vec::new();
     for address in running.forward() {
@@ -119,7 +119,7 @@ fn headline(config: &Config, running: &Running) -> String {
     format!("foxy {}: {}", env!("CARGO_PKG_VERSION"), parts.join(", "))
 }
 
-/// Clients that may use the listeners, with the addresses these got.
+/// Returns the clients that may use the listeners, with the addresses that were bound.
 fn running_users(config: &Config, running: &Running) -> Vec<Users> {
     let all = running.sites();
     config.users(&running.forward(), |site| {
@@ -128,17 +128,17 @@ fn running_users(config: &Config, running: &Running) -> Vec<Users> {
     })
 }
 
-/// The signals that mean something.
+/// The signals that Foxy handles.
 struct Signals {
     term: Signal,
     interrupt: Signal,
     hangup: Signal,
     reopen: Signal,
-    /// Signals that mean something to other servers and nothing to Foxy. Uncaught they would end it.
+    /// Signals with a meaning for other servers, but not for Foxy. Without a handler they would end Foxy.
     quit: Signal,
     user2: Signal,
-    /// A file that is longer than the system's limit (`ulimit -f`): caught, so that the write fails
-    /// and Foxy goes on.
+    /// The signal for a file that is longer than the system's limit (`ulimit -f`). It is caught, so that the
+    /// write fails and Foxy continues.
     _too_long: Signal,
 }
 
@@ -155,7 +155,7 @@ impl Signals {
         })
     }
 
-    /// Waits for one that ends.
+    /// Waits for a signal that ends Foxy.
     async fn ending(mut self) -> Option<()> {
         tokio::select! {
             got = self.term.recv() => got,
@@ -164,7 +164,7 @@ impl Signals {
     }
 }
 
-/// Serves until a signal ends it; returns the signal's name.
+/// Serves until a signal ends the proxy, and returns the signal's name.
 async fn until_ended(
     mut signals: Signals,
     args: &ServeArgs,
@@ -181,7 +181,7 @@ async fn until_ended(
             Some(reply) = wish() => {
                 let outcome = reload::reload(args, running, level);
                 reload::report(&outcome);
-                // The client may have left.
+                // The client may have left already.
                 let _ = reply.send(outcome);
             }
             _ = signals.term.recv() => return "SIGTERM",

@@ -1,4 +1,4 @@
-//! `foxy stats`: the figures of a running Foxy for people, or as JSON for scripts.
+//! `foxy stats`: prints the statistics of a running Foxy for people, or as JSON for scripts.
 
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -9,7 +9,7 @@ use super::{client, failed};
 use crate::admin::{Durations, Memory, OriginLine, Stats, Store};
 use crate::config::human;
 
-/// Asks and prints.
+/// Requests the statistics and prints them.
 pub(super) fn run(args: &StatsArgs) -> ExitCode {
     match client::ask(&args.admin, "GET", "/stats") {
         Ok((200, body)) if args.admin.json => {
@@ -28,7 +28,7 @@ pub(super) fn run(args: &StatsArgs) -> ExitCode {
     }
 }
 
-/// The origins of the sites.
+/// Writes the lines about the origins of the sites.
 fn origins(page: &mut String, origins: &[OriginLine]) {
     for of in origins {
         let _ = writeln!(
@@ -39,7 +39,7 @@ fn origins(page: &mut String, origins: &[OriginLine]) {
     }
 }
 
-/// Lines on status classes, bytes, and origins.
+/// Writes the lines about status classes, bytes, and origins.
 fn traffic(page: &mut String, stats: &Stats) {
     let counted = |counts: &std::collections::BTreeMap<String, u64>| {
         let some = counts.iter().filter(|(_, count)| **count > 0);
@@ -65,7 +65,7 @@ fn traffic(page: &mut String, stats: &Stats) {
     let _ = writeln!(page, "  first byte {}", durations(&origin.first_byte));
 }
 
-/// An aligned page; writing to a string cannot fail.
+/// Returns an aligned page. Writing to a string cannot fail.
 pub(super) fn text(stats: &Stats) -> String {
     let mut page = String::new();
     let state = if stats.ready { "ready" } else { "draining" };
@@ -149,7 +149,7 @@ fn memory(page: &mut String, memory: &Memory) {
     let _ = writeln!(page, "  requests   {}", parts.join(", "));
 }
 
-/// Returns a text on the special duty of a store at present.
+/// Returns a text about the current duty of a store if it is not the normal duty.
 fn duty(store: &Store) -> String {
     match &store.duty[..] {
         "draining" => format!(", draining, {} % left", store.left_percent),

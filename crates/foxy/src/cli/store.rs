@@ -1,6 +1,7 @@
-//! `foxy store`: of a running Foxy (see the module `stores`); `foxy store inspect` and `foxy store verify`: a store that nobody uses, without changing it.
+//! `foxy store`: commands for the stores of a running Foxy are in the module `stores`. `foxy store inspect`
+//! and `foxy store verify` read a store that is not in use, without changing it.
 //!
-//! Exit codes: 0 all is right, 1 something is damaged, 2 there is no store to look into.
+//! Exit codes: 0 if everything is right, 1 if something is damaged, 2 if there is no store to read.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -17,7 +18,7 @@ use super::args::{StoreArgs, StoreCommand};
 use super::say::say;
 use crate::config::human;
 
-/// Does it.
+/// Runs the command.
 pub(super) fn run(command: &StoreCommand) -> ExitCode {
     let done = match command {
         StoreCommand::Inspect(args) => inspected(args),

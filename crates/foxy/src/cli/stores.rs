@@ -11,10 +11,10 @@ use super::{USAGE, client, encoded, failed};
 use crate::admin::{Changed, StoreLine};
 use crate::config::human;
 
-/// How often `--wait` asks.
+/// Time between two questions of `--wait`.
 const ASK: Duration = Duration::from_millis(500);
 
-/// Asks the running Foxy for it.
+/// Sends the command to the running Foxy.
 pub(super) fn run(command: &StoreCommand) -> ExitCode {
     match command {
         StoreCommand::List(args) => list(&args.admin),
@@ -44,13 +44,13 @@ pub(super) fn run(command: &StoreCommand) -> ExitCode {
     }
 }
 
-/// The running Foxy may have another working folder.
+/// Returns the absolute path, because the running Foxy may have another working folder.
 fn absolute(path: &Path) -> String {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     path.display().to_string()
 }
 
-/// The store's name as the running Foxy knows it: a number, or a path from the root.
+/// Returns the store's name in the form that the running Foxy knows: a number or an absolute path.
 fn name_of(store: &str) -> String {
     match store.parse::<u16>() {
         Ok(_) => store.to_owned(),
@@ -154,7 +154,7 @@ fn table(stores: &[StoreLine]) -> String {
     page
 }
 
-/// Until the store is drained.
+/// Waits until the store is drained.
 fn wait(which: &OneStore) -> ExitCode {
     let name = name_of(&which.store);
     loop {

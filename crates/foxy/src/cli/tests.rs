@@ -1,4 +1,4 @@
-//! Arguments become configuration as users expect.
+//! Arguments become the configuration that users expect.
 
 use std::net::SocketAddr;
 

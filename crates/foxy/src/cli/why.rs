@@ -1,4 +1,4 @@
-//! `foxy why URL`: what would become of a request now, and why.
+//! `foxy why URL`: explains how Foxy would treat a request now, and why.
 
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -9,7 +9,7 @@ use super::{USAGE, client, encoded, failed};
 use crate::admin::{WhyAnswer, WhyStored};
 use crate::config::human;
 
-/// Asks and prints.
+/// Sends the question and prints the answer.
 pub(super) fn run(args: &WhyArgs) -> ExitCode {
     let mut target = format!("/why?url={}", encoded(&args.url));
     let given = [
@@ -46,7 +46,7 @@ pub(super) fn run(args: &WhyArgs) -> ExitCode {
     }
 }
 
-/// The answer for people.
+/// Returns the answer as text for people.
 pub(super) fn text(why: &WhyAnswer) -> String {
     let mut page = String::new();
     let line = |page: &mut String, name: &str, value: &str| {

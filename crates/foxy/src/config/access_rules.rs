@@ -14,8 +14,8 @@ use super::rates;
 use super::values::Values;
 use super::{logins, objects, parents};
 
-/// The gatekeeper; `None` if there are neither rules nor users. `names` are those of sites and mirrors,
-/// and `forward` if there is a forward proxy.
+/// Returns the gatekeeper; `None` if there are neither rules nor users. `names` are the names of sites and
+/// mirrors, and `forward` if there is a forward proxy.
 pub(super) fn read(
     given: &AllGiven,
     (sites, names): (&[SiteConfig], &[String]),
@@ -106,7 +106,8 @@ fn zone(access: Option<&Section>, problems: &mut Vec<Problem>) -> jiff::tz::Time
     })
 }
 
-/// Hosts that `/proxy.pac` says are asked directly; `None` without the file.
+/// Returns the hosts that browsers ask directly, according to `/proxy.pac`; `None` if that file is not
+/// served.
 pub(super) fn pac(access: Option<&Section>) -> Option<Vec<HostPattern>> {
     let mut problems = Vec::new();
     let mut values = Values::read("access", access, &mut problems);

@@ -1,4 +1,4 @@
-//! Rights at the admin listener: by token, by socket, and from loopback without either.
+//! Rights at the admin listener: with a token, over the socket, and from loopback without a token.
 
 use std::path::PathBuf;
 
@@ -7,22 +7,22 @@ use super::values::Values;
 
 /// Words of the rights that a token or socket may have.
 pub(super) const RIGHTS: [&str; 3] = ["read", "purge", "operate"];
-/// The same for requests from loopback.
+/// Words of the rights that requests from loopback may have.
 pub(super) const LOOPBACK_RIGHTS: [&str; 4] = ["none", "read", "purge", "operate"];
-/// Permissions of the socket.
+/// Permissions that the socket may have.
 pub(super) const MODES: [&str; 3] = ["0600", "0660", "0666"];
 
-/// Actions that are permitted. Each includes those before it.
+/// Permitted actions. Each right includes the rights before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Right {
-    /// Health only.
+    /// Only requests about health.
     #[default]
     Nothing,
-    /// Everything that changes nothing.
+    /// All requests that change nothing.
     Read,
-    /// Purges.
+    /// Purges, and all requests that change nothing.
     Purge,
-    /// Everything: reloads and stores too.
+    /// All requests, including reloads and changes of stores.
     Operate,
 }
 
@@ -36,7 +36,7 @@ impl Right {
         }
     }
 
-    /// In words, for refusals.
+    /// Returns the right in words, for messages about refused requests.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -51,13 +51,13 @@ impl Right {
 /// A unix socket of the admin listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdminSocket {
-    /// Its path.
+    /// The path of the socket.
     pub path: PathBuf,
-    /// Its permissions.
+    /// The permissions of the socket.
     pub mode: u32,
 }
 
-/// Rights beside those of the admin token.
+/// Rights in addition to those of the admin token.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AdminRights {
     /// The right of requests from loopback without a token.

@@ -1,4 +1,4 @@
-//! The typed configuration, built from what was given and what the machine offers.
+//! The typed configuration. It is built from the given settings and the properties of the machine.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -27,16 +27,16 @@ use super::{
     access_rules, certificates, mirrors, places, proxy_settings, rules, shared, site, stores,
 };
 
-/// Everything Foxy was told, checked and complete.
+/// All settings of Foxy, checked and complete.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Addresses of the forward proxy; empty if there is none.
     pub listen: Vec<SocketAddr>,
-    /// Those of them where clients speak TLS.
+    /// The addresses in `listen` where clients speak TLS.
     pub listen_tls: Vec<SocketAddr>,
-    /// Trusted proxies name the client of each connection to them.
+    /// True if trusted proxies name the client of each connection to `listen`, by the PROXY protocol.
     pub proxy_protocol: bool,
-    /// Certificates for them, and for sites without their own.
+    /// Certificates for `listen_tls`, and for sites without certificates of their own.
     pub tls: Option<ServerTls>,
     /// Address of the admin listener.
     pub admin: Option<SocketAddr>,
@@ -46,27 +46,27 @@ pub struct Config {
     pub admin_token: TokenFile,
     /// A unix socket of the admin listener.
     pub admin_socket: Option<AdminSocket>,
-    /// Rights at the admin listener, beside those of the admin token.
+    /// Rights at the admin listener, in addition to those of the admin token.
     pub admin_rights: AdminRights,
     /// The memory budget in bytes.
     pub memory: u64,
     /// Network threads, at least one.
     pub workers: usize,
-    /// Each network thread gets a core of its own.
+    /// True if each network thread is bound to a core of its own.
     pub pin_workers: bool,
-    /// Disks; none means memory alone.
+    /// Disks. Without any, objects are stored only in memory.
     pub stores: Vec<StoreConfig>,
-    /// Folder for what Foxy remembers of the stores.
+    /// Folder for files in which Foxy keeps information about the stores.
     pub state_folder: PathBuf,
-    /// Limits on what goes to disks.
+    /// Limits on objects that are written to disks.
     pub admission: foxy_store::AdmissionConfig,
-    /// Going through what is stored.
+    /// The reading of all stored contents to find damaged records.
     pub scrub: ScrubConfig,
     /// Reverse proxies.
     pub sites: Vec<SiteConfig>,
     /// Logs.
     pub log: LogConfig,
-    /// The proxy's own settings. Addresses in `access` are completed at the start, when bound.
+    /// The proxy's own settings. The start adds the bound addresses to `access`.
     pub proxy: foxy_proxy::Config,
 }
 
@@ -75,25 +75,25 @@ pub struct Config {
 pub struct StoreConfig {
     /// A file or block device.
     pub path: PathBuf,
-    /// The user named it. If not, it is the default store, whose folder is made.
+    /// True if the user named this store. Otherwise it is the default store, and its folder is created.
     pub named: bool,
     /// Bytes to use.
     pub size: u64,
-    /// The user named the size; otherwise an existing store keeps its own.
+    /// True if the user gave the size. Otherwise an existing store keeps its size.
     pub size_given: bool,
-    /// In which order it is read.
+    /// The order of reads.
     pub reads: foxy_store::ReadMode,
 }
 
 foxy_base::settings! {
-    /// Going through what is stored, to find what has gone bad.
+    /// The reading of all stored contents to find damaged records.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct ScrubConfig {
-        /// Bytes per second that are read to find records that have gone bad; a quarter of it while
-        /// requests read from disks. 0 turns it off.
+        /// Bytes per second that are read to find damaged records. While requests read from disks, a
+        /// quarter of this rate is read. 0 turns scrubbing off.
         "rate" rate: u64 = Plain::Number(2 << 20), Range::Bytes(0, 16 << 30);
-        /// From the beginning of one pass over everything to that of the next. The first begins at the
-        /// start.
+        /// Time from the beginning of one pass over all contents to the beginning of the next pass. The
+        /// first pass begins at the start of Foxy.
         "every" every: Duration = Plain::seconds(7 * 86_400), Range::Time(60, 365 * 86_400);
     }
 }
@@ -101,33 +101,34 @@ foxy_base::settings! {
 /// One reverse proxy.
 #[derive(Clone, Debug)]
 pub struct SiteConfig {
-    /// Its partition.
+    /// The name of the site, which is also its partition.
     pub name: String,
-    /// Where it listens.
+    /// Addresses where the site listens.
     pub listen: Vec<SocketAddr>,
-    /// Those of them where clients speak TLS.
+    /// The addresses in `listen` where clients speak TLS.
     pub listen_tls: Vec<SocketAddr>,
-    /// Certificates for them.
+    /// Certificates for `listen_tls`.
     pub tls: Option<ServerTls>,
-    /// Trusted proxies name the client of each connection to it.
+    /// True if trusted proxies name the client of each connection to the site, by the PROXY protocol.
     pub proxy_protocol: bool,
-    /// Hosts and paths that it is for; without hosts: all.
+    /// Hosts and paths of the site; without hosts: all hosts.
     pub names: SiteNames,
-    /// The origin of the site. With several: the first one, whose name all of them are sent.
+    /// The origin of the site. With several origins: the first one. All origins are asked for the name of
+    /// this origin.
     pub origin: OriginUrl,
     /// All origins of the site.
     pub origins: OriginsConfig,
-    /// How TLS is spoken to the origin; `None`: it is not.
+    /// TLS settings for the origin; `None`: no TLS.
     pub origin_tls: Option<OriginTls>,
-    /// How long it waits for its origins.
+    /// Times for which the site waits for its origins.
     pub timeouts: OriginTimeouts,
-    /// How it answers apart from its origins.
+    /// Settings for answers that the site makes without its origins.
     pub manner: Manner,
     /// Rewriting of fields and URLs, if there is any.
     pub rewriting: Option<Arc<Rewriting>>,
-    /// Compression of what is stored plain, if it is wanted.
+    /// Compression of answers that are stored uncompressed; `None`: they are not compressed.
     pub compress: Option<Arc<Compress>>,
-    /// Whether the origin sees the client's `Host`.
+    /// True if the origin receives the client's `Host`.
     pub preserve_host: bool,
     /// Waiting requests that take the answer of a running fetch.
     pub collapse: foxy_proxy::Collapse,
@@ -135,33 +136,33 @@ pub struct SiteConfig {
     pub obey_request: Option<bool>,
     /// Use one normal form of paths; `None`: as for the forward proxy.
     pub normalise: Option<bool>,
-    /// Clients that may use it; `None`: all.
+    /// Clients that may use the site; `None`: all.
     pub allow_clients: Option<Vec<IpNet>>,
-    /// Names of clients' certificates that may use it; `None`: all.
+    /// Names of client certificates that may use the site; `None`: all.
     pub allow_client_names: Option<Vec<Pattern>>,
-    /// Clients store the objects themselves: it has no origin.
+    /// The settings of a build cache: clients store the objects themselves, and there is no origin.
     pub objects: Option<Arc<Objects>>,
 }
 
 /// Logs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogConfig {
-    /// Where finished requests go.
+    /// Target of the access log.
     pub access: LogTarget,
-    /// In which form.
+    /// Format of the access log.
     pub format: LogFormat,
-    /// Form of the queries of URLs in it.
+    /// Form of URL queries in the access log.
     pub queries: LogQueries,
-    /// Form of the clients' addresses and names in it.
+    /// Form of the clients' addresses and names in the access log.
     pub clients: LogClients,
-    /// How much Foxy says about itself.
+    /// Level of Foxy's own messages.
     pub level: LogLevel,
 }
 
-/// Where the access log goes.
+/// Target of the access log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogTarget {
-    /// Nowhere.
+    /// There is no access log.
     Off,
     /// Standard output.
     Stdout,
@@ -171,7 +172,7 @@ pub enum LogTarget {
     Service(LogService),
 }
 
-/// Forms of the access log.
+/// Formats of the access log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogFormat {
     /// Squid's native format.
@@ -182,25 +183,25 @@ pub enum LogFormat {
     Combined,
     /// One JSON object per line.
     Json,
-    /// As the operator says.
+    /// A template of the operator.
     Template(Arc<LogTemplate>),
 }
 
-/// How much Foxy says about itself: `error`, `warn`, `info` or `debug`.
+/// Level of Foxy's own messages: `error`, `warn`, `info` or `debug`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogLevel(pub String);
 
 const DEFAULT_MEMORY_MAX: u64 = 512 << 20;
 pub(super) const MEMORY_MIN: u64 = 48 << 20;
-/// Part of a container's memory that the budget is by default, percent: the container is there for
-/// Foxy, and the rest is for the kernel.
+/// Default memory budget in percent of a container's memory. The container is meant for Foxy, and the rest is
+/// for the kernel.
 const CONTAINER_SHARE: f64 = 85.0;
 
 impl Config {
-    /// Builds the tree.
+    /// Builds the configuration.
     ///
     /// # Errors
-    /// Every problem found, in the order of the table.
+    /// All problems, in the order of the table.
     pub fn build(given: &AllGiven, machine: &dyn Machine) -> Result<Self, Vec<Problem>> {
         let mut problems = given.problems.clone();
         let config = read_all(given, machine, &mut problems);
@@ -245,7 +246,7 @@ fn read_all(given: &AllGiven, machine: &dyn Machine, problems: &mut Vec<Problem>
         let all = || access.allow_clients.clone();
         site.allow_clients.get_or_insert_with(all);
     }
-    // A configuration of sites alone has no forward proxy unless it asks for one.
+    // A configuration that has only sites has no forward proxy, unless it requests one.
     let asks = |name| single("").is_some_and(|top| top.contains_key(name));
     let alone = sites.is_empty() && !asks("listen_tls");
     let listen = if asks("listen") || alone {
@@ -316,8 +317,8 @@ fn caching(
     proxy.user_rules = rules.with_places(places).with_received(as_received);
 }
 
-/// Partitions that keep paths as received. The section's values are checked where the rest of it is
-/// read.
+/// Returns the partitions that keep paths as received. The values of the section are checked where the rest
+/// of the section is read.
 fn as_received(cache: Option<&Section>, sites: &[SiteConfig]) -> Vec<String> {
     let general = Values::read("cache", cache, &mut Vec::new()).flag("normalise");
     let kept = |site: &&SiteConfig| !site.normalise.unwrap_or(general);
@@ -356,7 +357,7 @@ fn admission(
     let mut values = Values::read("admission", section, problems);
     foxy_store::AdmissionConfig {
         write_budget: values.size("write_budget"),
-        // The table has accepted only names that can be parsed here.
+        // The table accepts only names that can be parsed here.
         when_spent: values.text("when_spent").parse().unwrap_or_default(),
         size_max: match values.given("max_size") {
             Some(Value::Size(bytes)) => *bytes,
@@ -403,7 +404,7 @@ fn log_target(text: &str) -> LogTarget {
     }
 }
 
-/// Finds mistakes that single values cannot show: addresses, names and paths that occur twice.
+/// Finds mistakes that single values do not show: addresses, names and paths that occur twice.
 fn check_together(config: &Config, problems: &mut Vec<Problem>) {
     shared::check(config, problems);
     let mut addresses: Vec<(SocketAddr, String)> = Vec::new();
@@ -449,7 +450,7 @@ fn check_together(config: &Config, problems: &mut Vec<Problem>) {
             let text = format!("{} is listed twice; take one out", store.path.display());
             problems.push(Problem::conflict("store.path", text));
         }
-        // An existing file keeps its length: whether it is a store is seen when it is opened.
+        // An existing file keeps its length. Opening it shows if it is a store.
         if store.size < 16 << 20 && (store.size_given || !store.path.exists()) {
             let text = format!(
                 "the store {} would have {}; it needs at least 16MiB: make room, or give its size or another path",

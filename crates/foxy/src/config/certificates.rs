@@ -1,4 +1,4 @@
-//! Certificates of listeners: the settings, and what `foxy check` says about them.
+//! Certificates of listeners: their settings, and the lines of `foxy check` about them.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use super::kind::Value;
 use super::problem::Problem;
 use super::values::Values;
 
-/// The certificates that a section names; `None` if it names none.
+/// Returns the certificates that a section names; `None` if it names no certificate.
 ///
 /// # Errors
 /// The mistake in the settings or in the files.
@@ -51,7 +51,7 @@ pub(super) fn read(values: &Values<'_>) -> Result<Option<ServerTls>, String> {
         .map_err(|error| error.to_string())
 }
 
-/// The section `[tls]`.
+/// Reads the section `[tls]`.
 pub(super) fn section(section: Option<&Section>, problems: &mut Vec<Problem>) -> Option<ServerTls> {
     let mut values = Values::read("tls", section, problems);
     read(&values).unwrap_or_else(|text| {
@@ -60,7 +60,7 @@ pub(super) fn section(section: Option<&Section>, problems: &mut Vec<Problem>) ->
     })
 }
 
-/// Listeners with TLS need certificates.
+/// Checks that listeners with TLS have certificates.
 pub(super) fn check(config: &Config, problems: &mut Vec<Problem>) {
     if !config.listen_tls.is_empty() && config.tls.is_none() {
         let text = "there is no certificate for it; give tls.certificate and tls.key".to_owned();
@@ -78,7 +78,7 @@ pub(super) fn check(config: &Config, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Clients show certificates over TLS only.
+/// Checks that clients can show the required certificates, which they can only do over TLS.
 fn client_certificates(site: &SiteConfig, problems: &mut Vec<Problem>) {
     let asked = site.tls.as_ref().and_then(ServerTls::clients);
     let required = asked.is_some_and(|clients| clients.required);
@@ -100,7 +100,7 @@ fn client_certificates(site: &SiteConfig, problems: &mut Vec<Problem>) {
 }
 
 impl Config {
-    /// Certificates of all listeners, each once.
+    /// Returns the certificates of all listeners, each certificate once.
     pub(crate) fn certificates(&self) -> Vec<ServerTls> {
         let mut all: Vec<ServerTls> = Vec::new();
         let sites = self.sites.iter().filter_map(|site| site.tls.as_ref());
@@ -112,7 +112,7 @@ impl Config {
         all
     }
 
-    /// Hosts of sites on TLS listeners that are on none of their certificates.
+    /// Returns the hosts of sites on TLS listeners that no certificate of the site contains.
     fn hosts_without_certificate(&self) -> Vec<(&str, &str)> {
         let mut without = Vec::new();
         for site in self.sites.iter().filter(|site| !site.listen_tls.is_empty()) {
@@ -134,7 +134,7 @@ impl Config {
         without
     }
 
-    /// A line for each certificate, and one for what should be changed about it.
+    /// Returns a line for each certificate, and a line for each thing that should be changed.
     pub(super) fn certificate_lines(&self) -> String {
         let now = SystemClock::default().wall().0.div_euclid(1000);
         let mut text = String::new();

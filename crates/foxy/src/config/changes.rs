@@ -1,4 +1,5 @@
-//! Two configurations compared: what a reload applies, and what has to wait for a start.
+//! Comparison of two configurations: the settings that a reload applies, and the settings that only a start
+//! applies.
 
 use std::fmt::Debug;
 
@@ -7,11 +8,11 @@ use super::build::{Config, SiteConfig};
 /// Changed parts of a configuration, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Changes {
-    /// Applied by a reload.
+    /// Names of changed settings that a reload applies.
     pub(crate) now: Vec<String>,
-    /// Applied by a start.
+    /// Names of changed settings that only a start applies.
     pub(crate) later: Vec<String>,
-    /// Keys, sites, access and sharing are decided as before.
+    /// True if keys, sites, access and sharing are decided as before.
     pub(crate) alike: bool,
 }
 
@@ -24,7 +25,8 @@ impl Changes {
         changed
     }
 
-    /// Notes a change in what a setting refers to, unless a change of the setting itself is noted.
+    /// Notes a change in the contents that a setting refers to, unless a change of the setting itself is
+    /// noted.
     pub(crate) fn note(&mut self, name: &str, changed: bool) {
         if changed && !self.now.iter().any(|known| known == "admin rights") {
             self.now.push(name.to_owned());
@@ -38,7 +40,8 @@ impl Changes {
     }
 }
 
-/// The settings of the gatekeeper, without its index and memories, which are not to be compared.
+/// Returns the settings of the gatekeeper. Its index and its memories are left out, because they must not be
+/// compared.
 fn gate(config: &Config) -> impl Debug + '_ {
     let gate = config.proxy.gatekeeper.as_ref();
     (gate.map(|gate| gate.settings()), &config.proxy.pac)
@@ -57,14 +60,14 @@ fn caching(config: &Config) -> impl Debug {
     (&config.proxy.rules, &config.proxy.user_rules)
 }
 
-/// The printed form has every setting.
+/// Returns the printed form, which contains every setting.
 fn shown(value: &impl Debug) -> String {
     format!("{value:?}")
 }
 
 impl Config {
-    /// This configuration as a Foxy that runs with `old` can apply it: settings that only a start
-    /// applies are taken from `old`. Also returns what differs.
+    /// Returns this configuration as a running Foxy with the settings `old` can apply it. Settings that only
+    /// a start applies are taken from `old`. Also returns the differences.
     pub(crate) fn after(&self, old: &Self) -> (Self, Changes) {
         let mut next = self.clone();
         let mut changes = Changes::default();
@@ -78,7 +81,7 @@ impl Config {
             changes.compare("access rules and logins", &gate(old), &gate(&next)),
             changes.compare("mirrors", &old.proxy.mirrors, &next.proxy.mirrors),
             changes.compare("headers", &old.proxy.headers, &next.proxy.headers),
-            // Rules contain the settings that they take over from `[cache]`.
+            // Rules contain the settings that they inherit from `[cache]`.
             changes.compare("cache and rules", &caching(old), &caching(&next)),
         ];
         changes.alike = !decides.contains(&true);
@@ -96,7 +99,7 @@ impl Config {
         (next, changes)
     }
 
-    /// Keeps what only a start applies.
+    /// Keeps the old values of settings that only a start applies.
     fn keep_at_start(&mut self, old: &Self, changes: &mut Changes) {
         macro_rules! keep {
             ($($name:literal: $($field:ident).+),+ $(,)?) => {
@@ -121,8 +124,8 @@ impl Config {
         self.proxy.access.local_addresses.clone_from(addresses);
     }
 
-    /// Keeps the old TLS settings of an origin if the new ones are alike, so that its connections and
-    /// TLS sessions can be used again.
+    /// Keeps the old TLS settings of an origin if the new settings are equal. Its connections and TLS
+    /// sessions can then be used again.
     fn keep_alike(&mut self, old: &Self) {
         let (own, before) = (&mut self.proxy.upstream.tls, &old.proxy.upstream.tls);
         if own.is_like(before) {
@@ -142,7 +145,7 @@ impl Config {
 }
 
 impl Changes {
-    /// Compares the sites. Certificates for clients decide nothing.
+    /// Compares the sites. Certificates for clients do not affect the decisions.
     fn sites(&mut self, old: &[SiteConfig], new: &[SiteConfig]) -> bool {
         let find = |sites: &[SiteConfig], name: &str| {
             let found = sites.iter().find(|site| site.name == name);
@@ -163,7 +166,7 @@ impl Changes {
             }
             decides |= differ || other_origin;
         }
-        // Where several sites fit a host, the order of the sites decides.
+        // If several sites fit a host, the order of the sites decides.
         let order = |sites: &[SiteConfig]| -> Vec<String> {
             sites.iter().map(|site| site.name.clone()).collect()
         };
@@ -177,8 +180,8 @@ mod tests {
 
     const SITE: &str = "[[site]]\nname = \"a\"\nlisten = \"127.0.0.1:8080\"\n";
 
-    /// Returns the settings that a reload from one text to the other applies, those that have to
-    /// wait, and whether fetches go on.
+    /// Returns the settings that a reload from one text to the other text applies, the settings that only a
+    /// start applies, and whether running fetches continue.
     fn changes(old: &str, new: &str) -> (Vec<String>, Vec<String>, bool) {
         let (old, new) = (build(old).unwrap(), build(new).unwrap());
         let (_, changes) = new.after(&old);

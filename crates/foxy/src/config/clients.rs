@@ -1,19 +1,19 @@
-//! Clients of each listener, in words, for the start messages and `foxy check`.
+//! Descriptions of the clients that may use each listener, for the start messages and `foxy check`.
 
 use std::net::SocketAddr;
 
 use ipnet::IpNet;
 
-/// Clients of one listener.
+/// Clients that may use one listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Users {
-    /// The sentence.
+    /// A sentence that describes the clients.
     pub(crate) words: String,
     /// True for a forward proxy that is open to the whole Internet.
     pub(crate) open_proxy: bool,
 }
 
-/// Clients of a listener: the `listed` ones, or all if there is no list.
+/// Returns the clients of a listener: the clients in `listed`, or all clients if there is no list.
 pub(crate) fn users(what: &str, on: SocketAddr, listed: Option<&[IpNet]>, forward: bool) -> Users {
     let everybody = listed.is_none_or(|list| list.iter().any(|net| net.prefix_len() == 0));
     let local = on.ip().is_loopback();

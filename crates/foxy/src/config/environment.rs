@@ -1,7 +1,7 @@
 //! Settings from the environment: `FOXY__SECTION__NAME`, for containers and services.
 //!
-//! Two underscores keep them apart from variables such as `FOXY_PORT` and `FOXY_SERVICE_HOST`, which
-//! orchestrators set for a service named `foxy`.
+//! The two underscores distinguish these variables from variables such as `FOXY_PORT` and
+//! `FOXY_SERVICE_HOST`, which orchestrators set for a service named `foxy`.
 
 use std::ffi::OsString;
 
@@ -11,7 +11,7 @@ use super::table::REPEATED;
 
 const PREFIX: &str = "FOXY__";
 
-/// A variable that sets something: its name, and the parts of it in small letters.
+/// A variable that contains a setting: its name, and the parts of the name in small letters.
 struct Named {
     variable: String,
     section: String,
@@ -21,11 +21,11 @@ struct Named {
 }
 
 impl AllGiven {
-    /// Sets what variables say; they replace what files say. `FOXY__MEMORY` sets `memory`,
-    /// `FOXY__CACHE__OBJECT_MAX` a setting of `[cache]`, `FOXY__SITE__2__ORIGIN` one of the second
-    /// site. Lists are written as in the file: `["a", "b"]`.
+    /// Applies the settings in variables. They replace the settings of files. `FOXY__MEMORY` sets `memory`,
+    /// `FOXY__CACHE__MAX_SIZE` sets `max_size` in `[cache]`, and `FOXY__SITE__2__ORIGIN` sets `origin` of the
+    /// second site. Lists are written as in the file: `["a", "b"]`.
     ///
-    /// Names that are no settings are problems, as they are in a file. Other variables are ignored.
+    /// A name that is no setting is a problem, as it is in a file. Variables without the prefix are ignored.
     pub fn overlay_environment(
         &mut self,
         variables: impl IntoIterator<Item = (OsString, OsString)>,
@@ -47,7 +47,7 @@ impl AllGiven {
                 )),
             }
         }
-        // Sections are begun in their order, whatever the order of the variables is.
+        // Sections are created in the order of their numbers, not in the order of the variables.
         found.sort_by(|(a, _), (b, _)| {
             (&a.section, a.number, &a.name).cmp(&(&b.section, b.number, &b.name))
         });

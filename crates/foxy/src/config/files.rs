@@ -1,12 +1,13 @@
-//! The configuration file, the files that it includes, and values from elsewhere in them.
+//! The configuration file, the files that it includes, and values that it takes from variables and other
+//! files.
 
 use std::path::{Path, PathBuf};
 
 use super::given::{AllGiven, parse};
 use super::problem::Problem;
 
-/// Reads a configuration file, the files of its `include`, and the `FOXY__` variables of the
-/// process, which replace what files say.
+/// Reads a configuration file, the files of its `include`, and the `FOXY__` variables of the process. The
+/// variables replace the settings of files.
 ///
 /// # Errors
 /// A file cannot be read or is not TOML. Other mistakes are in [`AllGiven::problems`].
@@ -54,7 +55,8 @@ fn one(path: &Path, named_by: &str) -> Result<AllGiven, Vec<Problem>> {
     Ok(given)
 }
 
-/// Files that fit, in the order of their names. A name without `*` must be there.
+/// Returns the files that match the pattern, in the order of their names. A file named without `*` must
+/// exist.
 fn matching(pattern: &Path) -> Result<Vec<PathBuf>, String> {
     let text = pattern.to_str().ok_or("it is not UTF-8 text")?;
     let found = glob::glob(text).map_err(|error| error.to_string())?;
@@ -65,7 +67,7 @@ fn matching(pattern: &Path) -> Result<Vec<PathBuf>, String> {
     }
 }
 
-/// The value of `NAME` in the environment, or the first line of the file in `file:PATH`.
+/// Returns the value of the environment variable `NAME`, or the first line of the file in `file:PATH`.
 fn elsewhere(name: &str) -> Result<String, String> {
     match name.strip_prefix("file:") {
         Some(path) => std::fs::read_to_string(path)
@@ -76,8 +78,8 @@ fn elsewhere(name: &str) -> Result<String, String> {
 }
 
 impl AllGiven {
-    /// Adds an included file: its repeated sections come after those before; a setting that both
-    /// have is a problem, because neither is the obvious one.
+    /// Adds an included file. Its repeated sections come after the sections that were read before. A setting
+    /// that both files have is a problem, because neither value takes precedence.
     fn merge(&mut self, part: Self) {
         self.problems.extend(part.problems);
         for (name, section) in part.single {
@@ -100,8 +102,9 @@ impl AllGiven {
         }
     }
 
-    /// Replaces `${NAME}` and `${file:PATH}` in values by what `elsewhere` returns. Other text that
-    /// begins with `$` stays: names of variables have capitals, digits and `_` only, no digit first.
+    /// Replaces `${NAME}` and `${file:PATH}` in values by the result of `elsewhere`. Other text that begins
+    /// with `$` stays. Names of variables contain only capitals, digits and `_`, and do not begin with a
+    /// digit.
     fn expand(&mut self, elsewhere: &dyn Fn(&str) -> Result<String, String>) {
         let repeated = self.repeated.values_mut().flatten();
         for section in self.single.values_mut().chain(repeated) {

@@ -1,4 +1,4 @@
-//! Invariants of any configuration, for fuzzers and tests.
+//! Invariants of all configurations, for fuzzers and tests.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,5 @@
-//! The settings that a user gave: texts from files, variables and the command line, each with its place.
+//! The settings that a user gave: texts from files, variables and the command line, each with the place where
+//! it was given.
 
 use std::collections::BTreeMap;
 
@@ -9,35 +10,36 @@ use super::problem::Problem;
 use super::suggest::nearest;
 use super::table::{REPEATED, SETTINGS, Setting};
 
-/// One given value: the texts (one, or the entries of a list) and where they stand.
+/// One given value: its texts (one text, or the entries of a list) and the place where it was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Given {
-    /// As written, quotes left out.
+    /// The texts as written, without quotes.
     pub texts: Vec<String>,
-    /// It was written as a list.
+    /// True if the value was written as a list.
     pub list: bool,
-    /// `foxy.toml:3`, `FOXY__MEMORY` or `--memory`.
+    /// The place of the value: `foxy.toml:3`, `FOXY__MEMORY` or `--memory`.
     pub place: String,
-    /// A part of it comes from another file or a variable. It may be a secret: no message shows it.
+    /// True if a part of the value comes from another file or a variable. It may be a secret, so messages do
+    /// not show it.
     pub hidden: bool,
 }
 
 /// The settings given in one section, by name.
 pub type Section = BTreeMap<String, Given>;
 
-/// Everything given: single sections by name, repeated ones in order.
+/// All given settings: single sections by name, repeated sections in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AllGiven {
     /// The top and the sections that occur once.
     pub single: BTreeMap<String, Section>,
-    /// `store`, `site` and `rule`.
+    /// The repeated sections, such as `store`, `site` and `rule`.
     pub repeated: BTreeMap<String, Vec<Section>>,
-    /// Unknown names and wrong forms: the configuration reports them together with wrong values.
+    /// Unknown names and wrong forms. They are reported together with wrong values.
     pub problems: Vec<Problem>,
 }
 
 impl AllGiven {
-    /// Sets a value as if the file had it; replaces what the file says.
+    /// Sets a value as if the file contained it. It replaces the value in the file.
     pub fn set(&mut self, section: &str, name: &str, texts: Vec<String>, place: &str) {
         let given = Given {
             list: texts.len() != 1,
@@ -50,12 +52,12 @@ impl AllGiven {
     }
 }
 
-/// Reads a configuration file's text. `file` is its name in messages.
+/// Reads the text of a configuration file. `file` is the name of the file in messages.
 ///
 /// Unknown sections and settings, and values that are tables, are in [`AllGiven::problems`].
 ///
 /// # Errors
-/// Bad syntax: nothing else can be told then.
+/// The syntax is bad. No other problems can be found then.
 pub fn parse(text: &str, file: &str) -> Result<AllGiven, Vec<Problem>> {
     let table = DeTable::parse(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
@@ -186,7 +188,7 @@ fn is_section(name: &str) -> bool {
     SETTINGS.iter().any(|setting| setting.section == name)
 }
 
-/// The setting of that name.
+/// Returns the setting of that name.
 #[must_use]
 pub(crate) fn find(section: &str, name: &str) -> Option<&'static Setting> {
     SETTINGS
@@ -194,7 +196,7 @@ pub(crate) fn find(section: &str, name: &str) -> Option<&'static Setting> {
         .find(|setting| setting.section == section && setting.name == name)
 }
 
-/// `section.name`, or the name alone at the top.
+/// Returns `section.name`, or only the name for settings of the top level.
 #[must_use]
 pub(crate) fn full_name(section: &str, name: &str) -> String {
     if section.is_empty() {
@@ -215,7 +217,8 @@ pub(super) fn unknown(place: String, section: &str, name: &str) -> Problem {
         .map(|s| full_name(s.section, s.name))
         .collect();
     let key = full_name(section, name);
-    // First the same name in another section, then a similar one here, then a similar one anywhere.
+    // Prefer the same name in another section, then a similar name in this section, then a similar name in
+    // any section.
     let elsewhere = SETTINGS.iter().find(|setting| setting.name == name);
     let suggestion = elsewhere
         .map(|setting| full_name(setting.section, setting.name))
@@ -224,8 +227,8 @@ pub(super) fn unknown(place: String, section: &str, name: &str) -> Problem {
     Problem::unknown(place, &key, suggestion.as_deref())
 }
 
-/// Texts of a value outside of a file: a list in TOML's form, or the text as it is. `None` if it
-/// begins like a list and is not one.
+/// Returns the texts of a value that does not come from a file: a list in TOML's form, or the text unchanged.
+/// `None` if the text begins like a list but is not a list.
 pub(super) fn list_or_text(value: &str) -> Option<(Vec<String>, bool)> {
     if !value.trim_start().starts_with('[') {
         return Some((vec![value.to_owned()], false));

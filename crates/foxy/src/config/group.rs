@@ -1,4 +1,4 @@
-//! The control group that limits this process's memory: a container's, or a service's.
+//! The control group that limits this process's memory: the group of a container or of a service.
 
 use std::path::{Path, PathBuf};
 
@@ -7,13 +7,13 @@ const MOUNT: &str = "/sys/fs/cgroup";
 /// Control groups of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Version {
-    /// A tree for each controller; this one is `memory/`.
+    /// Version 1, with a tree for each controller. The tree for memory is `memory/`.
     One,
-    /// One tree.
+    /// Version 2, with one tree for all controllers.
     Two,
 }
 
-/// The group with the tightest memory limit on the way from this process's group to the root.
+/// The group with the smallest memory limit on the way from this process's group to the root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryGroup {
     folder: PathBuf,
@@ -21,29 +21,29 @@ pub struct MemoryGroup {
     limit: u64,
 }
 
-/// Memory of a group now, in bytes.
+/// The current memory use of a group, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupUse {
-    /// Memory in use, without file contents that the kernel takes back first.
+    /// Memory in use, without file contents that the kernel can reclaim first.
     pub used: u64,
-    /// Buffers of sockets; a part of `used` in version 2 only.
+    /// Buffers of sockets. They are a part of `used` in version 2, but not in version 1.
     pub sockets: u64,
 }
 
 impl MemoryGroup {
-    /// The group of this process; `None` if nothing limits its memory.
+    /// Returns the group that limits this process; `None` if no group limits its memory.
     #[must_use]
     pub fn own() -> Option<Self> {
         Self::find(Path::new(MOUNT), &read(Path::new("/proc/self/cgroup")))
     }
 
-    /// Bytes that the group may have.
+    /// Returns the limit of the group in bytes.
     #[must_use]
     pub const fn limit(&self) -> u64 {
         self.limit
     }
 
-    /// Bytes that the group has now; `None` if the kernel does not tell.
+    /// Returns the current memory use of the group; `None` if the kernel does not report it.
     #[must_use]
     pub fn usage(&self) -> Option<GroupUse> {
         let (current, cache) = match self.version {
@@ -81,7 +81,8 @@ impl MemoryGroup {
             } else {
                 continue;
             };
-            // Inside a container the group's path may not exist below the mount: then the root is the group.
+            // Inside a container, the group's path may not exist below the mount. Then the group is the root
+            // of the mount.
             let group = tree.join(group.trim_start_matches('/'));
             groups.extend(
                 group
@@ -104,7 +105,8 @@ fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_default()
 }
 
-/// Version 2 writes `max` for no limit; version 1 an enormous number, which the minimum removes.
+/// Reads a limit or a size. Without a limit, version 2 writes `max`, and version 1 writes a very large
+/// number, which has no effect on the minimum.
 fn number(file: &Path) -> Option<u64> {
     read(file).trim().parse().ok()
 }

@@ -1,4 +1,4 @@
-//! The kinds of values a setting can have: how each is read, what is allowed, in words.
+//! The kinds of values that a setting can have. A kind reads a value, and describes the allowed values.
 
 mod network;
 
@@ -18,21 +18,21 @@ use network::{address, name_server, networks, port, ports};
 /// The kind of value that a setting accepts.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
-    /// A number of bytes between the two.
+    /// A number of bytes between the two bounds.
     Size(u64, u64),
-    /// A number of bytes of at least this, or a share of what there is.
+    /// A number of bytes that is at least this minimum, or a share of the resource.
     SizeOrShare(u64),
-    /// A duration between the two, in seconds.
+    /// A duration between the two bounds, in seconds.
     Duration(u64, u64),
     /// As `Duration`, or `off`.
     DurationOrOff(u64, u64),
-    /// A whole number between the two.
+    /// A whole number between the two bounds.
     Count(u64, u64),
     /// `true` or `false`.
     Flag,
     /// One of these words.
     Word(&'static [&'static str]),
-    /// Some of these words, each once.
+    /// Some of these words, each at most once.
     Words(&'static [&'static str]),
     /// A path.
     Path,
@@ -52,7 +52,7 @@ pub enum Kind {
     HostName,
     /// Host names.
     HostNames,
-    /// Hosts of a site: names, `*.` and a name, or `*`.
+    /// Hosts of a site: names, names after `*.`, or `*`.
     SiteHosts,
     /// Beginnings of paths.
     UrlPaths,
@@ -60,21 +60,21 @@ pub enum Kind {
     AddressOrOff,
     /// Socket addresses, at least one.
     Addresses,
-    /// Addresses of name servers, with a port or without; may be empty.
+    /// Addresses of name servers, with or without a port. The list may be empty.
     NameServers,
     /// Networks; `all` stands for every address.
     Networks,
     /// Port numbers.
     Ports,
-    /// Port numbers and ranges of them.
+    /// Port numbers and ranges of ports.
     PortRanges,
-    /// URLs of origins (scheme, host and port), each with `weight=N` and `connections=N`.
+    /// URLs of origins (scheme, host and port), each optionally with `weight=N` and `connections=N`.
     Origins,
-    /// URLs of servers, with a path.
+    /// URLs of servers, with or without a path.
     ServerUrls,
     /// Path and query of a request.
     RequestPath,
-    /// A status and the path of a file, each.
+    /// Entries of a status and the path of a file.
     ErrorPages,
     /// Names or patterns of a rule.
     Patterns(Of),
@@ -82,22 +82,22 @@ pub enum Kind {
     Rewrites(rewriting::Of),
 }
 
-/// A value that was read and found right.
+/// A value that was read and is valid.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// Bytes.
     Size(u64),
-    /// Percent of what there is.
+    /// A share of the resource, in percent.
     Share(f64),
     /// A duration; `None` is `off`.
     Duration(Option<Duration>),
     /// A whole number.
     Count(u64),
-    /// Yes or no.
+    /// True or false.
     Flag(bool),
     /// A word, name, path or target.
     Text(String),
-    /// Several of them.
+    /// Several words, names, paths or entries.
     Texts(Vec<String>),
     /// Socket addresses; empty is `off`.
     Addresses(Vec<SocketAddr>),
@@ -136,7 +136,7 @@ impl Kind {
         )
     }
 
-    /// Returns the allowed values, for messages and the reference.
+    /// Returns a description of the allowed values, for messages and the reference.
     #[must_use]
     pub fn allowed(self) -> String {
         match self {
@@ -169,7 +169,7 @@ impl Kind {
             }
             Self::Path => "a path".to_owned(),
             Self::Text => "a text".to_owned(),
-            Self::Files => "a list of paths, `*` for any part of a name".to_owned(),
+            Self::Files => "a list of paths, in which `*` stands for any part of a name".to_owned(),
             Self::LogTarget => "\"stdout\", \"off\", \"syslog\", \"syslog:PATH\", \"syslog:ADDRESS:PORT\", \"journald\" or the path of a file".to_owned(),
             Self::LogFormat => format!(
                 "{}, or a template with fields in braces, such as \"{{time}} {{client}} {{status}}\"",
@@ -179,9 +179,9 @@ impl Kind {
             Self::FieldNames => "a list of field names".to_owned(),
             Self::HostName => "a host name or an address".to_owned(),
             Self::HostNames => "a list of host names".to_owned(),
-            Self::SiteHosts => "a list of host names, `*.` and a name, or `*`".to_owned(),
+            Self::SiteHosts => "a list of host names; `*.` before a name stands for one label, `*` alone for all other hosts".to_owned(),
             Self::UrlPaths => "a list of decoded paths that begin with `/`".to_owned(),
-            Self::ServerUrls => "URLs of scheme http or https with a host, and with a path where one is meant".to_owned(),
+            Self::ServerUrls => "URLs of scheme http or https with a host, and optionally a path".to_owned(),
             Self::AddressOrOff => "ADDRESS:PORT, or \"off\"".to_owned(),
             Self::Addresses => {
                 "a list of ADDRESS:PORT (`*` stands for every IPv4 address)".to_owned()
@@ -195,19 +195,19 @@ impl Kind {
             Self::Patterns(of) => of.allowed().to_owned(),
             Self::Rewrites(of) => of.allowed().to_owned(),
             Self::Origins => {
-                "a URL of scheme http or https, host and port, without a path; or a list of them, each \
-                 with weight=N and connections=N behind it if wanted"
+                "a URL of scheme http or https with a host and a port, without a path; or a list of such URLs. \
+                 weight=N and connections=N may follow a URL"
                     .to_owned()
             }
-            Self::ErrorPages => "a list of a status from 400 to 599 and the path of a file".to_owned(),
-            Self::RequestPath => "a path with its query, such as /health".to_owned(),
+            Self::ErrorPages => "a list of entries `STATUS PATH`, with a status from 400 to 599 and the path of a file".to_owned(),
+            Self::RequestPath => "a path such as /health, with or without a query".to_owned(),
         }
     }
 
-    /// Reads what a user wrote; list kinds take one entry per element.
+    /// Reads a value that a user wrote. Kinds of lists read one entry per element.
     ///
     /// # Errors
-    /// The mistake, in a few words; [`allowed`](Self::allowed) says the rest.
+    /// The mistake, in a few words. [`allowed`](Self::allowed) describes the allowed values.
     pub fn read(self, given: &[String]) -> Result<Value, String> {
         let one = given.first().map_or("", String::as_str);
         match self {
@@ -310,7 +310,7 @@ fn host_name(text: &str) -> Result<String, String> {
     Ok(text.to_ascii_lowercase())
 }
 
-/// A host of a site, in lower case.
+/// Reads a host of a site, and returns it in lower case.
 fn site_host(text: &str) -> Result<String, String> {
     if text == "*" {
         return Ok(text.to_owned());
@@ -326,7 +326,7 @@ fn site_host(text: &str) -> Result<String, String> {
     }
     Ok(match text.starts_with("*.") {
         true => format!("*.{named}"),
-        // The form in which IPv6 addresses are compared.
+        // IPv6 addresses are compared in this form.
         false => named.parse::<Ipv6Addr>().map_or(named, |ip| ip.to_string()),
     })
 }
@@ -336,7 +336,7 @@ fn server_url(text: &str) -> Result<String, String> {
     Ok(url.to_string())
 }
 
-/// The beginning of a path.
+/// Reads the beginning of a path.
 fn url_path(text: &str) -> Result<String, String> {
     let segments = || text.split('/').skip(1);
     let dots = segments().any(|segment| matches!(segment, "." | ".."));
@@ -347,7 +347,7 @@ fn url_path(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// `STATUS PATH`, with one space.
+/// Reads an error page, and returns `STATUS PATH` with one space.
 fn error_page(text: &str) -> Result<String, String> {
     let (status, path) = text.split_once(' ').unwrap_or((text, ""));
     let status = status
@@ -360,7 +360,7 @@ fn error_page(text: &str) -> Result<String, String> {
     }
 }
 
-/// Path and query of a request.
+/// Reads the path and query of a request.
 fn request_path(text: &str) -> Result<String, String> {
     let fits = |c: char| c.is_ascii_graphic() && c != '#';
     if !text.starts_with('/') || !text.chars().all(fits) {
@@ -408,7 +408,7 @@ fn size_or_share(text: &str, min: u64) -> Result<Value, String> {
     }
 }
 
-/// `90`, `90s`, `250ms`, `5m`, `2h`, `7d`.
+/// Reads a duration such as `90`, `90s`, `250ms`, `5m`, `2h` or `7d`.
 fn duration(text: &str) -> Option<Duration> {
     let split = text
         .find(|c: char| !c.is_ascii_digit())
@@ -438,7 +438,7 @@ fn duration_between(text: &str, min: u64, max: u64) -> Result<Duration, String> 
     }
 }
 
-/// Seconds in the largest unit that divides them.
+/// Writes a number of seconds in the largest unit that divides it.
 pub(crate) fn seconds(seconds: u64) -> String {
     let units = [("d", 86_400), ("h", 3600), ("m", 60)];
     units

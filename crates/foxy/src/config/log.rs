@@ -1,4 +1,4 @@
-//! Where an access log goes beside files, and what it tells of clients.
+//! Targets of an access log other than files, and the form of clients in the log.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 const SYSLOG: &str = "/dev/log";
 const JOURNAL: &str = "/run/systemd/journal/socket";
 
-/// A service that takes lines.
+/// A service that receives log lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogService {
     /// Syslog at a unix socket.
@@ -20,8 +20,8 @@ pub enum LogService {
 }
 
 impl LogService {
-    /// `syslog`, `syslog:PATH`, `syslog:ADDRESS:PORT`, `journald`, `journald:PATH`; `None` for the
-    /// name of a file.
+    /// Reads `syslog`, `syslog:PATH`, `syslog:ADDRESS:PORT`, `journald` or `journald:PATH`; returns `None`
+    /// for the name of a file.
     pub(super) fn named(text: &str) -> Option<Self> {
         let (name, rest) = text.split_once(':').unwrap_or((text, ""));
         let or = |default: &str| PathBuf::from(if rest.is_empty() { default } else { rest });
@@ -47,24 +47,24 @@ impl fmt::Display for LogService {
 /// Form of clients' addresses and names in a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogClients {
-    /// All.
+    /// Address and name unchanged.
     Full,
     /// The network of the address.
     Network,
-    /// A pseudonym.
+    /// A pseudonym of address and name.
     Hashed,
-    /// Nothing.
+    /// Neither address nor name.
     Off,
 }
 
 /// Form of the queries of URLs in a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogQueries {
-    /// All.
+    /// The query unchanged.
     Kept,
-    /// A pseudonym.
+    /// A pseudonym of the query.
     Hashed,
-    /// That there is one.
+    /// A `?` in place of a query.
     Off,
 }
 

@@ -1,4 +1,5 @@
-//! Templates of lines of the access log: text with named fields in braces. Pure.
+//! Templates for lines of the access log: text with named fields in braces. This module does no input or
+//! output.
 
 use std::fmt::Write as _;
 
@@ -7,7 +8,7 @@ pub(super) const NAMED: [&str; 4] = ["squid", "common", "combined", "json"];
 
 macro_rules! fields {
     ($($field:ident = $name:literal),* $(,)?) => {
-        /// A fact about a request. Those of the JSON format have the same names there.
+        /// A field of a log line. The JSON format uses the same names for the fields that it has.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum LogField { $(#[doc = $name] $field),* }
 
@@ -15,7 +16,7 @@ macro_rules! fields {
             /// Every field, in the order of the reference.
             pub const ALL: [Self; [$($name),*].len()] = [$(Self::$field),*];
 
-            /// The name in templates.
+            /// Returns the name of the field in templates.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$field => $name),* }
@@ -60,7 +61,7 @@ fields! {
 }
 
 impl LogField {
-    /// True if the field is a detail, which is only collected for formats that use it.
+    /// True if the field is a detail. Details are only collected for formats that use them.
     const fn is_detail(self) -> bool {
         matches!(
             self,
@@ -72,25 +73,25 @@ impl LogField {
 /// A part of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogPart {
-    /// Text as it is.
+    /// Text that is copied unchanged.
     Text(String),
     /// A field.
     Field {
         /// The field.
         field: LogField,
-        /// It stands between two `"`, so that blanks do not end it.
+        /// True if the field is between two `"`, so that blanks do not end it.
         quoted: bool,
     },
 }
 
-/// A template that was read and found right.
+/// A template that was read and is valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogTemplate {
     parts: Vec<LogPart>,
 }
 
 impl LogTemplate {
-    /// Reads a template. `{{` and `}}` stand for a brace.
+    /// Reads a template. `{{` and `}}` stand for single braces.
     ///
     /// # Errors
     /// The mistake, in a few words.
@@ -137,13 +138,13 @@ impl LogTemplate {
         Ok(Self { parts })
     }
 
-    /// The parts, in order.
+    /// Returns the parts of the template, in order.
     #[must_use]
     pub fn parts(&self) -> &[LogPart] {
         &self.parts
     }
 
-    /// True if the template has a field that is only collected for formats that use it.
+    /// True if the template has a field that is only collected for formats that use the field.
     #[must_use]
     pub fn has_details(&self) -> bool {
         let detail =

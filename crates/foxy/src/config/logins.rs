@@ -1,4 +1,4 @@
-//! The `[login]` section: users, and the files that they are in.
+//! The `[login]` section: users, and the files that contain them.
 
 use std::path::Path;
 
@@ -11,10 +11,10 @@ use super::pattern;
 use super::problem::Problem;
 use super::values::Values;
 
-/// Longest file in bytes.
+/// Longest file of users or tokens, in bytes.
 const FILE_MAX: u64 = 64 << 20;
 
-/// Users and how they log in; `None` without the section.
+/// Returns the users and their ways to log in; `None` without the section.
 pub(super) fn read(
     section: Option<&Section>,
     names: &[String],
@@ -41,7 +41,7 @@ pub(super) fn read(
         let text = "login.realm has a quote, a backslash or a letter that is not ASCII";
         values.problem(Problem::conflict("login.realm", text.to_owned()));
     }
-    // The default may name a forward proxy that is not there.
+    // The default may name a forward proxy that does not exist.
     let known = |at: &&String| *at == "forward" || names.contains(at);
     if let Some(unknown) = logins.at.iter().find(|at| !known(at)) {
         let text = format!("login.at = \"{unknown}\": there is no such site");
@@ -82,15 +82,15 @@ pub(super) fn read(
     Some(logins)
 }
 
-/// Drawn at random: the keyed hash of logins follows from it.
+/// Returns a random seed for the keyed hash of logins.
 fn seed() -> u64 {
     use std::hash::{BuildHasher, Hasher, RandomState};
     static SEED: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
     *SEED.get_or_init(|| RandomState::new().build_hasher().finish())
 }
 
-/// Reads a file line by line; empty lines and those that begin with `#` count for nothing. Messages
-/// do not repeat the contents of the file.
+/// Reads a file line by line. Empty lines and lines that begin with `#` are skipped. Messages do not repeat
+/// the contents of the file.
 fn lines(path: &Path, take: &mut dyn FnMut(&str) -> Result<(), String>) -> Result<(), String> {
     let wrong = |error: std::io::Error| format!("{}: {error}", path.display());
     let length = std::fs::metadata(path).map_err(wrong)?.len();

@@ -1,4 +1,5 @@
-//! Resources of the machine: memory, cores, free space. Behind a trait, so that plans are testable.
+//! Resources of the machine: memory, cores, free space. They are behind a trait, so that tests can replace
+//! the machine.
 
 use std::ffi::OsString;
 use std::fmt::Debug;
@@ -6,25 +7,26 @@ use std::path::{Path, PathBuf};
 
 use super::MemoryGroup;
 
-/// Facts about the machine that defaults and shares depend on.
+/// Properties of the machine on which defaults and shares depend.
 pub trait Machine: Debug {
-    /// Bytes of memory this process may use: the machine's, or its container's if less.
+    /// Returns the bytes of memory that this process may use: the machine's memory, or its container's memory
+    /// if that is less.
     fn memory(&self) -> u64;
-    /// True if a control group limits the memory to less than the machine's.
+    /// True if a control group limits the memory to less than the machine's memory.
     fn is_container(&self) -> bool {
         false
     }
-    /// Cores this process may use.
+    /// Returns the number of cores that this process may use.
     fn cores(&self) -> usize;
-    /// Bytes free for this user on the file system that `path` is or would be on.
+    /// Returns the bytes that are free for this user on the file system of `path`. The path need not exist.
     fn free_space(&self, path: &Path) -> Option<u64>;
-    /// Length of the file or device at `path`; `None` if there is nothing.
+    /// Returns the length of the file or device at `path`; `None` if there is neither.
     fn existing(&self, path: &Path) -> Option<u64>;
-    /// Folder for what Foxy keeps if the configuration names no place. It may not exist yet.
+    /// Returns the folder for Foxy's files if the configuration names no place. It may not exist yet.
     fn state_folder(&self) -> PathBuf;
 }
 
-/// The machine we run on.
+/// The machine that this process runs on.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ThisMachine;
 
@@ -63,9 +65,9 @@ impl Machine for ThisMachine {
     }
 }
 
-/// The service manager's folder, else one in the user's cache directory, else that of a service.
-/// Never a folder for temporary files: other users could put a store or a token there first, and
-/// contents would not outlive a restart of the machine.
+/// Returns the service manager's folder, else a folder in the user's cache directory, else the default folder
+/// of a service. A folder for temporary files is never used: other users could put a store or a token there
+/// first, and its contents would be lost when the machine restarts.
 fn state_folder(
     variable: impl Fn(&'static str) -> Option<OsString>,
     home: Option<PathBuf>,

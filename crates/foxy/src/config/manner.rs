@@ -1,4 +1,4 @@
-//! How a site answers apart from its origins: redirect, maintenance, error pages, timeouts.
+//! Answers that a site makes without its origins: redirects, maintenance, error pages. Also timeouts.
 
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ use super::values::Values;
 /// Longest error page in bytes.
 const PAGE_MAX: u64 = 256 << 10;
 
-/// `plain`: whether the site listens without TLS.
+/// Reads these settings. `plain` is true if the site listens without TLS.
 pub(super) fn read(
     values: &mut Values<'_>,
     (plain, listen_tls): (bool, &[SocketAddr]),
@@ -68,7 +68,7 @@ pub(super) fn read(
     }
 }
 
-/// The page of an entry `STATUS PATH`.
+/// Reads the page of an entry `STATUS PATH`.
 fn page(entry: &str) -> Result<ErrorPage, String> {
     let (status, path) = entry.split_once(' ').unwrap_or_default();
     let extension = Path::new(path).extension().and_then(|word| word.to_str());
@@ -95,7 +95,7 @@ fn page(entry: &str) -> Result<ErrorPage, String> {
     })
 }
 
-/// Times that differ from those of the proxy in general.
+/// Returns the times of the site that differ from the times of the proxy.
 pub(super) fn timeouts(values: &Values<'_>) -> OriginTimeouts {
     let time = |name: &str| match values.given(name) {
         Some(Value::Duration(time)) => *time,
@@ -108,7 +108,7 @@ pub(super) fn timeouts(values: &Values<'_>) -> OriginTimeouts {
     }
 }
 
-/// Lines for `foxy check`.
+/// Returns the lines for `foxy check`.
 pub(super) fn lines(manner: &Manner) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.

@@ -16,10 +16,11 @@ use super::suggest::nearest;
 use super::values::Values;
 use super::versions;
 
-/// Name of the registry whose address the preset `oci` knows.
+/// Name of the registry whose address is in the preset `oci`.
 const DOCKER_HUB: &str = "docker.io";
 
-/// All mirrors; `None` if there are none. Texts were checked where they were read.
+/// Reads all mirrors; returns `None` if there are none. The kinds of the settings have already checked the
+/// texts.
 pub(super) fn read(
     sections: &[Section],
     public: &[String],
@@ -36,7 +37,7 @@ pub(super) fn read(
         let clash = sites.iter().find(|other| {
             let prefixes = [&other.mirror.prefix, &site.mirror.prefix];
             let below = |a: &str, b: &str| format!("{a}/").starts_with(&format!("{b}/"));
-            // Mirrors of images share one prefix: their names tell them apart.
+            // Mirrors of images share one prefix and are distinguished by their names.
             let images = other.mirror.images && site.mirror.images;
             other.mirror.name == site.mirror.name
                 || !images && below(prefixes[0], prefixes[1])
@@ -214,14 +215,14 @@ fn site(
     named.extend(upstream.clone());
     let own = upstream.is_some();
     let upstream = upstream.unwrap_or_else(|| preset.upstream.clone());
-    // The hosts of the preset belong to the preset's upstream, and not to another.
+    // The hosts of the preset belong to the preset's upstream, not to an upstream that the section names.
     let hosts = hosts.unwrap_or_else(|| match own {
         true => Vec::new(),
         false => preset.hosts.clone(),
     });
     let class = |class: &Class| Class {
         kind: match (class.kind, fresh) {
-            // Release files of apt are revalidated at each use: index files are compared with them.
+            // Release files of apt are revalidated at each use, because index files are compared with them.
             (Kind::Index(1..), Some(fresh)) => Kind::Index(fresh),
             (kind, _) => kind,
         },
@@ -251,13 +252,13 @@ fn unknown(wanted: &str) -> String {
     format!("mirror.preset = \"{wanted}\": there is no such preset; {hint}")
 }
 
-/// Names of the mirrors.
+/// Returns the names of the mirrors.
 pub(super) fn names(mirrors: Option<&Mirrors>) -> Vec<String> {
     let sites = mirrors.map_or(&[][..], |mirrors| &mirrors.sites);
     sites.iter().map(|site| site.mirror.name.clone()).collect()
 }
 
-/// Finds mistakes that the sections alone do not show.
+/// Finds mistakes that the sections of mirrors do not show without the other sections.
 pub(super) fn check(config: &Config, problems: &mut Vec<Problem>) {
     let names = names(config.proxy.mirrors.as_deref());
     if names.is_empty() {
@@ -285,7 +286,7 @@ pub(super) fn check(config: &Config, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Lines for `foxy check`.
+/// Returns the lines for `foxy check`.
 pub(super) fn lines(mirrors: Option<&Mirrors>) -> String {
     let mut text = String::new();
     let Some(mirrors) = mirrors else { return text };
@@ -329,7 +330,7 @@ mod tests {
             (&site.mirror.name[..], &site.mirror.prefix[..]),
             ("pypi", "/pypi")
         );
-        // Servers of presets pass the guard of destinations.
+        // The servers of presets are subject to the guard of destinations.
         assert!(!site.named.contains(&true));
         let own = "[[mirror]]\npreset = \"npm\"\nname = \"own\"\nupstream = \"http://10.0.0.1:4873/npm/\"\n";
         let config = build(own).unwrap();

@@ -1,8 +1,7 @@
-//! Configuration: texts from files, variables and flags become one typed tree, or all problems at once.
+//! Configuration: texts from files, variables and flags become one typed tree, or a list of all problems.
 //!
-//! Everything is driven by [`SETTINGS`]: reading, messages, defaults and `docs/config.md` cannot
-//! disagree. [`read`] reads files and the environment before [`Config::build`]; nothing
-//! reads them after it.
+//! The table [`SETTINGS`] determines reading, messages, defaults and `docs/config.md`, so they always agree.
+//! [`read`] reads files and the environment before [`Config::build`]. They are not read later.
 
 mod access_rules;
 mod admin_access;

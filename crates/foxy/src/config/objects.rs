@@ -1,4 +1,4 @@
-//! Sites of `kind = "objects"`: build caches, whose objects clients store themselves.
+//! Sites of `kind = "objects"`: build caches. Clients store the objects of a build cache themselves.
 
 use std::fmt::Write;
 
@@ -44,7 +44,7 @@ const OF_ORIGINS: [&str; 22] = [
 /// Settings that only build caches have.
 const OF_OBJECTS: [&str; 3] = ["write", "write_ac", "object_max_size"];
 
-/// The settings of a build cache; `None` for a site with an origin.
+/// Reads the settings of a build cache; returns `None` for a site with an origin.
 pub(super) fn read(values: &mut Values<'_>, section: &Section, place: &str) -> Option<Objects> {
     let kind = values.text("kind");
     let size_max = values.size("object_max_size");
@@ -78,7 +78,7 @@ pub(super) fn read(values: &mut Values<'_>, section: &Section, place: &str) -> O
     Some(objects)
 }
 
-/// `*`, users, and groups behind `@`.
+/// Reads a list of writers: `*`, users, and groups after `@`.
 fn writers(values: &Values<'_>, name: &str) -> Writers {
     let mut writers = Writers::default();
     let texts = match values.given(name) {
@@ -95,7 +95,7 @@ fn writers(values: &Values<'_>, name: &str) -> Writers {
     writers
 }
 
-/// In place of an origin: the name under which the objects are stored.
+/// Returns the name under which the objects are stored. It takes the place of an origin.
 pub(super) fn own_name(name: &str) -> OriginUrl {
     OriginUrl {
         secure: false,
@@ -104,7 +104,7 @@ pub(super) fn own_name(name: &str) -> OriginUrl {
     }
 }
 
-/// Finds build caches at which nobody can log in.
+/// Finds build caches where no user can log in.
 pub(super) fn check(
     logins: Option<&LoginsConfig>,
     sites: &[SiteConfig],
@@ -123,7 +123,7 @@ pub(super) fn check(
     }
 }
 
-/// The line of `foxy check` about a build cache.
+/// Returns the line of `foxy check` about a build cache.
 pub(super) fn line(objects: &Objects) -> String {
     let mut text = String::new();
     let words = |writers: &Writers| {

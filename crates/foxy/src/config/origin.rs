@@ -1,4 +1,4 @@
-//! The address of an origin as users write it: `http://127.0.0.1:8080`.
+//! The address of an origin in the form that users write: `http://127.0.0.1:8080`.
 
 use std::fmt;
 use std::net::Ipv6Addr;
@@ -7,11 +7,11 @@ use std::str::FromStr;
 /// Scheme, host and port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OriginUrl {
-    /// It speaks TLS: the scheme is `https`.
+    /// True if the scheme is `https`, so that the origin speaks TLS.
     pub secure: bool,
     /// A name or an address; IPv6 without brackets.
     pub host: String,
-    /// Its port.
+    /// The port of the origin.
     pub port: u16,
 }
 
@@ -42,14 +42,16 @@ impl FromStr for OriginUrl {
     }
 }
 
-/// An origin of a site, as users write it: its URL, and `weight=N` and `connections=N` behind it.
+/// An origin of a site, in the form that users write: its URL, and optionally `weight=N` and `connections=N`
+/// after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OriginEntry {
-    /// Where it is.
+    /// Scheme, host and port of the origin.
     pub url: OriginUrl,
-    /// Its share of requests among the weights of all origins of the site.
+    /// The weight of the origin. Its share of requests is its weight in relation to the weights of all
+    /// origins of the site.
     pub weight: u32,
-    /// Requests that may be under way there; `None`: no limit.
+    /// Largest number of requests under way at the origin; `None`: no limit.
     pub connections: Option<u32>,
 }
 
@@ -109,7 +111,7 @@ fn check_host(host: &str) -> Result<String, String> {
 }
 
 impl OriginUrl {
-    /// `host` or `host:port`, as in a URL.
+    /// Returns `host` or `host:port`, as in a URL.
     #[must_use]
     pub fn authority(&self) -> String {
         let host = if self.host.contains(':') {

@@ -8,7 +8,7 @@ use super::kind::Value;
 use super::problem::Problem;
 use super::values::Values;
 
-/// How TLS is spoken to a site's origin.
+/// Reads the TLS settings for a site's origin; returns `None` if the origin does not speak TLS.
 pub(super) fn read(values: &mut Values<'_>, secure: bool, place: &str) -> Option<OriginTls> {
     let text = |name: &str| match values.given(name) {
         Some(Value::Text(text)) => Some(text.clone()),

@@ -1,4 +1,4 @@
-//! The origins of a site: how they are used, and what `foxy check` says about them.
+//! The origins of a site: the settings of their use, and the lines of `foxy check` about them.
 
 use std::fmt::Write;
 
@@ -13,7 +13,7 @@ use super::origin::OriginEntry;
 use super::problem::Problem;
 use super::values::Values;
 
-/// The origins of a site. `host` is the host that health checks ask for.
+/// Reads the settings of a site's origins. `host` is the host in requests of health checks.
 pub(super) fn read(
     values: &mut Values<'_>,
     (site, host): (&str, String),
@@ -87,7 +87,7 @@ fn wrong(all: &[OriginEntry]) -> Option<String> {
 }
 
 impl Config {
-    /// The origins of each site, all of them up.
+    /// Returns the origins of each site. All origins are up at first.
     pub(crate) fn origins(&self) -> Vec<Origins> {
         let sites = self.sites.iter().map(|site| site.origins.clone());
         sites
@@ -95,8 +95,8 @@ impl Config {
             .collect()
     }
 
-    /// The origins after a reload. Origins of a site whose settings are as before keep their state. The
-    /// figures of a site's requests go on in any case.
+    /// Returns the origins after a reload. The origins of a site keep their state if the settings of the site
+    /// are unchanged. The statistics about a site's requests continue in any case.
     pub(crate) fn origins_after(&self, old: &Self, before: &[Origins]) -> Vec<Origins> {
         let kept = |new: &OriginsConfig| {
             let known = before.iter().find(|origins| origins.site() == new.site)?;
@@ -116,7 +116,8 @@ impl Config {
     }
 }
 
-/// Lines on origins. A single origin without a limit has none: the line of the site names it.
+/// Returns the lines about origins for `foxy check`. A single origin without a limit has no line here,
+/// because the line of the site names it.
 pub(super) fn lines(origins: &OriginsConfig) -> String {
     let mut text = String::new();
     let alone = matches!(&origins.origins[..], [only] if only.connections.is_none());

@@ -1,4 +1,4 @@
-//! The `[[parent]]` sections, and the parents of the environment.
+//! The `[[parent]]` sections, and the parents in environment variables.
 
 use std::fmt::Display;
 
@@ -12,7 +12,7 @@ use super::origin::OriginUrl;
 use super::problem::Problem;
 use super::values::Values;
 
-/// All groups of parents.
+/// Reads all groups of parents.
 pub(super) fn read(given: &AllGiven, problems: &mut Vec<Problem>) -> Vec<ParentGroup> {
     let sections = given.repeated.get("parent").map_or(&[][..], Vec::as_slice);
     let mut groups = Vec::new();
@@ -24,7 +24,8 @@ pub(super) fn read(given: &AllGiven, problems: &mut Vec<Problem>) -> Vec<ParentG
     if Values::read("access", access, &mut quiet).flag("parent_from_environment") {
         let variable = |name: &str| {
             let upper = name.to_ascii_uppercase();
-            // HTTP_PROXY in capitals is not read: in programs that web servers start, a request can set it.
+            // HTTP_PROXY in capitals is not read: if a web server starts the program, a request can set this
+            // variable.
             let upper = (name != "http_proxy").then(|| std::env::var(upper).ok());
             std::env::var(name)
                 .ok()
@@ -92,7 +93,7 @@ fn group(section: &Section, i: usize, problems: &mut Vec<Problem>) -> ParentGrou
     }
 }
 
-/// The parents that these variables name.
+/// Returns the parents that these variables name.
 fn environment(variable: &dyn Fn(&str) -> Option<String>) -> Result<Vec<ParentGroup>, String> {
     let spared = variable("no_proxy").unwrap_or_default();
     let entries = spared.split([',', ' ']).map(str::trim);
@@ -101,7 +102,7 @@ fn environment(variable: &dyn Fn(&str) -> Option<String>) -> Result<Vec<ParentGr
         .iter()
         .map(
             |entry| match entry.strip_prefix("*.").or(entry.strip_prefix('.')) {
-                // Programs agree that a name means the names under it too.
+                // In most programs, a name in this variable also stands for the names under it.
                 Some(name) => HostPattern::new(&format!(".{name}")),
                 None if *entry == "*" || entry.starts_with(|c: char| c.is_ascii_digit()) => {
                     HostPattern::new(entry)
@@ -116,7 +117,7 @@ fn environment(variable: &dyn Fn(&str) -> Option<String>) -> Result<Vec<ParentGr
         ("https_proxy", vec![Scheme::Https, Scheme::Connect]),
     ] {
         let Some(text) = variable(name) else { continue };
-        // The variable may have a password: no message repeats it.
+        // The variable may contain a password, so messages do not repeat its value.
         let wrong = |what: &dyn Display| format!("{name} of the environment: {what}");
         let (scheme, rest) = text.split_once("://").unwrap_or(("http", &text));
         let (login, place) = match rest.rsplit_once('@') {

@@ -1,4 +1,4 @@
-//! The names and patterns that rules are written with: what is allowed, and what is wrong.
+//! The kinds of names and patterns in rules: the allowed forms, and the mistakes in them.
 
 use foxy_proxy::access_rules::Span;
 
@@ -40,17 +40,17 @@ pub enum Of {
 }
 
 impl Of {
-    /// True if a list of them may be empty.
+    /// True if a list of these patterns may be empty.
     pub(super) const fn may_be_none(self) -> bool {
         matches!(self, Self::Destination)
     }
 
-    /// Returns the allowed values, for messages and the reference.
+    /// Returns a description of the allowed values, for messages and the reference.
     pub(super) const fn allowed(self) -> &'static str {
         match self {
             Self::Site => "a list of names of sites, or \"forward\"",
             Self::Host => {
-                "a list of hosts such as example.com, *.example.com or example.com:8080 (a port that is not 80 belongs to it)"
+                "a list of hosts such as example.com, *.example.com or example.com:8080 (a port other than 80 is part of the host)"
             }
             Self::Path => "a list of paths such as /img/* or *.jpg, without a query",
             Self::Parameter => "a list of parameter names such as id or utm_*",
@@ -58,7 +58,7 @@ impl Of {
             Self::CookiePattern => "a list of cookie names such as session or sess*",
             Self::ClientName => "a list of names such as *.nodes.example.com or \"CN=node 1\"",
             Self::Destination => {
-                "a list of hosts without port: example.com, *.example.com (names under it), .example.com (it and names under it), or with `*` anywhere"
+                "a list of hosts without port: example.com, *.example.com (all names under example.com), .example.com (example.com and all names under it), or with `*` in any place"
             }
             Self::User => "a list of names",
             Self::Method => "a list of methods such as POST",
@@ -72,7 +72,7 @@ impl Of {
         }
     }
 
-    /// Reads one.
+    /// Reads one name or pattern.
     ///
     /// # Errors
     /// The mistake, in a few words.
@@ -101,7 +101,7 @@ impl Of {
     }
 }
 
-/// The registry's own form is checked where the registry is known.
+/// Reads a package. The registry's own form is checked where the registry is known.
 fn package(text: &str) -> Result<String, String> {
     match text.is_empty() || text.contains(|c: char| !c.is_ascii_graphic()) {
         true => Err("it is no package, with `@` and a version or without".to_owned()),
@@ -137,7 +137,7 @@ fn destination(text: &str) -> Result<String, String> {
         return Err("it has a port; see `port`".to_owned());
     }
     Ok(match text.parse::<std::net::IpAddr>() {
-        // The form in which addresses are compared.
+        // Addresses are compared in this form.
         Ok(address) => address.to_canonical().to_string(),
         Err(_) => text.to_ascii_lowercase(),
     })
@@ -150,7 +150,7 @@ fn user(text: &str) -> Result<String, String> {
     }
 }
 
-/// `GROUP: USER USER`.
+/// Reads a group and its users: `GROUP: USER USER`.
 pub(super) fn group(text: &str) -> Result<(&str, Vec<&str>), String> {
     let (group, users) = text.split_once(':').ok_or("it has no colon")?;
     let users: Vec<&str> = users.split_whitespace().collect();

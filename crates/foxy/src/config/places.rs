@@ -1,7 +1,7 @@
-//! Defaults of sites that differ from those of the forward proxy. Clients of a forward proxy belong
-//! to its operator: their directives count. Clients of a site are unknown, and each could force a
-//! request to the origin every time. The answer to a POST is stored for GET only by sites, because
-//! the operator knows their origins.
+//! Defaults of sites that differ from the defaults of the forward proxy. Clients of a forward proxy belong to
+//! its operator, so their directives are obeyed. Clients of a site are unknown, and each client could force a
+//! request to the origin every time. Only sites store the answer to a POST for later GETs, because the
+//! operator knows their origins.
 
 use foxy_proxy::rules::rules::Place;
 use foxy_proxy::rules::{Config, RuleSet};
@@ -9,8 +9,8 @@ use foxy_proxy::rules::{Config, RuleSet};
 use super::build::SiteConfig;
 use super::given::Section;
 
-/// Caching rules of sites. `sections` belong to `rules`, in the same order. A rule's setting takes
-/// precedence over the site's, which takes precedence over `cache`.
+/// Returns the caching rules of sites. `sections` belong to `rules`, in the same order. A rule's setting
+/// takes precedence over the site's setting, and the site's setting over `cache`.
 pub(super) fn places(
     sections: &[Section],
     cache: Option<&Section>,
@@ -49,8 +49,8 @@ pub(super) fn places(
         .collect();
     let mut places = Vec::new();
     if !mirrors.is_empty() {
-        // The class of the URL decides, and not the request: apt asks for a new copy even of files that
-        // never change.
+        // The class of the URL decides, not the directives of the request: apt requests a new copy even of
+        // files that never change.
         places.push(place(mirrors, false));
     }
     if !apart.is_empty() {

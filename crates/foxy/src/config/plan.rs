@@ -1,4 +1,4 @@
-//! The plan of a configuration on this machine, in words: `foxy check` prints it.
+//! The plan of a configuration on this machine, in words. `foxy check` prints it.
 
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use super::machine::Machine;
 use super::{manner, mirrors, objects, origins, rewriting};
 
 impl Config {
-    /// A few lines that say what would be started.
+    /// Returns a few lines that describe what Foxy would start.
     #[must_use]
     pub fn plan(&self, machine: &dyn Machine) -> String {
         let mut text = String::new();
@@ -79,7 +79,7 @@ impl Config {
         text
     }
 
-    /// Returns whether every proxy listener can be reached from this machine only.
+    /// Returns whether all proxy listeners can be reached only from this machine.
     #[must_use]
     pub fn loopback_only(&self) -> bool {
         let sites = self.sites.iter().flat_map(|site| &site.listen);
@@ -89,7 +89,7 @@ impl Config {
             .all(|address| address.ip().is_loopback())
     }
 
-    /// Clients that may use the forward proxy at these addresses, and each site at its own.
+    /// Returns the clients that may use the forward proxy and each site, by listener address.
     pub(crate) fn users<'a>(
         &'a self,
         forward: &[SocketAddr],
@@ -132,7 +132,7 @@ impl Config {
     }
 }
 
-/// Lines on one site.
+/// Returns the lines about one site.
 fn site_lines(site: &SiteConfig) -> String {
     let mut text = String::new();
     let listen = join(&site.listen);
@@ -171,7 +171,7 @@ fn join(addresses: &[SocketAddr]) -> String {
         .join(", ")
 }
 
-/// A size to one decimal in the largest unit that keeps it above one.
+/// Writes a size with one decimal, in the largest unit in which the number is at least one.
 #[must_use]
 pub(crate) fn human(bytes: u64) -> String {
     let units = ["GiB", "MiB", "KiB"];

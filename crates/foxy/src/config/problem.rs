@@ -1,8 +1,8 @@
-//! A mistake in a configuration: its place, the given value, the allowed values, the way to mend it.
+//! A mistake in a configuration: its place, the given value, the allowed values, and a way to correct it.
 
 use std::fmt;
 
-/// One problem. Prints as `place: what is wrong; how to mend it`.
+/// One problem. It is printed as `place: what is wrong; how to mend it`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     place: String,
@@ -10,7 +10,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// A value that its setting does not accept.
+    /// Returns the problem of a value that its setting does not accept.
     #[must_use]
     pub fn value(place: String, key: &str, given: &str, wrong: &str, allowed: &str) -> Self {
         Self {
@@ -19,7 +19,7 @@ impl Problem {
         }
     }
 
-    /// A name that is no setting.
+    /// Returns the problem of a name that no setting has.
     #[must_use]
     pub fn unknown(place: String, key: &str, suggestion: Option<&str>) -> Self {
         let hint = match suggestion {
@@ -32,7 +32,7 @@ impl Problem {
         }
     }
 
-    /// A value of the wrong shape.
+    /// Returns the problem of a value of the wrong shape, such as a table in place of a text.
     #[must_use]
     pub fn shape(place: String, key: &str, mend: &str) -> Self {
         Self {
@@ -41,7 +41,7 @@ impl Problem {
         }
     }
 
-    /// Text that is not TOML.
+    /// Returns the problem of a text that is not TOML.
     #[must_use]
     pub fn syntax(place: String, message: &str) -> Self {
         Self {
@@ -50,7 +50,7 @@ impl Problem {
         }
     }
 
-    /// Settings that do not go together, or with this machine.
+    /// Returns the problem of settings that contradict each other, or that do not suit this machine.
     #[must_use]
     pub fn conflict(place: &str, text: String) -> Self {
         Self {

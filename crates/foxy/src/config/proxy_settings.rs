@@ -1,4 +1,4 @@
-//! The sections that set the proxy itself, from values to its own types.
+//! The sections that contain settings of the proxy, converted from values to the proxy's own types.
 
 use foxy_proxy::rules::Config as CacheRules;
 use foxy_proxy::{Access, Config, ForwardedMode, HeaderConfig, UpstreamConfig};
@@ -8,7 +8,7 @@ use super::kind::Value;
 use super::problem::Problem;
 use super::values::Values;
 
-/// Every section of the proxy but `access`, which it shares with the admin listener.
+/// Reads all sections of the proxy except `access`, which the proxy shares with the admin listener.
 pub(super) fn all_but_access(given: &AllGiven, problems: &mut Vec<Problem>) -> Config {
     let single = |name: &str| given.single.get(name);
     Config {
@@ -68,7 +68,7 @@ fn forwarded(given: Option<&Value>) -> Option<ForwardedMode> {
 fn cache(values: &mut Values<'_>) -> CacheRules {
     let mut rules = CacheRules {
         targeted: values.texts("targeted_fields"),
-        // For the forward proxy: sites have other defaults, see `places`.
+        // This is the default of the forward proxy. Sites have other defaults, see `places`.
         obey_request: values.flag_or("obey_request", true),
         post: values.flag_or("store_post", false),
         ..values.fields()

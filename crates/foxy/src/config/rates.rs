@@ -8,7 +8,7 @@ use super::kind::Value;
 use super::problem::Problem;
 use super::values::Values;
 
-/// All limits.
+/// Reads all limits.
 pub(super) fn read(
     sections: &[Section],
     names: &[String],

@@ -1,4 +1,4 @@
-//! `docs/config.md`, written from the table.
+//! Writes `docs/config.md` from the table of settings.
 
 use std::fmt::Write;
 
@@ -9,22 +9,23 @@ const INTRODUCTION: &str = "# Configuration reference
 
 This page is generated from the table of settings in the code (`cargo xtask generate`).
 
-Foxy needs no configuration: `foxy` alone is a caching forward proxy on 127.0.0.1:3128. A file is
-given by `foxy --config FILE` and is TOML. `foxy check --config FILE` reads it, reports every
-mistake at once with its line, and prints what would be done. Flags of the command line
-(`foxy --help`) replace what the file says.
+Foxy needs no configuration: `foxy` alone is a caching forward proxy on 127.0.0.1:3128. `foxy --config FILE`
+reads a configuration file in TOML. `foxy check --config FILE` checks the file, reports all mistakes
+with their lines, and prints what Foxy would do. Flags of the command line (`foxy --help`) take
+precedence over the file.
 
-Every setting can also be given by a variable of the environment, which replaces what the file says
-and is replaced by a flag: `FOXY__MEMORY=1GiB`, `FOXY__CACHE__OBJECT_MAX=1GiB` for a setting of
-`[cache]`, `FOXY__SITE__1__ORIGIN=http://app:8000` for one of the first site, lists as in the file:
-`FOXY__LISTEN='[\"*:3128\", \"*:8080\"]'`. In a file, `${NAME}` stands for a variable and
-`${file:PATH}` for the first line of a file.
+Every setting can also be given by an environment variable. Such a variable takes precedence over the
+file, and a flag over the variable. `FOXY__MEMORY=1GiB` is a setting of the top level,
+`FOXY__CACHE__MAX_SIZE=1GiB` a setting of `[cache]`, and `FOXY__SITE__1__ORIGIN=http://app:8000` a
+setting of the first site. Lists are written as in the file:
+`FOXY__LISTEN='[\"*:3128\", \"*:8080\"]'`. In a file, `${NAME}` stands for the value of an environment
+variable, and `${file:PATH}` for the first line of the file PATH.
 
-Sizes are written `4096`, `64MB` (powers of ten) or `8GiB` (powers of two), durations `250ms`, `5s`,
-`10m`, `2h` or `7d`. A list of one entry may be written without brackets.
+Sizes are written `4096`, `64MB` (powers of ten) or `8GiB` (powers of two). Durations are written
+`250ms`, `5s`, `10m`, `2h` or `7d`. A list of one entry may be written without brackets.
 ";
 
-/// The whole document.
+/// Returns the text of `docs/config.md`.
 #[must_use]
 pub fn reference() -> String {
     let mut text = INTRODUCTION.to_owned();

@@ -1,4 +1,4 @@
-//! Changes of messages of a site: rewriting of fields, paths, redirects; compression.
+//! Changes to the messages of a site: rewriting of fields and paths, redirects, and compression.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use foxy_proxy::rules::rewrite::{Direction, FieldRules, PathRules, Redirects, Re
 use super::kind::Value;
 use super::values::Values;
 
-/// Subject of the entries.
+/// The part of a message that the entries change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Of {
     /// Fields of requests.
@@ -25,7 +25,7 @@ pub enum Of {
 }
 
 impl Of {
-    /// The allowed values, for messages and the reference.
+    /// Returns a description of the allowed values, for messages and the reference.
     pub(super) const fn allowed(self) -> &'static str {
         match self {
             Self::Requests | Self::Answers => {
@@ -41,7 +41,7 @@ impl Of {
     /// Checks the entries.
     ///
     /// # Errors
-    /// The first that is wrong, and what is wrong with it.
+    /// The first wrong entry, and its mistake.
     pub(super) fn check(self, entries: &[String]) -> Result<(), String> {
         match self {
             Self::Requests => FieldRules::parse(entries, Direction::Request).map(drop),
@@ -56,7 +56,7 @@ impl Of {
     }
 }
 
-/// Refuses a prefix that the path of no request begins with.
+/// Refuses a prefix that no request path can begin with.
 fn normal(entry: &str) -> Result<(), String> {
     let mut words = entry.split_ascii_whitespace();
     let prefix = words
@@ -74,7 +74,8 @@ fn normal(entry: &str) -> Result<(), String> {
     }
 }
 
-/// The rewriting of a site; `None` if there is none. Entries were checked where they were read.
+/// Returns the rewriting of a site; `None` if there is none. The kinds of the settings have already checked
+/// the entries.
 pub(super) fn read(values: &Values<'_>) -> Option<Arc<Rewriting>> {
     let texts = |name: &str| match values.given(name) {
         Some(Value::Texts(texts)) => texts.clone(),
@@ -90,7 +91,7 @@ pub(super) fn read(values: &Values<'_>) -> Option<Arc<Rewriting>> {
     (!rewriting.is_empty()).then(|| Arc::new(rewriting))
 }
 
-/// The compression of a site; `None` if there is none.
+/// Returns the compression of a site; `None` if there is none.
 pub(super) fn compress(values: &mut Values<'_>) -> Option<Arc<Compress>> {
     let names = values.texts("compress");
     let codings: Vec<_> = names.iter().filter_map(|name| Coding::of(name)).collect();
@@ -98,7 +99,7 @@ pub(super) fn compress(values: &mut Values<'_>) -> Option<Arc<Compress>> {
     (!codings.is_empty()).then(|| Arc::new(Compress { codings, bytes_min }))
 }
 
-/// Lines for `foxy check`.
+/// Returns the lines for `foxy check`.
 pub(super) fn lines(rewriting: Option<&Rewriting>, compress: Option<&Compress>) -> String {
     let mut text = String::new();
     if let Some(compress) = compress {

@@ -1,4 +1,4 @@
-//! The `[[rule]]` sections: from values to the rules of the proxy.
+//! The `[[rule]]` sections, converted from values to the rules of the proxy.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::problem::Problem;
 use super::suggest::nearest;
 use super::values::Values;
 
-/// Base settings of rules.
+/// Settings outside of the sections that the rules depend on.
 pub(super) struct Place<'a> {
     /// The settings of `[cache]`.
     pub(super) cache: &'a Config,
@@ -26,7 +26,7 @@ pub(super) struct Place<'a> {
     pub(super) as_received: &'a [String],
 }
 
-/// All rules.
+/// Reads all rules.
 pub(super) fn rules(
     sections: &[Section],
     stand: &Place<'_>,
@@ -67,7 +67,7 @@ pub(super) fn rules(
     RuleSet::new(rules)
 }
 
-/// Paths are compared in the normal form of keys.
+/// Converts the paths of a rule to the normal form of keys, in which paths are compared.
 fn normal_paths(rule: &mut Rule) {
     for path in &mut rule.paths {
         let mut normal = Vec::new();
@@ -78,7 +78,7 @@ fn normal_paths(rule: &mut Rule) {
     }
 }
 
-/// Where the first setting of the section stands.
+/// Returns the place of the first setting of the section.
 fn place(section: &Section, i: usize) -> String {
     let first = section
         .values()
@@ -92,13 +92,13 @@ fn place(section: &Section, i: usize) -> String {
     first.map_or_else(|| format!("[[rule]] {}", i + 1), Clone::clone)
 }
 
-/// Where one setting stands.
+/// Returns the place of one setting.
 fn at(section: &Section, name: &str, place: &str) -> String {
     let given = section.get(name);
     given.map_or_else(|| place.to_owned(), |given| given.place.clone())
 }
 
-/// Returns whether `first` decides everything that `later` is for: told for the plain cases.
+/// Returns whether `first` decides every request that `later` is for. Only plain cases are recognised.
 fn covers(first: &Rule, later: &Rule) -> bool {
     let within = |first: &[Pattern], later: &[Pattern]| {
         let fits = |p: &Pattern| first.iter().any(|f| f.fits(p.as_bytes()));
@@ -183,7 +183,7 @@ fn rule(section: &Section, i: usize, cache: &Config, problems: &mut Vec<Problem>
     }
 }
 
-/// `NAME` or `NAME: VALUE`.
+/// Reads `NAME` or `NAME: VALUE`.
 fn field(text: &str) -> (String, Option<Pattern>) {
     match text.split_once(':') {
         Some((name, value)) => (name.trim().to_owned(), Some(Pattern::new(value.trim()))),

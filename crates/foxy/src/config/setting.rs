@@ -10,23 +10,23 @@ use super::kind::{Kind, seconds};
 /// One setting.
 #[derive(Clone, Debug)]
 pub struct Setting {
-    /// Section in the file; empty for the top. `store` and `site` may be given several times.
+    /// Section in the file; empty for the top level. Some sections may be given several times.
     pub section: &'static str,
-    /// Its name inside the section.
+    /// The name of the setting inside the section.
     pub name: &'static str,
-    /// The kind of value that it accepts.
+    /// The kind of value that the setting accepts.
     pub kind: Kind,
-    /// The default as a user would write it (entries of a list separated by spaces), or `None` if
-    /// it depends on the machine or there is none.
+    /// The default in the form that a user would write, with the entries of a list separated by spaces.
+    /// `None` if there is no default, or if it depends on the machine.
     pub default: Option<Cow<'static, str>>,
-    /// In words, what applies when there is no default text.
+    /// A description of the value that applies when there is no default text.
     pub otherwise: &'static str,
-    /// One or two sentences on what it does.
+    /// A short explanation of the setting.
     pub about: &'static str,
 }
 
 impl Setting {
-    /// A setting that is written beside its field.
+    /// Returns a setting that is declared beside its field.
     pub(super) fn of(section: &'static str, row: &'static Row) -> Self {
         let kind = match row.range {
             Range::Bytes(min, max) => Kind::Size(min, max),
@@ -53,7 +53,7 @@ impl Setting {
     }
 }
 
-/// A setting with a default.
+/// Returns a setting with a default.
 pub(super) const fn fixed(
     section: &'static str,
     name: &'static str,
@@ -71,7 +71,7 @@ pub(super) const fn fixed(
     }
 }
 
-/// A setting without a default; `otherwise` says what applies.
+/// Returns a setting without a default. `otherwise` describes the value that applies instead.
 pub(super) const fn free(
     section: &'static str,
     name: &'static str,

@@ -7,24 +7,24 @@ use foxy_proxy::{SiteNames, SiteTable};
 use super::build::{Config, SiteConfig};
 use super::problem::Problem;
 
-/// An address of sites.
+/// An address where one or more sites listen.
 #[derive(Clone, Debug)]
 pub(crate) struct SharedListener<'c> {
     pub(crate) address: SocketAddr,
-    /// At least one, in the order of the configuration.
+    /// The sites at this address: at least one, in the order of the configuration.
     pub(crate) sites: Vec<&'c SiteConfig>,
 }
 
 impl SharedListener<'_> {
-    /// True if every request is for the one site, whatever its host.
+    /// True if there is only one site here and it has all hosts, so that every request is for this site.
     pub(crate) fn is_one(&self) -> bool {
         matches!(&self.sites[..], [only] if only.names == SiteNames::default())
     }
 
-    /// Its sites by host and path.
+    /// Returns the sites by host and path.
     ///
     /// # Errors
-    /// Two sites for the same host and path, in words.
+    /// Two sites have the same host and path. The error describes them.
     pub(crate) fn table(&self) -> Result<SiteTable, String> {
         let names: Vec<SiteNames> = self.sites.iter().map(|site| every(&site.names)).collect();
         SiteTable::new(&names).map_err(|clash| {
@@ -40,19 +40,19 @@ impl SharedListener<'_> {
         })
     }
 
-    /// True if trusted proxies name its clients.
+    /// True if trusted proxies name the clients of this address, by the PROXY protocol.
     pub(crate) fn is_named(&self) -> bool {
         self.sites.iter().any(|site| site.proxy_protocol)
     }
 
-    /// True if its clients speak TLS.
+    /// True if clients of this address speak TLS.
     pub(crate) fn speaks_tls(&self) -> bool {
         let speaks = |site: &&SiteConfig| site.listen_tls.contains(&self.address);
         self.sites.iter().any(speaks)
     }
 }
 
-/// Names of a site; without hosts: every host.
+/// Returns the names of a site. A site without hosts has every host.
 fn every(names: &SiteNames) -> SiteNames {
     let mut names = names.clone();
     if names.hosts.is_empty() {
@@ -62,8 +62,8 @@ fn every(names: &SiteNames) -> SiteNames {
 }
 
 impl Config {
-    /// The addresses of sites, in the order of the configuration, each with its sites. An address
-    /// whose port the system chooses is never shared.
+    /// Returns the addresses of sites in the order of the configuration, each address with its sites. An
+    /// address whose port the system chooses is never shared.
     pub(crate) fn shared_listeners(&self) -> Vec<SharedListener<'_>> {
         let mut listeners: Vec<SharedListener<'_>> = Vec::new();
         for site in &self.sites {
@@ -84,7 +84,7 @@ impl Config {
     }
 }
 
-/// Finds settings that cannot be decided where sites share an address.
+/// Finds settings that are ambiguous because sites share an address.
 pub(super) fn check(config: &Config, problems: &mut Vec<Problem>) {
     for listener in config.shared_listeners() {
         let address = listener.address;
@@ -118,8 +118,8 @@ pub(super) fn check(config: &Config, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Finds differences in settings that apply before the host of a request is known, and so must be
-/// the same for the sites of an address.
+/// Finds settings that differ between the sites of one address, but apply before the host of a request is
+/// known. Such settings must be equal.
 fn before_the_host(listener: &SharedListener<'_>, mut problem: impl FnMut(&str, String)) {
     let (address, sites) = (listener.address, &listener.sites);
     let plain = sites.iter().find(|s| !s.listen_tls.contains(&address));

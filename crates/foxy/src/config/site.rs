@@ -14,7 +14,7 @@ use super::problem::Problem;
 use super::values::Values;
 use super::{certificates, manner, objects, origin_tls, origins, rewriting};
 
-/// One site; `None` if too little of it can be read.
+/// Reads one site; returns `None` if essential settings are missing or cannot be read.
 pub(super) fn read(
     section: &Section,
     shared: Option<&ServerTls>,
@@ -106,7 +106,8 @@ fn given_name(values: &Values<'_>) -> Option<String> {
     }
 }
 
-/// The first origin; for a build cache what stands in its place. `None`: it is missing, or cannot be read.
+/// Returns the first origin, or its replacement for a build cache. `None`: the origin is missing or cannot be
+/// read.
 fn origin(
     values: &mut Values<'_>,
     section: &Section,
@@ -124,7 +125,7 @@ fn origin(
     Some(all.first()?.url.clone())
 }
 
-/// Names of clients' certificates that may use it.
+/// Returns the names of client certificates that may use the site.
 fn client_names(values: &Values<'_>) -> Option<Vec<Pattern>> {
     match values.given("allow_client_names") {
         Some(Value::Texts(names)) => Some(names.iter().map(|name| Pattern::new(name)).collect()),
@@ -132,7 +133,7 @@ fn client_names(values: &Values<'_>) -> Option<Vec<Pattern>> {
     }
 }
 
-/// Its hosts and paths.
+/// Returns the hosts and paths of the site.
 fn names(values: &Values<'_>) -> SiteNames {
     let texts = |name: &str| match values.given(name) {
         Some(Value::Texts(texts)) => texts.clone(),
@@ -144,7 +145,7 @@ fn names(values: &Values<'_>) -> SiteNames {
     }
 }
 
-/// The host that health checks ask for: a host that requests ask for, too.
+/// Returns the host for requests of health checks. Requests of clients use this host too.
 fn check_host(names: &SiteNames, preserve_host: bool, origin: &OriginUrl) -> String {
     let mut hosts = names.hosts.iter();
     let named = hosts.find(|host| preserve_host && !host.starts_with('*'));

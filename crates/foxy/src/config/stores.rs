@@ -1,4 +1,4 @@
-//! The stores: their paths and sizes, also of a store that is added while Foxy runs.
+//! The stores: their paths and sizes. This includes a store that is added while Foxy runs.
 
 use std::path::PathBuf;
 
@@ -9,10 +9,10 @@ use super::machine::Machine;
 use super::problem::Problem;
 use super::values::Values;
 
-/// Most bytes of the store that Foxy makes without being told.
+/// Largest size of the default store, in bytes.
 const DEFAULT_STORE_MAX: u64 = 10 << 30;
 
-/// The configured stores, or the default one.
+/// Returns the configured stores, or the default store.
 pub(super) fn all(
     sections: &[Section],
     machine: &dyn Machine,
@@ -29,7 +29,7 @@ pub(super) fn all(
         .collect()
 }
 
-/// One disk, or none for the path `off`.
+/// Reads one store; there is none for the path `off`.
 fn store(
     section: &Section,
     machine: &dyn Machine,
@@ -66,7 +66,7 @@ fn store(
     })
 }
 
-/// A store that is named while Foxy runs, as the configuration would name it.
+/// Reads a store that is added while Foxy runs, in the same way as in a configuration.
 ///
 /// # Errors
 /// The mistake in the path or the size.

@@ -1,6 +1,7 @@
-//! "Did you mean": the nearest of some names, if one is near enough.
+//! The hint "did you mean": finds the nearest of some names, if it is near enough.
 
-/// The candidate with the fewest edits from `given`, at most a third of its length away.
+/// Returns the candidate with the fewest edits from `given`. The edits are at most a third of the candidate's
+/// length.
 #[must_use]
 pub fn nearest(given: &str, candidates: &[String]) -> Option<String> {
     candidates
@@ -11,7 +12,7 @@ pub fn nearest(given: &str, candidates: &[String]) -> Option<String> {
         .map(|(_, candidate)| candidate.clone())
 }
 
-/// Insertions, removals and replacements of letters that turn `a` into `b`.
+/// Returns the number of insertions, removals and replacements of letters that turn `a` into `b`.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

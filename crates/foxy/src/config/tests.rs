@@ -1,4 +1,4 @@
-//! From text to configuration, as users write it.
+//! Configurations in the form that users write, and the values that they become.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,7 +9,7 @@ mod every;
 mod rewriting;
 mod sites;
 
-/// A machine of 8 GiB, 4 cores and 50 GiB free, without a store.
+/// A machine with 8 GiB of memory, 4 cores, 50 GiB of free space, and no store.
 #[derive(Debug)]
 struct Laptop {
     existing: u64,

@@ -9,12 +9,12 @@ use super::machine::Machine;
 pub struct TokenFile {
     /// The file.
     pub path: PathBuf,
-    /// True if the user named it.
+    /// True if the user named the file.
     pub given: bool,
 }
 
 impl TokenFile {
-    /// The named file, or else the one beside the default store.
+    /// Returns the named file, or else the default file in the state folder.
     #[must_use]
     pub fn new(named: Option<&str>, machine: &dyn Machine) -> Self {
         let default = || machine.state_folder().join("admin-token");

@@ -1,4 +1,5 @@
-//! The values of one section: what was given, read by the table, or the defaults.
+//! The values of one section: the given settings, read according to the table, and the defaults of all other
+//! settings.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -14,8 +15,8 @@ use super::origin::OriginEntry;
 use super::problem::Problem;
 use super::table::{SETTINGS, Setting};
 
-/// Values by setting name; asking for one that is not in the table is reported as a problem of
-/// ours by the test of the defaults.
+/// Values by setting name. A name that is not in the table is a mistake in this program; the test of the
+/// defaults reports it.
 #[derive(Debug)]
 pub(super) struct Values<'p> {
     section: &'static str,
@@ -24,8 +25,8 @@ pub(super) struct Values<'p> {
 }
 
 impl<'p> Values<'p> {
-    /// Reads a section; values that are not allowed are noted and fall back to the default, so
-    /// that further problems are found in the same run.
+    /// Reads a section. A value that is not allowed is noted and replaced by the default, so that the same
+    /// run finds further problems.
     pub(super) fn read(
         section: &'static str,
         given: Option<&Section>,
@@ -56,7 +57,7 @@ impl<'p> Values<'p> {
         ));
     }
 
-    /// The settings of the section that are written beside their fields.
+    /// Returns the settings of the section that are declared beside their fields.
     pub(super) fn fields<T: Settings>(&mut self) -> T {
         T::read(|row| self.plain(row))
     }
@@ -114,7 +115,7 @@ impl<'p> Values<'p> {
         }
     }
 
-    /// A flag without a fixed default; `None` if it was not given.
+    /// Returns a flag that has no fixed default; `None` if it was not given.
     pub(super) fn given_flag(&self, name: &str) -> Option<bool> {
         match self.values.get(name) {
             Some(Value::Flag(flag)) => Some(*flag),
@@ -122,7 +123,7 @@ impl<'p> Values<'p> {
         }
     }
 
-    /// As [`given_flag`](Self::given_flag), with a default.
+    /// Returns a flag like [`given_flag`](Self::given_flag), or `otherwise` if it was not given.
     pub(super) fn flag_or(&self, name: &str, otherwise: bool) -> bool {
         self.given_flag(name).unwrap_or(otherwise)
     }
@@ -147,7 +148,7 @@ impl<'p> Values<'p> {
         }
     }
 
-    /// Texts, or none where the setting is not given.
+    /// Returns the texts of a setting, or an empty list if it was not given.
     pub(super) fn texts_or_none(&self, name: &str) -> Vec<String> {
         match self.values.get(name) {
             Some(Value::Texts(texts)) => texts.clone(),
@@ -195,12 +196,12 @@ impl<'p> Values<'p> {
         }
     }
 
-    /// A value that has no fixed default; `None` if it was not given.
+    /// Returns a value that has no fixed default; `None` if it was not given.
     pub(super) fn given(&self, name: &str) -> Option<&Value> {
         self.values.get(name)
     }
 
-    /// Addresses, or none where the setting is not given.
+    /// Returns the addresses of a setting, or an empty list if it was not given.
     pub(super) fn given_addresses(&self, name: &str) -> Vec<SocketAddr> {
         match self.values.get(name) {
             Some(Value::Addresses(addresses)) => addresses.clone(),
@@ -220,7 +221,7 @@ impl<'p> Values<'p> {
     }
 }
 
-/// Settings whose values no message may show.
+/// Settings whose values messages never show.
 const SECRETS: [&str; 1] = ["parent.login"];
 
 fn read_given(
@@ -244,7 +245,7 @@ fn read_given(
     };
     result
         .map_err(|wrong| {
-            // The words in `wrong` repeat the value.
+            // The words in `wrong` can repeat the value.
             let wrong = if hidden {
                 "it does not have this form".to_owned()
             } else {
@@ -262,7 +263,7 @@ fn read_given(
         .ok()
 }
 
-/// The table's default, read like a user's text.
+/// Returns the default in the table, read in the same way as a user's text.
 pub(super) fn default_value(setting: &Setting) -> Option<Value> {
     let text = setting.default.as_deref()?;
     let texts: Vec<String> = if setting.kind.is_list() {

@@ -9,7 +9,7 @@ use super::values::Values;
 /// Entries of `block` and `block_file` together.
 const ENTRIES_MAX: usize = 10_000;
 
-/// The rules, if there are some.
+/// Reads the rules about versions; returns `None` if there are none.
 pub(super) fn read(preset: &Preset, values: &mut Values<'_>, place: &str) -> Option<VersionRules> {
     let given = ["min_age", "min_age_except", "block", "block_file"];
     let given = given.iter().find(|name| values.given(name).is_some())?;
@@ -52,11 +52,12 @@ pub(super) fn read(preset: &Preset, values: &mut Values<'_>, place: &str) -> Opt
         hides_undated,
         block,
     };
-    // A file may have no entry yet.
+    // A file without entries is allowed. An operator may add entries later.
     (rules.min_age.is_some() || !rules.block.is_empty()).then_some(rules)
 }
 
-/// Packages that the mirror alone has, if some are named. `private`: its upstream is one of its own.
+/// Returns the packages that only this mirror has, if `names` is given. `private` is true if the section
+/// names an upstream.
 pub(super) fn own_names(
     preset: &Preset,
     private: bool,
@@ -64,7 +65,7 @@ pub(super) fn own_names(
     place: &str,
 ) -> Option<OwnNames> {
     values.given("names")?;
-    // A manifest of cargo names the registry of each crate itself.
+    // A manifest of cargo itself names the registry of each crate.
     let listing = preset.listing();
     let Some(listing) = listing.filter(|listing| *listing != Listing::Cargo) else {
         let text = format!(
@@ -102,7 +103,7 @@ fn selectors(listing: Listing, name: &str, values: &mut Values<'_>, place: &str)
     read
 }
 
-/// Entries of a file, one a line.
+/// Reads the entries of a file, one entry per line.
 fn from_file(listing: Listing, path: &str) -> Result<Vec<Selector>, String> {
     let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
     let mut read = Vec::new();
@@ -116,7 +117,7 @@ fn from_file(listing: Listing, path: &str) -> Result<Vec<Selector>, String> {
     Ok(read)
 }
 
-/// The rules in a few words.
+/// Describes the rules in a few words.
 pub(super) fn shown(rules: &VersionRules) -> String {
     let mut words = Vec::new();
     if let Some(seconds) = rules.min_age {

@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 
 use super::StartError;
 
-/// A running thread beside the workers.
+/// A running thread that is not a worker.
 #[derive(Debug)]
 pub(super) struct Background {
     name: &'static str,
@@ -27,7 +27,7 @@ impl Background {
         Ok(Self { name, stop, thread })
     }
 
-    /// Ends it, and waits for that.
+    /// Ends the thread, and waits for its end.
     pub(super) fn stop(self) {
         drop(self.stop);
         if self.thread.join().is_err() {

@@ -1,4 +1,4 @@
-//! Looks for changed certificates.
+//! Checks certificate files for changes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use foxy_base::{Clock, MonoTime};
 use foxy_tls::ServerTls;
 use parking_lot::Mutex;
 
-/// Interval between looks.
+/// Time between two checks.
 const EVERY: Duration = Duration::from_secs(10);
 
 /// The certificates of all listeners. A reload changes them.
@@ -15,14 +15,14 @@ const EVERY: Duration = Duration::from_secs(10);
 pub(super) struct InUse(Arc<Mutex<Vec<ServerTls>>>);
 
 impl InUse {
-    /// Also logs what should be changed about the files.
+    /// Takes these certificates into use. Also logs problems of the files that should be corrected.
     pub(super) fn new(all: Vec<ServerTls>, clock: &dyn Clock) -> Self {
         let new = Self(Arc::default());
         new.set(all, clock);
         new
     }
 
-    /// As [`new`](Self::new).
+    /// Replaces the certificates, and logs like [`new`](Self::new).
     pub(super) fn set(&self, all: Vec<ServerTls>, clock: &dyn Clock) {
         for warning in all.iter().flat_map(|tls| tls.warnings(seconds(clock))) {
             tracing::warn!("{warning}");
@@ -31,7 +31,7 @@ impl InUse {
     }
 }
 
-/// Regular looks at the files.
+/// Regular checks of the files.
 #[derive(Debug)]
 pub(super) struct Certificates {
     all: InUse,
@@ -43,7 +43,7 @@ impl Certificates {
         Self { all, next: None }
     }
 
-    /// Looks again if the interval has passed.
+    /// Checks the files again if the interval has passed.
     pub(super) fn step(&mut self, clock: &dyn Clock) {
         let now = clock.mono();
         if now < *self.next.get_or_insert(now + EVERY) {

@@ -1,4 +1,4 @@
-//! Why Foxy did not start. Every text says what to do.
+//! Reasons why Foxy did not start. Every message contains the way to correct the problem.
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,16 +8,16 @@ use foxy_store::OpenError;
 
 use crate::config::LogTarget;
 
-/// A start that failed; nothing is left running.
+/// A start that failed. No part of Foxy is left running.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// A file or device cannot be used.
     #[error("store {0}")]
     Disk(#[from] DiskError),
-    /// The file or device does not hold a usable store.
+    /// The file or device contains no usable store.
     #[error("store {0}")]
     Store(#[from] OpenError),
-    /// The folder of a new store cannot be made.
+    /// The folder of a new store cannot be created.
     #[error("store {path}: its folder cannot be made: {source}; make it, or choose another path")]
     Folder {
         /// The store's path.
@@ -25,22 +25,22 @@ pub enum StartError {
         /// The error of the system.
         source: io::Error,
     },
-    /// An address cannot be listened on.
+    /// Foxy cannot listen on an address.
     #[error("cannot listen on {address} ({user}): {source}; {advice}")]
     Listen {
         /// The address.
         address: SocketAddr,
-        /// `forward proxy`, `admin` or the site's name.
+        /// The user of the address: `forward proxy`, `admin` or the site's name.
         user: String,
         /// The error of the system.
         source: io::Error,
-        /// The way to mend it.
+        /// The way to correct the problem.
         advice: &'static str,
     },
-    /// Sites of one address cannot be told apart.
+    /// Sites of one address have the same host and path.
     #[error("{0}")]
     Sites(String),
-    /// The socket that the service manager passes is no listening TCP socket.
+    /// A socket that the service manager passes is not a listening TCP socket.
     #[error(
         "a socket of the service manager cannot be used: {0}; ListenStream= in foxy.socket makes TCP sockets from ADDRESS:PORT"
     )]
@@ -53,7 +53,7 @@ pub enum StartError {
     /// The access log cannot be opened.
     #[error("access log {target}: {source}; correct log.access, or make the folder writable")]
     AccessLog {
-        /// Its path.
+        /// The path of the log.
         target: String,
         /// The error of the system.
         source: io::Error,
@@ -63,32 +63,32 @@ pub enum StartError {
         "admin token {path}: {source}; correct access.admin_token_file, or remove the file to get a new one"
     )]
     Token {
-        /// Its file.
+        /// The file of the token.
         path: String,
         /// The system's error.
         source: io::Error,
     },
-    /// A further token cannot be read.
+    /// One of the further tokens cannot be read.
     #[error("admin token {path}: {source}; correct access.{setting}")]
     FurtherToken {
-        /// Its file.
+        /// The file of the token.
         path: String,
-        /// The setting that names it.
+        /// The setting that names the file.
         setting: &'static str,
         /// The system's error.
         source: io::Error,
     },
-    /// The unix socket of the admin listener cannot be made.
+    /// The unix socket of the admin listener cannot be created.
     #[error(
         "admin socket {path}: {source}; correct access.admin_socket, or make its folder for Foxy to write to"
     )]
     AdminSocket {
-        /// Its path.
+        /// The path of the socket.
         path: String,
         /// The system's error.
         source: io::Error,
     },
-    /// The system refuses a thread or runtime.
+    /// The system refuses to start a thread or runtime.
     #[error("cannot start a {what} thread: {source}; the limit on processes or memory is too low")]
     Thread {
         /// The kind of thread.
@@ -99,7 +99,7 @@ pub enum StartError {
 }
 
 impl StartError {
-    /// True if the disk of a store is at fault: Foxy can serve without it.
+    /// True if the disk of a store is the cause. Foxy can run without that disk.
     pub(super) const fn is_of_a_disk(&self) -> bool {
         match self {
             Self::Disk(error) => error.is_of_the_disk(),
@@ -108,7 +108,7 @@ impl StartError {
         }
     }
 
-    /// The error of an access log.
+    /// Returns the error of an access log.
     pub(super) fn access_log(target: &LogTarget, source: io::Error) -> Self {
         let target = match target {
             LogTarget::File(path) => path.display().to_string(),
@@ -119,7 +119,7 @@ impl StartError {
         Self::AccessLog { target, source }
     }
 
-    /// The error of an address, with the advice for its kind.
+    /// Returns the error of an address, with advice for this kind of error.
     pub(crate) fn listen(address: SocketAddr, user: &str, source: io::Error) -> Self {
         let advice = match source.kind() {
             io::ErrorKind::AddrInUse => {

@@ -1,4 +1,4 @@
-//! The stores of a running Foxy: one thread drives each, and they come and go on request.
+//! The stores of a running Foxy. Each store has its own thread. Stores can be added and removed on request.
 
 mod opening;
 
@@ -22,30 +22,31 @@ use super::roster::Roster;
 use super::stores::open_disk;
 use crate::config::StoreConfig;
 
-/// Longest wait for a disk at the end; then the rest is given up (it is a cache).
+/// Longest wait for a disk when Foxy ends. Contents that are not written by then are given up (this is a
+/// cache).
 const DRAIN_MAX: Duration = Duration::from_secs(30);
-/// The same when a store is taken out, or grows, while Foxy runs on.
+/// Longest wait for a disk when a store is taken out or grows while Foxy runs.
 const CLOSE_MAX: Duration = Duration::from_secs(10);
-/// Longest wait until nobody reads from a closed disk any more, and the time between two looks.
+/// Longest wait until a closed disk has no more readers, and the time between two checks.
 const LET_GO: Duration = Duration::from_secs(3);
 const LOOK: Duration = Duration::from_millis(10);
 
-/// A command for a store's thread, besides driving the store.
+/// A command for a store's thread, which otherwise drives the store.
 enum Command {
-    /// Write everything out, and end.
+    /// Write all waiting contents, and end.
     Drain,
-    /// End as a crash would.
+    /// End as in a crash.
     Abandon,
-    /// Take the store out; answers whether everything was written.
+    /// Take the store out. The answer is true if all waiting contents were written.
     Close(Sender<bool>),
-    /// Make the store this many bytes long. Answers its new number and waker (`None`: there is no
-    /// store any more), and the number of its segments or what was in the way.
+    /// Make the store this many bytes long. The answer contains the store's new number and waker (`None`:
+    /// there is no store any more), and the number of its segments or the error.
     Grow(u64, Sender<Grown>),
 }
 
 type Grown = (Option<(StoreId, WakeHandle)>, Result<u32, GrowError>);
 
-/// Why the stores were not changed.
+/// Reasons why the stores were not changed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum KeeperError {
     /// No store has this name.
@@ -54,21 +55,21 @@ pub(crate) enum KeeperError {
     /// This file is a store of this Foxy.
     #[error("store {0} is open already")]
     Open(String),
-    /// It holds what would be lost.
+    /// The store has live objects that would be lost.
     #[error(
         "the store still has live objects: `foxy store drain` moves them to the other stores; --now removes it as it is"
     )]
     NotDrained,
-    /// Its thread is gone.
+    /// The store's thread has ended.
     #[error("the store does not answer; look at the log")]
     Ended,
-    /// A state that does not go with it.
+    /// The state of the store does not permit the change.
     #[error("{0}")]
     Duty(#[from] DutyError),
-    /// It cannot be opened.
+    /// The store cannot be opened.
     #[error("{0}")]
     Start(#[from] StartError),
-    /// It cannot grow.
+    /// The store cannot grow.
     #[error("{0}")]
     Grow(#[from] GrowError),
 }
@@ -76,9 +77,9 @@ pub(crate) enum KeeperError {
 /// The result of taking a store out.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TakenOut {
-    /// Everything that waited was written.
+    /// True if all waiting contents were written.
     pub(crate) written: bool,
-    /// Its file or device is closed.
+    /// True if the store's file or device is closed.
     pub(crate) closed: bool,
 }
 
@@ -91,7 +92,7 @@ struct Kept {
     thread: JoinHandle<()>,
 }
 
-/// The stores and their threads. Dropping it ends them as a crash would.
+/// The stores and their threads. Dropping this value ends the threads as in a crash.
 #[derive(Debug)]
 pub(crate) struct StoreKeeper {
     engine: Arc<Engine>,
@@ -99,14 +100,14 @@ pub(crate) struct StoreKeeper {
     kept: Mutex<BTreeMap<StoreId, Kept>>,
     /// Stores of the configuration that could not be opened.
     absent: Mutex<Vec<Absent>>,
-    /// The list for the next start, if there is a folder for it.
+    /// The list of stores for the next start, if there is a folder for it.
     roster: Mutex<Option<Roster>>,
-    /// One change at a time.
+    /// The lock that permits only one change at a time.
     changing: Mutex<()>,
 }
 
 impl StoreKeeper {
-    /// A keeper without a store. Stores are opened with these options.
+    /// Creates a keeper without stores. It opens stores with these options.
     pub(super) fn new(engine: &Arc<Engine>, options: StoreOptions) -> Self {
         Self {
             engine: Arc::clone(engine),
@@ -126,7 +127,7 @@ impl StoreKeeper {
         self.engine.open_store(disk, options)
     }
 
-    /// Starts a store's thread.
+    /// Starts a store's thread, and adds the store to the list.
     fn keep(&self, writer: Writer, config: Option<&StoreConfig>) -> Result<StoreId, StartError> {
         let path = config.map_or_else(PathBuf::new, |store| store.path.clone());
         let (id, wake) = (writer.store_id(), writer.wake_handle());
@@ -148,7 +149,7 @@ impl StoreKeeper {
         Ok(id)
     }
 
-    /// Adds a store while everything runs.
+    /// Adds a store while Foxy runs.
     pub(crate) fn add(&self, config: &StoreConfig) -> Result<StoreId, KeeperError> {
         let _one_at_a_time = self.changing.lock();
         let same = |kept: &Kept| is_same(&kept.path, &config.path);
@@ -169,8 +170,8 @@ impl StoreKeeper {
         Ok(id)
     }
 
-    /// Writes down for the next start which stores are there now, without the one that is `leaving`. Returns
-    /// whether that is durable, or needs no writing.
+    /// Writes a list of the current stores for the next start, without the store that is `leaving`. Returns
+    /// true if the list is durable or need not be written.
     fn write_roster(&self, leaving: Option<StoreId>) -> bool {
         let mut stores = self.engine.stats().stores;
         stores.retain(|store| Some(store.store) != leaving);
@@ -183,7 +184,7 @@ impl StoreKeeper {
         false
     }
 
-    /// The store of this number or path.
+    /// Returns the store with this number or path.
     pub(crate) fn find(&self, name: &str) -> Result<StoreId, KeeperError> {
         let kept = self.kept.lock();
         let by_path = kept
@@ -197,15 +198,15 @@ impl StoreKeeper {
             .ok_or_else(|| KeeperError::Unknown(name.to_owned()))
     }
 
-    /// Where a store is; empty if it has no path.
+    /// Returns the path of a store; empty if it has no path.
     pub(crate) fn path(&self, id: StoreId) -> PathBuf {
         let kept = self.kept.lock();
         kept.get(&id)
             .map_or_else(PathBuf::new, |kept| kept.path.clone())
     }
 
-    /// Takes a store out and closes it. Blocks, for some seconds at most. Unless `now`, the
-    /// store must be drained.
+    /// Takes a store out and closes it. Blocks for at most some seconds. The store must be drained, unless
+    /// `now` is true.
     pub(crate) fn remove(&self, id: StoreId, now: bool) -> Result<TakenOut, KeeperError> {
         let _one_at_a_time = self.changing.lock();
         let duty = self
@@ -223,9 +224,9 @@ impl StoreKeeper {
             .fleet()
             .disk(id)
             .map(|disk| Arc::downgrade(&disk));
-        // Its disk will say that it is out of date. Where the disk cannot, the other stores note it, and the
-        // list tells if these are not there at the next start. Written first: after a kill in between, the
-        // store begins empty.
+        // Closing the store marks it as out of date on its own disk. If that disk fails, the other stores
+        // note it. The list is for the case that these stores are absent at the next start. The list is
+        // written first, so that the store begins empty after a kill in between.
         self.write_roster(Some(id));
         let (answer, answered) = channel();
         self.command(id, Command::Close(answer))?;
@@ -239,8 +240,8 @@ impl StoreKeeper {
         Ok(TakenOut { written, closed })
     }
 
-    /// Makes a store this many bytes long. Blocks until it is open again. Returns its new number, and
-    /// how many segments it has.
+    /// Makes a store this many bytes long. Blocks until the store is open again. Returns its new number, and
+    /// its number of segments.
     pub(crate) fn grow(&self, id: StoreId, bytes: u64) -> Result<(StoreId, u32), KeeperError> {
         let _one_at_a_time = self.changing.lock();
         let (answer, answered) = channel();
@@ -250,7 +251,7 @@ impl StoreKeeper {
         let old = kept.remove(&id);
         let Some((new, wake)) = now else {
             drop(kept);
-            // It was taken out, and its disk may not say so.
+            // The store was taken out, and its disk may not be marked as out of date.
             self.write_roster(None);
             return Err(result.err().map_or(KeeperError::Ended, KeeperError::Grow));
         };
@@ -269,17 +270,17 @@ impl StoreKeeper {
         Ok(())
     }
 
-    /// Makes every writer take a turn now (a test has moved the clock).
+    /// Makes every writer take a turn now, after a test has moved the clock.
     pub(super) fn wake(&self) {
         self.kept.lock().values().for_each(|kept| kept.wake.wake());
     }
 
-    /// Writes everything out, seals, and ends the threads.
+    /// Writes all waiting contents, seals the stores, and ends the threads.
     pub(super) fn drain(&self) {
         self.end(|| Command::Drain);
     }
 
-    /// Ends the threads as a crash would: what was not written is lost.
+    /// Ends the threads as in a crash. Contents that were not written are lost.
     pub(super) fn abandon(&self) {
         self.end(|| Command::Abandon);
     }
@@ -309,13 +310,13 @@ fn join(thread: JoinHandle<()>) {
     }
 }
 
-/// Returns whether two paths name one file.
+/// Returns whether two paths name the same file.
 fn is_same(one: &Path, other: &Path) -> bool {
     let real = |path: &Path| std::fs::canonicalize(path).ok();
     one == other || real(one).is_some_and(|one| Some(one) == real(other))
 }
 
-/// Waits a little until nobody has the disk open any more.
+/// Waits a short time until the disk is not open any more. Returns false if it is still open.
 fn is_let_go(disk: &Weak<dyn Disk>) -> bool {
     for _ in 0..LET_GO.as_millis() / LOOK.as_millis() {
         if disk.strong_count() == 0 {
@@ -339,7 +340,7 @@ fn drive(mut writer: Writer, commands: &Receiver<Command>) {
             }
             Ok(Command::Abandon) => return,
             Ok(Command::Close(answer)) => {
-                // The caller may not wait any more.
+                // The caller may have stopped waiting.
                 let _ = answer.send(writer.close(CLOSE_MAX));
                 return;
             }

@@ -1,9 +1,9 @@
-//! The limit on open files: raised as far as allowed, and never a base for sizes.
+//! The limit on open files. It is raised as far as allowed. Sizes never depend on it.
 
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raises the soft limit on open files to the hard one; says so if that is little.
+/// Raises the soft limit on open files to the hard limit. Logs a warning if the hard limit is low.
 pub(crate) fn raise_open_files() {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {
@@ -18,7 +18,7 @@ pub(crate) fn raise_open_files() {
     }
 }
 
-/// A warning if the hard limit on open files is low.
+/// Returns a warning if the hard limit on open files is low.
 pub(super) fn few_open_files() -> Option<String> {
     let files = getrlimit(Resource::Nofile).maximum?;
     (files < 8192).then(|| {
@@ -28,13 +28,13 @@ pub(super) fn few_open_files() -> Option<String> {
     })
 }
 
-/// Files that are neither connections of clients nor idle connections to origins: stores, logs,
-/// listeners, connections to origins in use.
+/// Files other than connections of clients and idle connections to origins: stores, logs, listeners,
+/// connections to origins in use.
 const OTHER_FILES: u64 = 64;
 
-/// Keeps the numbers of connections within the open files that the system allows, so that an
-/// accepted connection never fails for want of a file. Half of the files are for clients, a quarter for
-/// idle connections to origins. The table of open files gets room for them.
+/// Limits the numbers of connections to the open files that the system allows, so that an accepted connection
+/// never fails for lack of a file. Half of the files are for clients, and a quarter is for idle connections
+/// to origins. The table of open files gets room for these files.
 pub(crate) fn fit_to_open_files(proxy: &mut foxy_proxy::Config, workers: usize) {
     if let Some(files) = getrlimit(Resource::Nofile).current {
         fit(proxy, workers, files);
@@ -43,19 +43,21 @@ pub(crate) fn fit_to_open_files(proxy: &mut foxy_proxy::Config, workers: usize) 
     make_room(proxy.limits.connections + idle + OTHER_FILES as usize);
 }
 
-/// Makes room in the table of open files, 8 bytes of the kernel's memory for each. Otherwise the kernel
-/// doubles the table whenever it is full. In a process with threads the kernel then waits until all
-/// cores have passed a quiet state, and meanwhile no thread can open a file or accept a connection. On
-/// the way to 17,000 connections this happens seven times, for some ten milliseconds each.
+/// Makes room in the table of open files, which takes 8 bytes of the kernel's memory for each file. Otherwise
+/// the kernel doubles the table whenever it is full. In a process with threads the kernel then waits until
+/// all cores have passed a quiet state, and during this time no thread can open a file or accept a
+/// connection. Before 17,000 connections are open this happens seven times, for some ten milliseconds each
+/// time.
 fn make_room(files: usize) {
     let most = getrlimit(Resource::Nofile).current;
     let last = (files as u64).min(most.unwrap_or(u64::MAX)).min(TABLE_MAX);
     let last = last.saturating_sub(1) as i32;
-    // The table keeps its size when the number is free again. If this fails, it grows when it has to.
+    // The table keeps its size when the number is free again. If the call fails, the table grows when it has
+    // to.
     drop(fcntl_dupfd_cloexec(std::io::stderr(), last));
 }
 
-/// Most files for which there is room from the start: half a megabyte.
+/// Most files for which there is room from the start. Their table takes half a megabyte.
 const TABLE_MAX: u64 = 1 << 16;
 
 fn fit(proxy: &mut foxy_proxy::Config, workers: usize, files: u64) {

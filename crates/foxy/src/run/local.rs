@@ -1,5 +1,5 @@
-//! Addresses of this machine. A proxy needs them to recognise itself and to guard other local
-//! services.
+//! The addresses of this machine. The proxy needs them to recognise requests to itself, and to protect other
+//! local services.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use foxy_base::MonoTime;
 use foxy_proxy::LocalAddresses;
 use ipnet::IpNet;
 
-/// Interval between readings: interfaces change while Foxy runs.
+/// Time between two readings. Interfaces can change while Foxy runs.
 const EVERY: Duration = Duration::from_secs(5);
 
 /// Keeps the proxy's list of the machine's addresses up to date.
@@ -19,7 +19,7 @@ pub(super) struct Renewal {
 }
 
 impl Renewal {
-    /// Reads them for the first time.
+    /// Reads the addresses for the first time.
     pub(super) fn new(list: &LocalAddresses) -> Self {
         list.set(addresses());
         Self {
@@ -28,7 +28,7 @@ impl Renewal {
         }
     }
 
-    /// Reads them again if the interval has passed.
+    /// Reads the addresses again if the interval has passed.
     pub(super) fn step(&mut self, now: MonoTime) {
         let due = *self.next.get_or_insert(now + EVERY);
         if now >= due {
@@ -38,7 +38,7 @@ impl Renewal {
     }
 }
 
-/// Addresses of all interfaces; empty where the system does not tell.
+/// Returns the addresses of all interfaces; empty if the system does not report them.
 fn addresses() -> Vec<IpNet> {
     let read = |path| std::fs::read_to_string(path).unwrap_or_default();
     let mut found = ipv4(&read("/proc/net/fib_trie"));
@@ -48,7 +48,8 @@ fn addresses() -> Vec<IpNet> {
     found
 }
 
-/// `|-- 192.0.2.7` followed by `/32 host LOCAL`; whole networks can be local as well.
+/// Returns the local networks in the table: a line `|-- 192.0.2.7`, followed by a line `/32 host LOCAL`. The
+/// length can be less than 32, because a complete network can be local too.
 fn ipv4(trie: &str) -> Vec<IpNet> {
     let mut candidate: Option<Ipv4Addr> = None;
     let mut found = Vec::new();
@@ -65,7 +66,7 @@ fn ipv4(trie: &str) -> Vec<IpNet> {
     found
 }
 
-/// One address per line, first its 32 hex digits.
+/// Returns the addresses in a table with one address per line, which begins with its 32 hexadecimal digits.
 fn ipv6(table: &str) -> Vec<IpNet> {
     table
         .lines()

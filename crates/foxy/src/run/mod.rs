@@ -1,8 +1,8 @@
-//! From a configuration to running threads, and back.
+//! The way from a configuration to running threads, and the end of these threads.
 //!
-//! [`start`] opens stores, binds listeners and starts one thread per worker, one per store, one
-//! for the admin listener and one for the access log. Nothing is served before every store can
-//! answer, and a start that fails leaves nothing running.
+//! [`start`] opens stores, binds listeners, and starts one thread per worker, one per store, one for the
+//! admin listener and one for the access log. Foxy serves no request before every store can answer. After a
+//! start that fails, nothing is left running.
 
 mod background;
 mod certificates;

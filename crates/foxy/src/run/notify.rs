@@ -1,10 +1,10 @@
-//! Tells the service manager how the start and the end are going (`Type=notify`), if there is one.
+//! Reports the progress of the start and of the end to the service manager (`Type=notify`), if there is one.
 
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// Sends a state such as `READY=1`. Without NOTIFY_SOCKET, or if nobody listens, nothing happens:
-/// a service manager that cares will notice.
+/// Sends a state such as `READY=1`. Without NOTIFY_SOCKET, or if the socket has no listener, nothing happens.
+/// A service manager that depends on the state will notice.
 pub(crate) fn notify(state: &str) {
     let Some(path) = std::env::var_os("NOTIFY_SOCKET") else {
         return;

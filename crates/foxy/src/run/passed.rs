@@ -1,6 +1,6 @@
-//! Listening sockets that a service manager has opened and passes on (socket activation,
-//! `sd_listen_fds(3)`). The manager keeps them open over a restart of Foxy: connections that arrive
-//! meanwhile wait in the queue.
+//! Listening sockets that a service manager has opened and passes to Foxy (socket activation,
+//! `sd_listen_fds(3)`). The manager keeps the sockets open over a restart of Foxy, so that connections that
+//! arrive during the restart wait in the queue.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -9,7 +9,7 @@ use listenfd::ListenFd;
 
 use super::StartError;
 
-/// Sockets that were passed and are not in use yet, with their addresses.
+/// Sockets that were passed and are not in use yet, each with its address.
 #[derive(Debug, Default)]
 pub struct Passed(Vec<(SocketAddr, TcpListener)>);
 
@@ -18,7 +18,7 @@ impl Passed {
     /// variables. Must be called before the first thread starts.
     ///
     /// # Errors
-    /// One of them is no listening TCP socket.
+    /// One of the sockets is not a listening TCP socket.
     pub fn from_environment() -> Result<Self, StartError> {
         let mut from = ListenFd::from_env();
         let number = from.len();
@@ -32,10 +32,10 @@ impl Passed {
         listeners.and_then(Self::new).map_err(StartError::Passed)
     }
 
-    /// These sockets.
+    /// Uses these sockets.
     ///
     /// # Errors
-    /// The system does not know the address of one.
+    /// The system does not know the address of a socket.
     pub fn new(listeners: Vec<TcpListener>) -> io::Result<Self> {
         let mut all = Vec::with_capacity(listeners.len());
         for listener in listeners {
@@ -49,9 +49,9 @@ impl Passed {
         self.0.iter().any(|(of, _)| *of == address)
     }
 
-    /// A socket for each of `workers` workers, if at least one was passed for exactly this address.
-    /// Workers share a socket where fewer were passed: each sees every new connection then, and
-    /// one of them accepts it.
+    /// Returns a socket for each of `workers` workers, if at least one socket was passed for exactly this
+    /// address. If fewer sockets than workers were passed, workers share a socket: each of these workers sees
+    /// every new connection, and one of them accepts it.
     ///
     /// # Errors
     /// The process has no more file descriptors.
@@ -68,7 +68,7 @@ impl Passed {
         for listener in &found {
             listener.set_nonblocking(true)?;
         }
-        // Every socket gets a worker, so that no connection waits in a queue without a reader.
+        // Every socket gets a worker, so that connections do not wait in a queue without a reader.
         let users = workers.max(found.len());
         let mut sockets = Vec::with_capacity(users);
         for listener in found.iter().cycle().take(users) {
@@ -77,8 +77,8 @@ impl Passed {
         Ok(Some(sockets))
     }
 
-    /// Fails if a socket was passed that nothing in the configuration listens on: its connections
-    /// would wait for ever.
+    /// Fails if a socket was passed for an address that the configuration does not use. Connections to it
+    /// would wait forever.
     pub(super) fn expect_none(&self) -> Result<(), StartError> {
         match self.0.first() {
             None => Ok(()),

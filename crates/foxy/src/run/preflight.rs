@@ -1,5 +1,5 @@
-//! The machine before a start: addresses, folders, free space, limits. `foxy check` prints the
-//! findings. A start looks first, so that a start that fails leaves nothing on a disk.
+//! Checks of the machine before a start: addresses, folders, free space, limits. `foxy check` prints the
+//! findings. A start makes these checks first, so that a start that fails leaves no changes on a disk.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,12 +15,12 @@ use rustix::fs::{Access, access};
 use super::{Parts, Passed, StartError, limits, token};
 use crate::config::{Config, LogTarget, Machine, StoreConfig, human};
 
-/// Something on this machine that differs from what the configuration needs.
+/// A property of this machine that differs from the needs of the configuration.
 #[derive(Debug)]
 pub(crate) enum Finding {
     /// Foxy does not start.
     Stops(StartError),
-    /// Foxy starts, and does less than configured.
+    /// Foxy starts, but does less than the configuration requires.
     Warning(String),
 }
 
@@ -30,7 +30,7 @@ impl Finding {
         matches!(self, Self::Stops(_))
     }
 
-    /// True if another program, or a Foxy that runs already, uses an address.
+    /// True if an address is in use by another program, or by a Foxy that already runs.
     pub(crate) fn is_address_in_use(&self) -> bool {
         matches!(
             self,
@@ -48,8 +48,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Looks at everything that `config` needs of `machine`, in the order of the start. Changes
-/// nothing.
+/// Checks everything that `config` needs of `machine`, in the order of the start. It changes nothing.
 pub(crate) fn examine(config: &Config, machine: &dyn Machine) -> Vec<Finding> {
     let mut all: Vec<_> = what_stops(config, &Passed::default())
         .into_iter()
@@ -59,8 +58,8 @@ pub(crate) fn examine(config: &Config, machine: &dyn Machine) -> Vec<Finding> {
     all
 }
 
-/// Fails with the first thing that would stop the start. Addresses whose sockets were passed are
-/// open already. A start on given disks belongs to a test, and is not checked.
+/// Fails with the first finding that would stop the start. Addresses whose sockets were passed are open
+/// already and are not checked. A start on given disks belongs to a test and is not checked.
 pub(super) fn refuse(config: &Config, parts: &Parts) -> Result<(), StartError> {
     if parts.disks.is_some() {
         return Ok(());
@@ -79,11 +78,11 @@ fn what_stops(config: &Config, passed: &Passed) -> Vec<StartError> {
     all
 }
 
-/// Space and permissions for the stores. A named store whose folder is missing stops nothing: it is
-/// a disk that is not mounted.
+/// Checks space and permissions for the stores. A missing folder of a named store does not stop the start:
+/// its disk may not be mounted.
 fn stores(stores: &[StoreConfig]) -> Vec<StartError> {
     let mut all = Vec::new();
-    // Stores on one file system share its space.
+    // The stores on one file system share its space.
     let mut promised: BTreeMap<u64, u64> = BTreeMap::new();
     for store in stores {
         match std::fs::metadata(&store.path) {
@@ -101,7 +100,7 @@ fn is_empty_file(metadata: &Metadata) -> bool {
 fn existing(path: &Path, metadata: &Metadata) -> Option<StartError> {
     let usable = metadata.is_file() || metadata.file_type().is_block_device();
     let denied = usable && access(path, Access::READ_OK | Access::WRITE_OK).is_err();
-    // Other kinds of files get their own message when they are opened: nothing is made before.
+    // Other kinds of files are reported when they are opened. Nothing is created before that.
     denied.then(|| {
         DiskError::Permission {
             path: path.to_owned(),
@@ -112,8 +111,8 @@ fn existing(path: &Path, metadata: &Metadata) -> Option<StartError> {
 
 fn new(store: &StoreConfig, promised: &mut BTreeMap<u64, u64>) -> Option<StartError> {
     let folder = folder_of(&store.path);
-    // A missing folder is a disk that is not mounted, and a file in its place gets its message when
-    // the store is opened: nothing is made before.
+    // A missing folder means that a disk is not mounted. A file in its place is reported when the store is
+    // opened. Nothing is created before that.
     if store.named && !folder.is_dir() {
         return None;
     }
@@ -142,7 +141,7 @@ fn new(store: &StoreConfig, promised: &mut BTreeMap<u64, u64>) -> Option<StartEr
     })
 }
 
-/// The folder of a file; the present one for a name alone.
+/// Returns the folder of a file, or the current folder if the path is only a name.
 fn folder_of(path: &Path) -> &Path {
     path.parent()
         .filter(|folder| *folder != Path::new(""))
@@ -171,7 +170,7 @@ fn addresses(config: &Config, passed: &Passed) -> Vec<StartError> {
     open.into_iter().filter_map(refused).collect()
 }
 
-/// A token file that is there and cannot be read. A missing one is made.
+/// Returns an error if the token file exists but cannot be read. A missing file will be created.
 fn admin_token(config: &Config) -> Option<StartError> {
     let file = &config.admin_token;
     let needed = file.given || config.admin.is_some_and(|a| !a.ip().is_loopback());
@@ -182,7 +181,7 @@ fn admin_token(config: &Config) -> Option<StartError> {
     })
 }
 
-/// Further tokens: their files must be there.
+/// Returns errors for further tokens, whose files must exist.
 fn further_tokens(config: &Config) -> Vec<StartError> {
     let rights = &config.admin_rights;
     let all = [
@@ -201,7 +200,7 @@ fn further_tokens(config: &Config) -> Vec<StartError> {
     all.into_iter().filter_map(refused).collect()
 }
 
-/// The folder of the admin socket: one that is missing is not made.
+/// Returns an error if the folder of the admin socket is missing, because Foxy does not create it.
 fn admin_socket(config: &Config) -> Option<StartError> {
     let path = &config.admin_socket.as_ref()?.path;
     let source = access(folder_of(path), Access::WRITE_OK | Access::EXEC_OK).err()?;

@@ -1,5 +1,5 @@
-//! The parts that a reload replaces: the proxy with its settings, its listeners, and the state that
-//! the admin listener answers from.
+//! The parts that a reload replaces: the proxy with its settings, its listeners, and the state of the admin
+//! listener.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,26 +21,27 @@ use crate::access_log::Log;
 use crate::admin::{AdminThread, Keys, State};
 use crate::config::Config;
 
-/// Parts of a configuration, by name, that a reload found changed.
+/// Names of the parts of a configuration that a reload found changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reloaded {
-    /// In effect now.
+    /// Parts that are in effect now.
     pub applied: Vec<String>,
-    /// In effect after the next start.
+    /// Parts that take effect at the next start.
     pub waiting: Vec<String>,
 }
 
-/// A wish of the admin listener for a reload, and where the outcome goes: a line, or the mistakes.
+/// A request of the admin listener for a reload: the channel for the outcome, which is a line or the
+/// mistakes.
 pub(crate) type ReloadWish = oneshot::Sender<Result<String, Vec<String>>>;
 
-/// Wishes that may wait.
+/// Largest number of requests for a reload that wait.
 const WISHES: usize = 8;
 
 /// Parts that stay as long as Foxy runs.
 #[derive(Debug)]
 pub(super) struct Fixed {
     pub(super) seed: u64,
-    /// Changed by reloads, for the thread that watches it.
+    /// The memory budget. Reloads change it, and the thread that watches the memory reads it.
     pub(super) memory: Memory,
     pub(super) admin: Option<SocketAddr>,
     pub(super) clock: Arc<dyn Clock>,
@@ -48,7 +49,7 @@ pub(super) struct Fixed {
 }
 
 impl Fixed {
-    /// The proxy's configuration, completed by what is known only now.
+    /// The proxy's configuration, completed by facts that are only known at run time.
     pub(super) fn proxy_config(
         &self,
         config: &Config,
@@ -64,13 +65,13 @@ impl Fixed {
         proxy.access.loopback_only = bound.all().all(|address| address.ip().is_loopback());
         proxy.access.own = bound.all().chain(self.admin).collect();
         proxy.access.token.clone_from(&keys.operate);
-        // Distinguishes this Foxy from another of the same name in a chain of proxies.
+        // Distinguishes this Foxy from other instances with the same name in a chain of proxies.
         proxy.headers.instance = format!("{:08x}", hash64(self.seed, b"instance") as u32);
         proxy
     }
 }
 
-/// The settings in effect, and what was made of them.
+/// The settings in effect, and the parts that were made from them.
 #[derive(Clone, Debug)]
 struct Now {
     config: Config,
@@ -79,11 +80,11 @@ struct Now {
     /// The origins of sites.
     origins: Vec<Origins>,
     addresses: Addresses,
-    /// Listeners, as configured and as bound.
+    /// The addresses of the listeners, each as configured and as bound.
     bound: Vec<(SocketAddr, SocketAddr)>,
 }
 
-/// See the module.
+/// The parts that a reload replaces. See the module.
 #[derive(Debug)]
 pub(super) struct Renewable {
     fixed: Fixed,
@@ -94,7 +95,7 @@ pub(super) struct Renewable {
     wished: Mutex<Option<mpsc::Receiver<ReloadWish>>>,
 }
 
-/// The parts that the admin listener needs beside the proxy.
+/// The parts that the admin listener needs in addition to the proxy.
 pub(super) type Around<'a> = (&'a Arc<Engine>, &'a Arc<StoreKeeper>, &'a Log);
 
 impl Renewable {
@@ -126,7 +127,7 @@ impl Renewable {
         self.renewers = renewers;
     }
 
-    /// Where wishes for a reload arrive; for one caller.
+    /// Returns the receiver of requests for a reload. Only the first caller gets it.
     pub(super) fn wishes(&self) -> Option<mpsc::Receiver<ReloadWish>> {
         self.wished.lock().take()
     }
@@ -143,7 +144,7 @@ impl Renewable {
         self.now.lock().config.clone()
     }
 
-    /// The certificates that are looked at while Foxy runs.
+    /// Returns the certificates that are checked for changes while Foxy runs.
     pub(super) fn certificates(&self) -> InUse {
         self.certificates.clone()
     }
@@ -187,7 +188,7 @@ impl Renewable {
         let prepared = log.prepare(&config.log);
         let prepared =
             prepared.map_err(|source| StartError::access_log(&config.log.access, source))?;
-        // Nothing fails from here on.
+        // No step after this one can fail.
         let old_log = log.apply(&config.log, prepared);
         if config.memory != now.config.memory {
             self.fixed.memory.set(config.memory);
@@ -207,7 +208,7 @@ impl Renewable {
             // An error means that the worker has ended.
             let _ = applied.recv();
         }
-        // Every worker has handed its lines over.
+        // Every worker has handed over its lines.
         if let Some(log) = old_log {
             log.finish();
         }

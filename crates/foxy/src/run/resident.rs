@@ -1,12 +1,12 @@
-//! The thread that compares the memory which the process really has with its budget.
+//! The thread that compares the memory of the process with its budget.
 //!
-//! The entries of the ledger are partly estimates, and the allocator keeps some of what was freed.
-//! So this thread looks at the resident memory, at the sockets, and at the control group: memory
-//! beyond the budget, or beyond nine tenths of the group's limit, counts as used by requests and is
-//! taken from the RAM tier. Foxy then sheds before the kernel kills.
+//! The entries of the ledger are partly estimates, and the allocator keeps some of the freed memory. This
+//! thread therefore reads the resident memory, the memory of sockets, and the use of the control group.
+//! Memory beyond the budget, or beyond nine tenths of the group's limit, counts as used by requests and is
+//! taken from the RAM tier. So Foxy reduces its load before the kernel kills the process.
 //!
-//! Only some control groups count the buffers of sockets. Elsewhere the entries give an estimate: the
-//! kernel lists thousands of sockets in 10 ms, which is too long for each look.
+//! Only some control groups count the buffers of sockets. In other groups, the entries of the ledger are an
+//! estimate. The kernel needs 10 ms to list thousands of sockets, which is too long for each reading.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,12 +22,12 @@ use super::background::Background;
 use crate::admin::resident_bytes;
 use crate::config::{GroupUse, MemoryGroup};
 
-/// Time between two looks. A load can fill about 50 MiB in that time.
+/// Time between two readings. A load can fill about 50 MiB in that time.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Largest budget without huge pages, in bytes.
 const SMALL_PAGES: u64 = 512 << 20;
-/// Largest budget with which freed memory goes back to the system at once, in bytes.
+/// Largest budget with which freed memory is returned to the system at once, in bytes.
 const GIVE_BACK: u64 = 256 << 20;
 
 /// The memory budget in bytes, which a reload may change.
@@ -41,7 +41,7 @@ impl Memory {
         Self(Arc::new(bytes.into()))
     }
 
-    /// Replaces the budget, from the next look on.
+    /// Replaces the budget for all later readings.
     pub(super) fn set(&self, bytes: u64) {
         adapt_allocator(bytes);
         self.0.store(bytes, Ordering::Relaxed);
@@ -52,10 +52,10 @@ impl Memory {
     }
 }
 
-/// Adapts the allocator to a budget in bytes. With a small budget, freed memory goes back to the system
-/// at once, because memory that the allocator keeps for later counts. Each long block then has pages of
-/// its own, so that it can go back too. Huge pages are forbidden with a small budget. The allocator asks
-/// for none, but some systems give them unasked, and 20 to 30 MiB more are resident then.
+/// Adapts the allocator to a budget in bytes. With a small budget, freed memory is returned to the system at
+/// once, because memory that the allocator keeps for later counts too. Each long block then has its own
+/// pages, so that it can be returned as well. Huge pages are forbidden with a small budget. The allocator
+/// does not request huge pages, but some systems use them anyway, and 20 to 30 MiB more are resident then.
 fn adapt_allocator(memory: u64) {
     let at_once = memory <= GIVE_BACK;
     foxy_disk::give_back_after(match at_once {
@@ -104,22 +104,23 @@ fn run(memory: &Memory, proxy: &Proxy, engine: &Engine, stopped: &Receiver<()>) 
 struct Reading {
     /// Resident memory and buffers of sockets.
     process: u64,
-    /// Use and limit of its control group.
+    /// Use and limit of the process's control group.
     group: Option<(u64, u64)>,
 }
 
 impl Reading {
-    /// Looks now. `sockets` is the estimate of their buffers, for where nothing counts them.
+    /// Reads the memory now. `sockets` is an estimate of the buffers of sockets, for groups that do not count
+    /// them.
     fn now(group: Option<&MemoryGroup>, sockets: u64) -> Self {
         let usage = group.zip(group.and_then(MemoryGroup::usage));
         let usage = usage.map(|(group, usage)| (usage, group.limit()));
         Self::of(resident_bytes(), usage, sockets)
     }
 
-    /// Of the resident bytes, the use and the limit of the control group, and the estimate of sockets.
+    /// Combines the resident bytes, the use and limit of the control group, and the estimate for sockets.
     ///
-    /// A group of version 1 counts the buffers of sockets only when its owner has set a limit for them,
-    /// and says 0 otherwise. A Foxy with buffers in use is never at 0 where they are counted.
+    /// A group of version 1 counts the buffers of sockets only when its owner has set a limit for them, and
+    /// otherwise reports 0. If they are counted, a Foxy with buffers in use never has the value 0.
     fn of(resident: u64, group: Option<(GroupUse, u64)>, sockets: u64) -> Self {
         let counted = group
             .map(|(usage, _)| usage.sockets)
@@ -130,7 +131,8 @@ impl Reading {
         }
     }
 
-    /// Bytes over the budget, or over nine tenths of the group's limit; negative below both.
+    /// Returns the bytes over the budget, or over nine tenths of the group's limit, whichever is more.
+    /// Negative if the process is below both.
     fn over(self, budget: u64) -> i64 {
         let own = signed(self.process) - signed(budget);
         let group = |(used, limit): (u64, u64)| signed(used) - signed(limit - limit / 10);
@@ -138,7 +140,8 @@ impl Reading {
     }
 }
 
-/// True if half of the budget is free: there is room for what comes in between two looks.
+/// True if half of the budget is free. This is enough room for the memory that is allocated between two
+/// readings.
 fn is_roomy(over: i64, budget: u64) -> bool {
     over <= -signed(budget / 2)
 }
@@ -147,8 +150,8 @@ fn signed(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
-/// Bytes that the RAM tier gives up next. It rises at once and falls slowly: the allocator gives
-/// memory back some time after the tier has.
+/// Returns the bytes that the RAM tier gives up next. The value rises at once and falls slowly, because the
+/// allocator returns memory some time after the tier has freed it.
 fn withhold(now: u64, over: i64) -> u64 {
     match u64::try_from(over) {
         Ok(over) if over > 0 => now.max(over),
@@ -182,7 +185,7 @@ mod tests {
     fn half_of_the_budget_is_room() {
         let roomy = |process, group| is_roomy(Reading { process, group }.over(1000), 1000);
         assert!(roomy(500, None) && !roomy(501, None));
-        // Beside others in a group that is nearly full.
+        // The process shares a group that is nearly full.
         assert!(!roomy(300, Some((850, 1000))));
     }
 

@@ -1,10 +1,10 @@
-//! List of the stores of the last run of this configuration, kept in the state folder.
+//! The list of the stores in the last run of this configuration. It is kept in the state folder.
 //!
-//! A store that was missing for a run cannot know what was replaced or purged in it. The stores
-//! that were there note on their disks that it was missing. If there were none, or if none of them is
-//! there the next time, nothing tells of it. So each start writes a list of the stores that are there
-//! before anything is served, each store that is added or taken out later changes it, and a store that is
-//! not on the list of the run before begins empty.
+//! A store that was missing in a run does not know which of its objects were replaced or purged in that run.
+//! The stores that were present note on their disks that it was missing. If no store was present, or if none
+//! of these stores is present the next time, this note is lost. Each start therefore writes a list of the
+//! present stores before it serves any request. Adding or taking out a store later changes the list. A store
+//! that is not on the list of the last run begins empty.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -18,14 +18,14 @@ use crate::config::StoreConfig;
 /// The first line of the file.
 const HEAD: &str =
     "stores of the last run, by identity; removing this file makes Foxy believe them all";
-/// A longer file is not ours.
+/// Largest size of the file in bytes. A longer file is not ours.
 const FILE_MAX: u64 = 64 << 10;
 
 /// The list of one configuration.
 #[derive(Debug)]
 pub(super) struct Roster {
     file: PathBuf,
-    /// Those of the last run, or those that were written since; `None`: nothing is known.
+    /// The stores of the last run, or the stores in the last written list; `None`: they are not known.
     known: Option<Vec<[u8; 16]>>,
 }
 
@@ -48,7 +48,7 @@ impl Roster {
         Self { file, known }
     }
 
-    /// Of these stores, those that were not there in the last run.
+    /// Returns those of these stores that were not present in the last run.
     pub(super) fn strangers(&self, found: &[[u8; 16]]) -> Vec<[u8; 16]> {
         let Some(known) = &self.known else {
             return Vec::new();
@@ -57,13 +57,13 @@ impl Roster {
         new.copied().collect()
     }
 
-    /// How many stores of the last run are not among these.
+    /// Returns the number of stores of the last run that are not among these stores.
     pub(super) fn missing(&self, here: &[[u8; 16]]) -> usize {
         let known = self.known.iter().flatten();
         known.filter(|uuid| !here.contains(uuid)).count()
     }
 
-    /// Writes down that these stores are there now, durably.
+    /// Writes durably that these stores are present now.
     pub(super) fn write(&mut self, here: &[[u8; 16]]) -> io::Result<()> {
         let mut here = here.to_vec();
         here.sort_unstable();

@@ -1,4 +1,4 @@
-//! A Foxy that runs, and the two ways to end it.
+//! A running Foxy, and the two ways to end it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::access_log::{Log, LogHandle};
 use crate::admin::AdminThread;
 use crate::config::Config;
 
-/// Where a running Foxy listens.
+/// Addresses where a running Foxy listens.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Addresses {
     pub(crate) forward: Vec<SocketAddr>,
@@ -24,7 +24,7 @@ pub(crate) struct Addresses {
     pub(crate) admin: Option<SocketAddr>,
 }
 
-/// All threads of a Foxy. Dropping it ends them as a crash would: nothing is written out.
+/// All threads of a Foxy. Dropping this value ends them as in a crash: waiting contents are not written.
 #[derive(Debug)]
 pub struct Running {
     renewable: Renewable,
@@ -64,20 +64,20 @@ impl Running {
         self.background.push(thread);
     }
 
-    /// Stores of the configuration that could not be opened.
+    /// Returns the stores of the configuration that could not be opened.
     #[must_use]
     pub fn absent_stores(&self) -> Vec<Absent> {
         self.stores.absent()
     }
 
-    /// Returns the state that the workers share, with the settings of now.
+    /// Returns the state that the workers share, with the current settings.
     #[must_use]
     pub fn proxy(&self) -> Arc<Proxy> {
         self.renewable.proxy()
     }
 
-    /// Applies the parts of a configuration that can change while Foxy runs, and says which. Blocks
-    /// until every later request has the new settings. After an error nothing has changed.
+    /// Applies the parts of a configuration that can change while Foxy runs, and returns their names. Blocks
+    /// until all later requests use the new settings. After an error nothing has changed.
     ///
     /// # Errors
     /// A listener cannot be bound, or a file cannot be used.
@@ -86,42 +86,43 @@ impl Running {
         self.renewable.reload(new, around, self.admin.as_ref())
     }
 
-    /// Where wishes of the admin listener for a reload arrive; for one caller.
+    /// Returns the receiver of the admin listener's requests for a reload. Only the first caller gets it.
     pub(crate) fn reload_wishes(&self) -> Option<mpsc::Receiver<ReloadWish>> {
         self.renewable.wishes()
     }
 
-    /// The configuration that is in effect: that of the start, with what reloads have changed.
+    /// Returns the configuration that is in effect: the configuration of the start, with the changes of
+    /// reloads.
     #[must_use]
     pub fn config(&self) -> Config {
         self.renewable.config()
     }
 
-    /// The store engine.
+    /// Returns the store engine.
     #[must_use]
     pub fn engine(&self) -> &Arc<Engine> {
         &self.engine
     }
 
-    /// Addresses of the forward proxy, as bound.
+    /// Returns the addresses of the forward proxy, as bound.
     #[must_use]
     pub fn forward(&self) -> Vec<SocketAddr> {
         self.renewable.addresses().forward
     }
 
-    /// Addresses of the sites, as bound, by name.
+    /// Returns the names of the sites with their addresses, as bound.
     #[must_use]
     pub fn sites(&self) -> Vec<(String, Vec<SocketAddr>)> {
         self.renewable.addresses().sites
     }
 
-    /// Address of the admin listener, as bound.
+    /// Returns the address of the admin listener, as bound.
     #[must_use]
     pub fn admin(&self) -> Option<SocketAddr> {
         self.renewable.addresses().admin
     }
 
-    /// The access log, if there is one.
+    /// Returns the access log, if there is one.
     #[must_use]
     pub fn log(&self) -> Option<LogHandle> {
         self.log.handle()
@@ -136,15 +137,15 @@ impl Running {
         self.stores.wake();
     }
 
-    /// Stops accepting, finishes what is in flight (at most `timeouts.drain`), writes everything
-    /// to disk and seals. Blocks until all threads have ended.
+    /// Stops accepting, finishes requests in flight (for at most `timeouts.drain`), writes all waiting
+    /// contents to disk and seals the stores. Blocks until all threads have ended.
     pub fn shutdown(mut self) {
         self.end_workers();
         self.stores.drain();
         self.end_rest();
     }
 
-    /// Ends as a crash would: what is not on disk is lost. For tests.
+    /// Ends as in a crash: contents that are not on disk are lost. For tests.
     pub fn kill(mut self) {
         self.stores.abandon();
         self.end_workers();

@@ -1,4 +1,4 @@
-//! The start of everything, in order. After an error nothing is left running.
+//! The steps of the start, in order. After an error no part of Foxy is left running.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::TcpListener;
@@ -22,35 +22,36 @@ use crate::access_log::Log;
 use crate::admin::{self, UnixSocket};
 use crate::config::Config;
 
-/// The parts that Foxy takes from outside, so that tests can control them.
+/// The parts that the caller of the start provides, so that tests can control them.
 #[derive(Debug)]
 pub struct Parts {
-    /// The time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Names to addresses; `None`: as the configuration says.
+    /// The resolver of names; `None`: as configured.
     pub resolver: Option<Arc<dyn Resolver>>,
-    /// Everything random follows from it.
+    /// The seed of all random numbers.
     pub seed: u64,
-    /// Disks to use in place of the configured stores.
+    /// Disks that replace the configured stores.
     pub disks: Option<Vec<Arc<dyn Disk>>>,
-    /// Listening sockets that are open already; an address without one is bound.
+    /// Listening sockets that are already open. Addresses without such a socket are bound.
     pub passed: Passed,
-    /// Fail if one of the configured stores cannot be used, in place of serving without it.
+    /// True if the start fails when one of the configured stores cannot be used. Otherwise Foxy runs without
+    /// that store.
     pub strict: bool,
-    /// Choices for every store.
+    /// Options for every store.
     pub store_options: StoreOptions,
-    /// Compare the memory of the process with the budget: the process is one Foxy alone.
+    /// True if the process contains only one Foxy. Its memory is then compared with the budget.
     pub alone: bool,
-    /// A cache in place of the stores.
+    /// A cache that replaces the stores.
     #[cfg(feature = "stand-in")]
     pub stand_in: Option<Arc<dyn foxy_proxy::StandIn>>,
 }
 
 impl Parts {
-    /// The system's clock and name service, a random seed.
+    /// Returns the system's clock and name service, and a random seed.
     #[must_use]
     pub fn system() -> Self {
-        // The standard library keys its hash maps from the system's randomness.
+        // The standard library takes the keys of its hash maps from the system's source of randomness.
         let seed = RandomState::new().build_hasher().finish();
         Self {
             clock: Arc::new(SystemClock::default()),
@@ -67,10 +68,10 @@ impl Parts {
     }
 }
 
-/// Starts Foxy. Blocks until it serves.
+/// Starts Foxy. Blocks until it serves requests.
 ///
 /// # Errors
-/// The reason that prevents the start, with the way to mend it; nothing is left running.
+/// The reason that prevents the start, with the way to correct it. No part of Foxy is left running.
 pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
     preflight::refuse(config, &parts)?;
     let memory = Memory::new(config.memory);
@@ -139,8 +140,8 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
     Ok(running)
 }
 
-/// Reads the authorities that the system trusts, for the forward proxy and for sites: this takes
-/// longer than a network thread may wait.
+/// Reads the authorities that the system trusts, for the forward proxy and for sites. This takes longer than
+/// a network thread may wait, so it happens here.
 pub(super) fn read_trust(config: &Config, forward: &OriginTls) -> Result<(), StartError> {
     let forward = (!config.listen.is_empty()).then_some(forward);
     let sites = config
@@ -169,7 +170,7 @@ fn engine(config: &Config, parts: &Parts) -> Arc<Engine> {
     Engine::new(settings, Arc::clone(&parts.clock))
 }
 
-/// The socket of the admin address: passed, or bound here.
+/// Returns the socket of the admin address, which was passed or is bound here.
 fn admin_socket(config: &Config, passed: &mut Passed) -> Result<Option<TcpListener>, StartError> {
     let Some(address) = config.admin else {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Opening the files and devices of stores.
+//! Opens the files and devices of stores.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::config::StoreConfig;
 
 /// Opens the file or device of a store.
 pub(super) fn open_disk(store: &StoreConfig) -> Result<Arc<dyn Disk>, StartError> {
-    // Where the operator named a path, a missing folder is a disk that is not mounted.
+    // If the operator named the path, a missing folder means that a disk is not mounted.
     if let Some(folder) = store
         .path
         .parent()
@@ -22,7 +22,7 @@ pub(super) fn open_disk(store: &StoreConfig) -> Result<Arc<dyn Disk>, StartError
     let holds_something = metadata
         .as_ref()
         .is_some_and(|m| m.is_file() && m.len() > 0);
-    // A file that has contents is not made longer before it is known to be ours.
+    // A file with contents is not made longer before it is known to be a store of ours.
     let create_len = (!holds_something).then_some(store.size);
     let disk = FileDisk::open(
         &store.path,
@@ -31,7 +31,7 @@ pub(super) fn open_disk(store: &StoreConfig) -> Result<Arc<dyn Disk>, StartError
             ..OpenOptions::default()
         },
     )?;
-    // A disk has whole blocks only: the configured size is rounded down to them.
+    // A disk has complete blocks only, so the configured size is rounded down to blocks.
     let configured = store.size - store.size % u64::from(disk.block_bytes());
     if holds_something && store.size_given && disk.len() != configured {
         let (path, has) = (store.path.display(), disk.len());
@@ -60,7 +60,7 @@ pub(super) fn open_disk(store: &StoreConfig) -> Result<Arc<dyn Disk>, StartError
     Ok(Arc::new(disk))
 }
 
-/// Makes the folders of a new store, for this user alone: a cache holds what people read.
+/// Creates the folders of a new store. Only this user can read them, because a cache shows what people read.
 fn make_folder(path: &Path, folder: &Path) -> Result<(), StartError> {
     use std::os::unix::fs::DirBuilderExt;
     let mut builder = std::fs::DirBuilder::new();

@@ -1,6 +1,5 @@
-//! The thread that sweeps after purges, drains stores, and otherwise scrubs: at bounded rates, off
-//! every request's way. It also looks for other addresses of the machine and for
-//! changed certificates.
+//! The thread that sweeps after purges, drains stores, and otherwise scrubs. It reads at bounded rates and
+//! does not delay requests. It also checks for changed addresses of the machine and for changed certificates.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -15,17 +14,17 @@ use super::certificates::Certificates;
 use super::local::Renewal;
 use crate::config::ScrubConfig;
 
-/// Bytes read from disks in a second: a part of what the slowest disks give.
+/// Bytes that are read from disks per second. The slowest disks can read more than this.
 const RATE: u64 = 64 << 20;
-/// How often it looks for purges.
+/// Time between two checks for purges.
 const LOOK: Duration = Duration::from_millis(200);
-/// How often it looks whether removals are durable.
+/// Time between two checks for durable removals.
 const WAIT: Duration = Duration::from_millis(20);
 
-/// Factor by which the scrub pauses longer while requests read from disks.
+/// Factor by which the pauses of the scrub are longer while requests read from disks.
 const YIELD: u32 = 4;
 
-/// Starts the thread. When it ends, a sweep under way is begun anew after the next start.
+/// Starts the thread. If it ends during a sweep, that sweep begins again after the next start.
 pub(super) fn start(
     engine: &Arc<Engine>,
     clock: &Arc<dyn Clock>,
@@ -51,15 +50,15 @@ struct Scrubbing {
     config: ScrubConfig,
     clock: Arc<dyn Clock>,
     pass: Option<Scrub>,
-    /// When the last pass began.
+    /// The beginning of the last pass.
     began: Option<MonoTime>,
-    /// When the next step is due.
+    /// The time of the next step.
     next: MonoTime,
 }
 
 impl Scrubbing {
-    /// Goes on with a pass, or begins one, when it is time. Returns how long the thread may pause: at
-    /// most `LOOK`, so that a purge does not wait longer.
+    /// Continues a pass, or begins a new pass when it is due. Returns the time for which the thread may
+    /// pause. This is at most `LOOK`, so that a purge does not wait longer.
     fn step(&mut self, engine: &Arc<Engine>) -> Duration {
         let now = self.clock.mono();
         if self.config.rate == 0 || now < self.next {
@@ -94,7 +93,7 @@ impl Scrubbing {
     }
 }
 
-/// Goes on with a drain, or begins one. Returns how long to pause then; `None`: nothing is to be drained.
+/// Continues or begins a drain. Returns the time to pause after that; `None`: no store drains.
 fn drain_step(engine: &Arc<Engine>, drain: &mut Option<Drain>) -> Option<Duration> {
     if drain.is_none() {
         *drain = engine.begin_drain();

@@ -11,9 +11,9 @@ use super::StartError;
 use crate::admin::Keys;
 use crate::config::{Config, Right, TokenFile};
 
-/// Random bytes of a token.
+/// Number of random bytes in a token.
 const BYTES: usize = 32;
-/// Largest token file, in bytes; a wrong file is not read to its end.
+/// Largest token file in bytes. A longer file is a wrong file and is not read to its end.
 const FILE_MAX: u64 = 4096;
 
 /// The credentials of the admin listener.
@@ -42,8 +42,8 @@ pub(super) fn keys(config: &Config) -> Result<Keys, StartError> {
     })
 }
 
-/// The token for the admin address and for purges on listeners. It is required if other machines
-/// can reach the admin address, or if the user named a file.
+/// Returns the token for the admin address and for purges on listeners. It is required if other machines can
+/// reach the admin address, or if the user named a file.
 fn of(config: &Config) -> Result<Option<Token>, StartError> {
     let file = &config.admin_token;
     match config.admin {
@@ -53,8 +53,8 @@ fn of(config: &Config) -> Result<Option<Token>, StartError> {
     }
 }
 
-/// Reads the token, or creates it. If it is neither configured nor `needed`, no folder is created
-/// and errors are only logged.
+/// Reads the token, or creates it. If the file is not configured and the token is not `needed`, no folder is
+/// created and errors are only logged.
 fn at_start(file: &TokenFile, needed: bool) -> Result<Option<Token>, StartError> {
     let wanted = file.given || needed;
     let folder = file.path.parent().filter(|p| !p.as_os_str().is_empty());
@@ -98,17 +98,17 @@ fn read_or_make(path: &Path) -> io::Result<Token> {
             file.write_all(b"\n")?;
             file.sync_all()?;
         }
-        // Another Foxy of the same user has created it first.
+        // Another Foxy of the same user has created the file first.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         Err(error) => return Err(error),
     }
     read(path)
 }
 
-/// The token in a file.
+/// Reads the token in a file.
 ///
 /// # Errors
-/// The file cannot be read, or holds no token.
+/// The file cannot be read, or contains no token.
 pub(crate) fn read(path: &Path) -> io::Result<Token> {
     Token::new(&read_text(path)?).ok_or_else(|| {
         let words = format!(
@@ -119,7 +119,7 @@ pub(crate) fn read(path: &Path) -> io::Result<Token> {
     })
 }
 
-/// Text of a token file, without surrounding blanks.
+/// Reads the text of a token file, without surrounding blanks.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -130,7 +130,7 @@ pub(crate) fn read_text(path: &Path) -> io::Result<String> {
     Ok(text.trim().to_owned())
 }
 
-/// Random letters and digits from the system's randomness.
+/// Returns random letters and digits from the system's source of randomness.
 fn drawn() -> io::Result<String> {
     let mut bytes = [0; BYTES];
     OpenOptions::new()

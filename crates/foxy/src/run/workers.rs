@@ -1,4 +1,4 @@
-//! Network threads: their listeners, their log sinks, their cores.
+//! Network threads, with their listeners, their log sinks and their cores.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -16,27 +16,27 @@ use super::{Passed, StartError};
 use crate::access_log::{BufferedSink, Log};
 use crate::config::{Config, SharedListener, SiteConfig};
 
-/// Tries for an address that a reload has just closed, and the pause between them.
+/// Number of tries for an address that a reload has just closed, and the pause between two tries.
 const TRIES: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Bound listeners, per worker, and the addresses they got.
+/// Bound listeners per worker, and the addresses that they have.
 #[derive(Debug)]
 pub(super) struct Bound {
     pub(super) per_worker: Vec<Vec<RenewedListener>>,
     pub(super) forward: Vec<SocketAddr>,
     pub(super) sites: Vec<(String, Vec<SocketAddr>)>,
-    /// Addresses as configured, and as bound.
+    /// Addresses, each as configured and as bound.
     pub(super) addresses: Vec<(SocketAddr, SocketAddr)>,
-    /// Listeners that are there already, as configured and as bound: they get no new sockets.
+    /// Listeners that exist already, each as configured and as bound. They get no new sockets.
     kept: Vec<(SocketAddr, SocketAddr)>,
-    /// Tries for an address that is in use, not counting the last one.
+    /// Number of tries for an address that is in use, without the last try.
     tries: u32,
 }
 
 impl Bound {
-    /// Binds everything the configuration names, except where a socket was passed.
-    /// Sites have their origins from `origins`.
+    /// Binds all addresses in the configuration, except addresses whose socket was passed. Sites have their
+    /// origins from `origins`.
     pub(super) fn bind_all(
         config: &Config,
         origins: &[Origins],
@@ -45,7 +45,8 @@ impl Bound {
         Self::bind_with(config, origins, passed, (Vec::new(), 0))
     }
 
-    /// As [`bind_all`](Self::bind_all), beside listeners that are bound already. Blocks for at most a second.
+    /// Binds addresses like [`bind_all`](Self::bind_all), but keeps listeners that are bound already. Blocks
+    /// for at most a second.
     pub(super) fn bind_beside(
         config: &Config,
         origins: &[Origins],
@@ -121,7 +122,7 @@ impl Bound {
             }
         };
         let mut sockets = sockets.into_iter().map(Some).collect::<Vec<_>>();
-        // Kept listeners have no new sockets. More sockets may be passed than there are workers.
+        // Kept listeners have no new sockets. The number of passed sockets may exceed the number of workers.
         sockets.resize_with(sockets.len().max(workers), || None);
         for (index, socket) in sockets.into_iter().enumerate() {
             self.per_worker[index % workers].push(RenewedListener {
@@ -136,8 +137,8 @@ impl Bound {
         Ok(actual)
     }
 
-    /// Binds an address, and tries again while it is in use. A listener that an earlier reload has closed
-    /// accepts the connections of its queue for a moment, and its address is in use until then.
+    /// Binds an address, and tries again while the address is in use. A listener that an earlier reload has
+    /// closed still accepts the connections in its queue for a moment. Its address is in use until then.
     fn bind(&self, address: SocketAddr) -> io::Result<Vec<TcpListener>> {
         for _ in 0..self.tries {
             match bind(address, self.per_worker.len()) {
@@ -148,7 +149,7 @@ impl Bound {
         bind(address, self.per_worker.len())
     }
 
-    /// Every address, in the order of the configuration.
+    /// Returns every address, in the order of the configuration.
     pub(super) fn all(&self) -> impl Iterator<Item = SocketAddr> {
         self.forward
             .iter()
@@ -157,7 +158,7 @@ impl Bound {
     }
 }
 
-/// Returns the roles that the connections of a listener may ask for.
+/// Returns the roles that connections of a listener can have.
 fn serves(listener: &SharedListener<'_>, origins: &[Origins]) -> Result<Serves, StartError> {
     if let (true, [only]) = (listener.is_one(), &listener.sites[..]) {
         return Ok(Serves::One(Role::Site(site(only, origins))));
@@ -201,7 +202,7 @@ fn site(site: &SiteConfig, origins: &[Origins]) -> Site {
     }
 }
 
-/// Starts one thread per worker; the other value sends new settings to each.
+/// Starts one thread per worker. The second result sends new settings to each worker.
 pub(super) fn spawn(
     proxy: &Arc<Proxy>,
     listeners: Vec<Vec<RenewedListener>>,
@@ -240,7 +241,7 @@ pub(super) fn spawn(
     Ok((threads, renewers))
 }
 
-/// A listener with its own socket; at the start, all have one.
+/// Returns a listener with its own socket. At the start, all listeners have one.
 fn opened(listener: RenewedListener) -> Option<Listener> {
     Some(Listener {
         socket: listener.socket?,
@@ -250,7 +251,7 @@ fn opened(listener: RenewedListener) -> Option<Listener> {
     })
 }
 
-/// Binds the calling thread to the `index`-th of the cores this process may use.
+/// Binds the calling thread to the core with number `index` among the cores that this process may use.
 fn pin_to(index: usize) {
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
     let Ok(allowed) = sched_getaffinity(None) else {

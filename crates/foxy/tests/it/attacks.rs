@@ -1,4 +1,4 @@
-//! Attacks on the admin listener: none gets data or changes anything.
+//! Attacks on the admin listener. No attack may get data or change anything.
 
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
@@ -19,7 +19,7 @@ const OPERATE: &str = "Operate-0123456789abcdefABCDEF";
 const PURGE: &str = "purge-0123456789abcdefABCDEF";
 const READ: &str = "read-0123456789abcdefABCDEF";
 
-/// A Foxy with one stored object, and a changed file that no reload has read.
+/// A Foxy with one stored object, and with a changed configuration file that it has not read yet.
 struct Foxy {
     child: Child,
     folder: tempfile::TempDir,
@@ -35,10 +35,10 @@ impl Drop for Foxy {
 }
 
 impl Foxy {
-    /// `rights`: those of requests from loopback without a token.
+    /// Starts a Foxy. `rights` are the rights of requests from loopback without a token.
     fn start(rights: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        // Other users may enter the folder, so that only the socket keeps them out.
+        // Other users may enter the folder, so that only the socket's permissions refuse them.
         let open = std::fs::Permissions::from_mode(0o755);
         std::fs::set_permissions(&folder, open).unwrap();
         let at = folder.path().display();
@@ -73,13 +73,13 @@ impl Foxy {
             child,
             folder,
         };
-        // Later answers show whether an attack purged or reloaded.
+        // Later answers show whether an attack has purged or reloaded.
         assert!(foxy.page().contains("miss"), "it is fetched once");
         std::fs::write(&file, format!("{text}[timeouts]\nidle = \"9s\"\n")).unwrap();
         foxy
     }
 
-    /// The field that says whether the page is stored.
+    /// Returns the field that shows whether the page is stored.
     fn page(&self) -> String {
         let answer = exchange(
             TcpStream::connect(&self.site).unwrap(),
@@ -103,14 +103,14 @@ impl Foxy {
     fn withstands(&self, (name, request): (&str, &str)) -> Option<String> {
         let answer = self.ask(request);
         let status = answer.get(9..12).unwrap_or("none");
-        // A cut connection is a refusal, too.
+        // A connection that is cut off is a refusal too.
         let refused = status.starts_with('4') || status == "501" || answer.is_empty();
         let silent = [OPERATE, PURGE, READ].iter().all(|t| !answer.contains(t));
         let open = answer.to_lowercase().contains("access-control-allow");
         (!refused || !silent || open).then(|| format!("{name}: {answer}"))
     }
 
-    /// Fails if anything was purged or reloaded.
+    /// Fails if an attack has purged or reloaded anything.
     fn is_untouched(&self) {
         assert!(self.page().contains("; hit"), "{}", self.page());
         let ask = format!(
@@ -121,9 +121,9 @@ impl Foxy {
     }
 }
 
-/// Sends a request, and returns all that comes back.
+/// Sends a request, and returns the complete answer.
 fn exchange<S: Read + Write>(mut stream: S, text: &str) -> String {
-    // The other side may refuse before all is sent.
+    // The listener may refuse the request before all of it is sent.
     let _ = stream.write_all(text.as_bytes());
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
@@ -213,7 +213,7 @@ fn the_socket_is_for_the_user_of_foxy_alone() {
         "GET /stats HTTP/1.1\r\nHost: localhost\r\n\r\n",
     );
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    // The command finds it, and needs no token.
+    // The command finds the socket, and needs no token.
     let program = Path::new(env!("CARGO_BIN_EXE_foxy"));
     let mut own = Command::new(program);
     let admin = format!("unix:{}", path.display());

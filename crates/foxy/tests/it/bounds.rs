@@ -1,5 +1,5 @@
-//! Runs small loads of the laboratory's memory measurement against the built product: the budget
-//! is kept, and clients that behave get every answer whole.
+//! Runs small loads of the laboratory's memory measurement against the built program. The program keeps its
+//! budget, and well-behaved clients get complete answers.
 
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 

@@ -1,5 +1,5 @@
-//! A build cache in a process of its own: killed while objects are stored, and given a long object with
-//! little memory.
+//! A build cache in a separate process. It is killed while objects are stored, and it gets a long object
+//! while it has little memory.
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
@@ -14,14 +14,15 @@ use sha2::{Digest as _, Sha256};
 
 const TOKEN: &str = "token-of-the-builders";
 
-/// A build cache; killed when dropped, since it must survive a kill at any time.
+/// A running build cache. Dropping it kills the process, because a build cache must survive a kill at any
+/// time.
 struct Cache {
     child: Child,
     address: SocketAddr,
 }
 
 impl Cache {
-    /// One whose store is in this folder.
+    /// Starts a build cache whose store is in this folder.
     fn start(folder: &Path) -> Self {
         (0..5)
             .find_map(|_| Self::try_start(folder))
@@ -71,7 +72,7 @@ impl Cache {
         self.child.wait().unwrap();
     }
 
-    /// The most memory that it has had, in bytes.
+    /// Returns the largest memory use of the process so far, in bytes.
     fn peak(&self) -> u64 {
         let text = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = text.lines().find(|line| line.starts_with("VmHWM:"));
@@ -127,7 +128,7 @@ fn get(address: SocketAddr, path: &str) -> (u16, Vec<u8>) {
     (status, answer.split_off(head + 4))
 }
 
-/// Bytes that differ for each seed, and everywhere.
+/// Returns bytes that differ for each seed and at each position.
 fn bytes(seed: u64, length: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut out = Vec::with_capacity(length + 8);
@@ -143,7 +144,7 @@ fn bytes(seed: u64, length: usize) -> Vec<u8> {
 
 const LENGTHS: [usize; 4] = [300, 50_000, 900_000, 3_000_000];
 
-/// The body of this version of a key; it begins with the version's number.
+/// Returns the body of this version of a key. It begins with the version's number.
 fn version(key: u64, number: u64) -> Vec<u8> {
     let seed = 1 + key * 1_000_000 + number;
     let mut body = number.to_le_bytes().to_vec();
@@ -155,7 +156,8 @@ fn version(key: u64, number: u64) -> Vec<u8> {
 fn after_a_kill_an_object_is_whole_and_not_an_older_one_or_not_there() {
     const KEYS: u64 = 16;
     let folder = tempfile::tempdir().unwrap();
-    // By key: the newest version whose storing was confirmed, and the newest that was begun.
+    // For each key: the newest version that was confirmed as stored, and the newest version whose storing was
+    // begun.
     let versions = Mutex::new(BTreeMap::from_iter((0..KEYS).map(|key| (key, (0, 0)))));
     let (mut found, mut absent) = (0, 0);
     for round in 0..3 {

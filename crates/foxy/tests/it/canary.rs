@@ -1,4 +1,4 @@
-//! Secrets appear in no output: neither those of the configuration nor those that clients send.
+//! Secrets appear in no output: neither secrets of the configuration nor secrets that clients send.
 
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-/// A part of every secret.
+/// A text that is a part of every secret.
 const CANARY: &str = "canary7f3a";
 
 fn write(folder: &Path, name: &str, text: &str) -> String {
@@ -43,7 +43,7 @@ fn ask(to: &str, request: &str) -> String {
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-/// A configuration with secrets everywhere.
+/// Returns a configuration with secrets in all settings that may have them.
 fn configuration(folder: &Path, (admin, listen, site, origin): (&str, &str, &str, &str)) -> String {
     let token = write(folder, "token", &format!("{CANARY}-operate-token"));
     let read = write(folder, "read", &format!("{CANARY}-read-token-0123"));
@@ -63,7 +63,7 @@ fn configuration(folder: &Path, (admin, listen, site, origin): (&str, &str, &str
     )
 }
 
-/// A Foxy that listens.
+/// A running Foxy that listens.
 struct Started {
     child: Child,
     configuration: String,
@@ -71,7 +71,7 @@ struct Started {
     site: String,
 }
 
-/// Starts one with the configuration in `file`. Another program may take a port before it has it.
+/// Starts a Foxy with the configuration in `file`. It tries again if another program has taken a port.
 fn start(folder: &Path, file: &str, origin: &str) -> Started {
     let started = (0..5).find_map(|_| try_start(folder, file, origin));
     started.expect("foxy listens, with one of five sets of ports")
@@ -169,7 +169,7 @@ fn secrets_are_in_no_output() {
         "/purges",
     ] {
         let request = format!("GET {path} HTTP/1.1\nHost: localhost\n{secrets}\n");
-        // Names of stored objects include their queries: this one is removed from the answer first.
+        // The names of stored objects contain their queries, so this query is removed from the answer first.
         let answer = ask(&admin, &request).replace("/page?key=canary7f3a-query", "");
         note(path, answer);
     }

@@ -1,4 +1,4 @@
-//! Stores as an operator meets them: one of format version 1, and ones of other versions.
+//! Stores that an operator may have: a store of format version 1, and stores of other versions.
 
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
@@ -7,12 +7,12 @@ use crate::frozen;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// Bytes between the two superblocks, and of each.
+/// Distance between the two superblocks, and length of each superblock, in bytes.
 const SUPERBLOCK: usize = 4096;
-/// Where a superblock says its version.
+/// Position of the version in a superblock.
 const VERSION: usize = 4;
 
-/// The store that was frozen with version 1.
+/// Returns the store that was kept from version 1.
 fn golden() -> Vec<u8> {
     let path = frozen::path(env!("CARGO_MANIFEST_DIR"), "v1");
     frozen::unhex(&std::fs::read_to_string(path).unwrap())
@@ -24,7 +24,7 @@ fn foxy(arguments: &[&str], store: &Path) -> Output {
     foxy.output().unwrap()
 }
 
-/// The commands that open a store, and how they end if it is refused.
+/// The commands that open a store, and their exit codes if the store is refused.
 const COMMANDS: [(&[&str], i32); 3] = [
     (&["store", "inspect"], 2),
     (&["store", "verify"], 2),

@@ -1,5 +1,6 @@
-//! Memory that is short, as an operator sees it: in the metrics that the alert rules watch, in the
-//! figures of `/stats`, and in `/readyz`. In a process of its own, because the whole process counts.
+//! Short memory in the form that an operator sees: in the metrics of the alert rules, in the statistics of
+//! `/stats`, and in `/readyz`. The test runs in a separate process, because the memory of the complete
+//! process counts.
 
 use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -11,7 +12,7 @@ use socket2::{Domain, Socket, Type};
 
 use crate::common::Watched;
 
-/// A request of one of many clients for something of `origin`.
+/// Sends a request of one of many clients for a page of `origin`.
 fn request(client: u8, to: SocketAddr, origin: SocketAddr) -> std::io::Result<TcpStream> {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
     socket.bind(&SocketAddr::from((Ipv4Addr::new(127, 0, 1, client), 0)).into())?;
@@ -26,7 +27,7 @@ fn request(client: u8, to: SocketAddr, origin: SocketAddr) -> std::io::Result<Tc
     Ok(stream)
 }
 
-/// An origin that takes connections and never answers.
+/// Starts an origin that accepts connections and never answers.
 fn silent_origin() -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
@@ -34,7 +35,7 @@ fn silent_origin() -> SocketAddr {
     address
 }
 
-/// True if the three pages show that memory is short.
+/// True if all three pages show that memory is short.
 fn is_seen(foxy: &Watched) -> bool {
     foxy.page("/readyz").contains("\nmemory is short: ")
         && foxy.page("/metrics").contains("\nfoxy_memory_short 1\n")
@@ -49,7 +50,7 @@ fn memory_that_is_short_is_seen() {
         "it is not short yet"
     );
     let (origin, mut held) = (silent_origin(), Vec::new());
-    // The bound is wide, for busy machines: an operator must see it within 5 seconds.
+    // The bound is wide for busy machines. An operator must see the shortage within 5 seconds.
     let clock = SystemClock::default();
     while !is_seen(&foxy) {
         assert!(

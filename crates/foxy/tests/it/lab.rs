@@ -1,4 +1,4 @@
-//! Commands of the second program, `foxy-lab`, called as commands of `foxy`.
+//! Commands of the second program, `foxy-lab`, that are called as commands of `foxy`.
 
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
@@ -9,16 +9,16 @@ use std::process::{Command, Output};
 
 use crate::clients::process::run;
 
-/// Prints its arguments and reads its input; ends with exit code 7.
+/// A script that prints its arguments, copies its input, and ends with exit code 7.
 const FAKE: &str = "#!/bin/sh\nprintf '[%s]' \"$@\"\ncat\nexit 7\n";
 
-/// Copies a program, in a process of its own: a child that another test starts at the same time has the open files
-/// of this process for a moment, and a program that is open for writing cannot be executed.
+/// Copies a program in a separate process. A child that another test starts at the same time inherits the
+/// open files of this process for a moment, and a program that is open for writing cannot be executed.
 fn copy(from: &Path, to: &Path) {
     run(Command::new("cp").args([from, to]));
 }
 
-/// A program that stands for `foxy-lab`.
+/// Writes a program that takes the place of `foxy-lab`.
 fn install(folder: &Path) {
     fs::create_dir_all(folder).unwrap();
     let (text, program) = (folder.join("text"), folder.join("foxy-lab"));
@@ -51,7 +51,7 @@ fn commands_of_the_laboratory_are_handed_over() {
     }
     assert_eq!(error.lines().count(), 1, "{error}");
 
-    // On PATH, and then beside the program, which comes first.
+    // The program is on PATH first, and then also in the folder of `foxy`, which takes precedence.
     for place in [path.as_path(), folder.path()] {
         install(place);
         for command in ["sim", "trace", "bench"] {
@@ -63,7 +63,7 @@ fn commands_of_the_laboratory_are_handed_over() {
                 assert_eq!(output.status.code(), Some(7));
             }
         }
-        // The second round finds the one beside the program.
+        // The second round finds the program in the folder of `foxy`.
         let _ = fs::remove_dir_all(&path);
     }
 

@@ -1,6 +1,6 @@
-//! Runs the laboratory's linearizability load against the built product, which is killed again and
-//! again. No answer may be wrong, older than an acknowledged change, or older than a version served
-//! whole before.
+//! Runs the laboratory's linearizability load against the built program, which is killed repeatedly. No
+//! answer may be wrong, older than an acknowledged change, or older than a version that was completely served
+//! before.
 
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 

@@ -1,4 +1,4 @@
-//! Lines of the JSON log: whose id a request has, and what is known about its answer.
+//! Lines of the JSON log: the id of a request, and the details of its answer.
 
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
@@ -9,7 +9,8 @@ use std::process::{Command, Stdio};
 use crate::common::origin;
 use serde_json::Value;
 
-/// Log lines of requests for `/a` with these fields, one after the other on connections of their own.
+/// Returns the log lines of requests for `/a` with these fields. The requests are sent one after another, on
+/// separate connections.
 fn logged(trusted: &str, requests: &[&str]) -> (Vec<Value>, Vec<String>) {
     let folder = tempfile::tempdir().unwrap();
     let (origin, heads) = origin("Cache-Control: max-age=600\r\n", "body");
@@ -23,7 +24,8 @@ fn logged(trusted: &str, requests: &[&str]) -> (Vec<Value>, Vec<String>) {
     std::fs::write(&file, config).unwrap();
     let mut foxy = Command::new(env!("CARGO_BIN_EXE_foxy"));
     foxy.env_clear().env("STATE_DIRECTORY", folder.path());
-    // One worker: it stores an object and writes the line before it accepts the next connection.
+    // There is only one worker. It stores an object and writes the line before it accepts the next
+    // connection.
     foxy.arg("--config").arg(&file);
     foxy.args(["--store", "off", "--workers", "1"]);
     let mut foxy = foxy.stderr(Stdio::piped()).spawn().unwrap();

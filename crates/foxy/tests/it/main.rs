@@ -1,5 +1,5 @@
-//! Tests of the programs `foxy` and `foxy-lab` as their users start them. One test program, since
-//! each costs seconds to link.
+//! Tests of the programs `foxy` and `foxy-lab` in the form that users start them. They are one test program,
+//! because linking a test program takes seconds.
 
 #![allow(
     clippy::unwrap_used,

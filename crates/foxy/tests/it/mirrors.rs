@@ -1,4 +1,4 @@
-//! Operators name what mirrors store as clients do.
+//! Operators name stored objects of mirrors by the same URLs as clients.
 
 use crate::common::{Watched, ask, origin};
 
@@ -7,7 +7,7 @@ fn fetch(foxy: &Watched, accept: &str) -> String {
     ask(foxy.listen, "GET /pypi/simple/a/", &fields)
 }
 
-/// The answer of `/why`, without white space.
+/// Returns the answer of `/why`, without white space.
 fn why(foxy: &Watched, host: &str, accept: &str) -> String {
     let url = format!("http%3A%2F%2F{host}%2Fpypi%2Fsimple%2Fa%2F");
     let page = foxy.page(&format!("/why?url={url}&h=Accept:%20{accept}"));
@@ -37,7 +37,7 @@ fn why_and_purges_understand_urls_of_mirrors() {
         assert!(after.contains("\"decision\":\"hit\""), "{after}");
         assert!(after.contains("\"site\":\"pypi\""), "{after}");
     }
-    // The same path elsewhere is a page of another server.
+    // The same path on another host is a page of another server.
     let elsewhere = why(&foxy, "elsewhere.test", HTML);
     assert!(elsewhere.contains("\"site\":\"forward\""), "{elsewhere}");
     let url = format!("http%3A%2F%2F{here}%2Fpypi%2Fsimple%2Fa%2F");
@@ -54,7 +54,7 @@ fn why_and_purges_understand_urls_of_mirrors() {
     assert!(purged.starts_with("HTTP/1.1 200 "), "{purged}");
     let answer = fetch(&foxy, JSON);
     assert!(answer.contains("fwd=uri-miss"), "{answer}");
-    // One mirror alone, by its name.
+    // Only one mirror, by its name.
     let of_npm = format!("url=http%3A%2F%2F{here}%2Fnpm%2Fa");
     for (site, what, status, expected) in [
         ("pypi", "tag=news", 400, "; hit"),

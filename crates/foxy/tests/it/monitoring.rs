@@ -1,5 +1,5 @@
-//! Every query of the alert rules and of the board names metrics, labels and values that a running
-//! Foxy exports.
+//! All queries of the alert rules and of the dashboard use metrics, labels and values that a running Foxy
+//! exports.
 
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
@@ -23,12 +23,12 @@ fn file(name: &str) -> String {
     std::fs::read_to_string(root.unwrap().join("dist").join(name)).unwrap()
 }
 
-/// The metrics page of a Foxy that has a store, a log and a site.
+/// Returns the metrics page of a Foxy with a store, a log and a site.
 fn page() -> String {
     Watched::start(&["--origin", "http://127.0.0.1:1"]).page("/metrics")
 }
 
-/// Parses a page in the text format of Prometheus. Families without samples count too.
+/// Parses a page in the text format of Prometheus. Metrics without samples count too.
 fn exported(page: &str) -> Exported {
     let mut all = Exported::new();
     for line in page.lines() {
@@ -45,7 +45,7 @@ fn exported(page: &str) -> Exported {
     all
 }
 
-/// Label, operator and value of each `label="value"` in a list of them.
+/// Returns label, operator and value of each `label="value"` in a list.
 fn matchers(list: &str) -> Vec<(String, String, String)> {
     let mut found = Vec::new();
     let mut rest = list;
@@ -78,15 +78,15 @@ const LANGUAGE: [&str; 11] = [
     "or",
 ];
 
-/// Checks a query, and panics with its mistake. Returns the number of metrics that it names.
+/// Checks a query. Returns the number of metrics that it names.
 fn judge(query: &str, exported: &Exported) -> Result<usize, String> {
     let mut metrics = 0;
     let mut chars = query.char_indices().peekable();
     while let Some((start, c)) = chars.next() {
         match c {
-            // Ranges such as [5m], and strings that no metric stands before.
+            // Skips ranges such as [5m], and strings that do not follow a metric.
             '[' => while chars.next().is_some_and(|(_, c)| c != ']') {},
-            // Digits and units are no names.
+            // Digits and units are not names.
             '0'..='9' => while chars.next_if(|(_, c)| c.is_alphanumeric()).is_some() {},
             c if c.is_alphabetic() || c == '_' => {
                 let is_name = |(_, c): &(usize, char)| c.is_alphanumeric() || *c == '_';
@@ -100,7 +100,8 @@ fn judge(query: &str, exported: &Exported) -> Result<usize, String> {
                     while chars.next().is_some_and(|(_, c)| c != '}') {}
                 }
                 if name == "by" || name == "label_values" {
-                    // Labels, or a metric and a label; the metric is a name of its own.
+                    // In parentheses there are labels, or a metric and a label. The metric is checked by its
+                    // own name.
                     if name == "by" {
                         while chars.next().is_some_and(|(_, c)| c != ')') {}
                     }
@@ -145,7 +146,7 @@ fn known(name: &str, labels: &str, exported: &Exported) -> Result<(), String> {
     Ok(())
 }
 
-/// The queries of the alert rules: what follows `expr:`, or the deeper lines after `expr: |`.
+/// Returns the queries of the alert rules: the text after `expr:`, or the indented lines after `expr: |`.
 fn alerts(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut lines = text.lines().peekable();
@@ -163,7 +164,7 @@ fn alerts(text: &str) -> Vec<String> {
     found
 }
 
-/// All queries of the board.
+/// Returns all queries of the dashboard.
 fn board(value: &serde_json::Value, found: &mut Vec<String>) {
     match value {
         serde_json::Value::Object(members) => {
@@ -201,7 +202,7 @@ fn every_query_names_what_is_exported() {
     }
 }
 
-/// In the test case of each incident its own alert fires, and no other.
+/// In the test case of each incident only the alert for that incident fires.
 #[test]
 fn alerts_fire_in_their_incidents() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2);

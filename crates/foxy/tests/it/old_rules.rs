@@ -1,8 +1,8 @@
-//! A store that an older Foxy wrote under rules that were too lax: what today's rules would not
-//! have stored is not served.
+//! A store that an older Foxy wrote under rules that were too lax. Objects that the current rules would not
+//! store are not served.
 //!
-//! Commit b92db70 wrote it, as a site in front of `http://127.0.0.1:1` with the rule below, from
-//! five answers with a lifetime of 68 years whose bodies begin with `old`:
+//! Commit b92db70 wrote the store, as a site in front of `http://127.0.0.1:1` with the rule below. The store
+//! contains five answers with a lifetime of 68 years, whose bodies begin with `old`:
 //!
 //! | request | answer |
 //! |---|---|
@@ -22,7 +22,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// Nothing listens on port 1: what is not served from the store is a 502.
+/// Nothing listens on port 1, so an answer that is not served from the store is a 502.
 const SETTINGS: &str = r#"
 admin = "off"
 [[site]]
@@ -63,7 +63,7 @@ impl Foxy {
         panic!("it does not listen");
     }
 
-    /// The answer with its head.
+    /// Returns the answer with its head.
     fn get(&self, target: &str, fields: &str) -> String {
         let mut client = TcpStream::connect(self.address).unwrap();
         let patience = Some(Duration::from_secs(20));

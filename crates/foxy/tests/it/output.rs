@@ -1,4 +1,4 @@
-//! Commands whose answer nobody takes.
+//! Commands whose output has no reader.
 
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 

@@ -1,5 +1,5 @@
-//! Runs the laboratory's privacy matrix against the built product: no user may get an answer that
-//! was fetched for another.
+//! Runs the laboratory's privacy matrix against the built program. No user may get an answer that was fetched
+//! for another user.
 
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
@@ -35,7 +35,7 @@ fn matrix(mode: Mode) {
     judge(mode, &measure(&extent(mode), mode.scheme(), start).unwrap());
 }
 
-/// TLS to users and to the origin.
+/// Runs the matrix with TLS to users and to the origin.
 fn matrix_over_tls(mode: Mode) {
     let folder = tempfile::tempdir().unwrap();
     let extent = Extent {

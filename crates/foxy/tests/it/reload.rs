@@ -1,4 +1,4 @@
-//! Reloads of the program itself: by command and by signal, right files and wrong ones.
+//! Reloads of the program: by command and by signal, with valid and with invalid files.
 
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
@@ -65,7 +65,7 @@ impl Foxy {
         self.folder.path().join("foxy.toml")
     }
 
-    /// Reads messages up to one that contains `text`.
+    /// Reads messages until a message contains `text`.
     fn until(&mut self, text: &str) -> String {
         loop {
             let mut line = String::new();
@@ -76,7 +76,7 @@ impl Foxy {
         }
     }
 
-    /// Replaces the file and runs `foxy reload`; success, and what it printed.
+    /// Replaces the file and runs `foxy reload`. Returns whether it succeeded, and its output.
     fn reload(&self, config: &str) -> (bool, String) {
         std::fs::write(self.file(), with_admin(config, self.admin)).unwrap();
         let mut command = program(&self.folder);
@@ -101,7 +101,7 @@ fn site(name: &str, listen: SocketAddr, origin: &str, more: &str) -> String {
     format!("[[site]]\nname = \"{name}\"\nlisten = \"{listen}\"\norigin = \"{origin}\"\n{more}\n")
 }
 
-/// Body of the answer to a GET, or its status if that is not 200; `None` without a connection.
+/// Returns the body of the answer to a GET, or the status if it is not 200; `None` without a connection.
 fn get(to: SocketAddr) -> Option<String> {
     let mut stream = TcpStream::connect(to).ok()?;
     stream
@@ -123,7 +123,7 @@ fn a_listener_that_was_just_closed_comes_back() {
     let alone = site("one", one, &origin, "");
     let both = format!("{alone}{}", site("two", two, &origin, ""));
     let foxy = Foxy::start(&both);
-    // Its queue is still being accepted when it is wanted again.
+    // The listener's queue is still being accepted when its address is needed again.
     for _ in 0..5 {
         let (done, text) = foxy.reload(&alone);
         assert!(done, "{text}");
@@ -164,7 +164,7 @@ fn sites_come_change_and_go() {
     let foxy = Foxy::start(&site("a", first, &one, ""));
     assert_eq!(get(first).as_deref(), Some("one"));
 
-    // Another origin, and a further site.
+    // The reload changes the origin and adds a site.
     let both = format!(
         "{}{}",
         site("a", first, &two, ""),
@@ -181,7 +181,7 @@ fn sites_come_change_and_go() {
     let (done, words) = foxy.reload(&both);
     assert!(done && words.contains("nothing changed"), "{words}");
 
-    // Access is withdrawn.
+    // The reload withdraws access.
     let closed = "allow_clients = [\"192.0.2.1/32\"]";
     let (done, words) = foxy.reload(&format!(
         "{}{}",
@@ -191,7 +191,7 @@ fn sites_come_change_and_go() {
     assert!(done, "{words}");
     assert_eq!(get(first).as_deref(), Some("403"));
 
-    // The first site goes, with its listener.
+    // The reload removes the first site and its listener.
     let (done, words) = foxy.reload(&site("b", second, &one, ""));
     assert!(done && words.contains("site a"), "{words}");
     assert_eq!(get(second).as_deref(), Some("one"));
@@ -223,7 +223,7 @@ fn the_access_log_begins_changes_and_ends() {
     }
     let (done, words) = foxy.reload(&to("no/folder.log", ""));
     assert!(!done && words.contains("log.access"), "{words}");
-    // A reload waits until the lines of before are written.
+    // A reload waits until all earlier lines are written.
     let lines = |name: &str| std::fs::read_to_string(path(name)).unwrap();
     let (json, squid) = (lines("a.log"), lines("b.log"));
     assert!(

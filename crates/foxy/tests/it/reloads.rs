@@ -1,5 +1,5 @@
-//! Runs the laboratory's reloads against the built product, in a short form: under load with
-//! downloads, by broken files, and beside running fetches.
+//! Runs a short form of the laboratory's reloads against the built program: under load with downloads, with
+//! broken files, and during fetches.
 
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 

@@ -1,4 +1,4 @@
-//! Foxy as a service manager meets it: readiness, passed sockets, signals, no home.
+//! Foxy under a service manager: readiness, passed sockets, signals, no home folder.
 
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// A folder of its own, and a Foxy that keeps everything in it.
+/// A separate folder, in which a Foxy keeps all its files.
 struct Place(tempfile::TempDir);
 
 impl Place {
@@ -35,7 +35,7 @@ impl Place {
     }
 }
 
-/// A running Foxy and what it says.
+/// A running Foxy and its messages.
 struct Foxy {
     child: Child,
     said: std::io::Lines<BufReader<ChildStderr>>,
@@ -68,12 +68,12 @@ impl Foxy {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Reads what it says up to a line with this text.
+    /// Reads messages up to a line with this text.
     fn says(&mut self, text: &str) -> String {
         until(&mut self.said, text)
     }
 
-    /// The status of an answer to a request that Foxy answers by itself.
+    /// Returns the status of a request that Foxy answers without an origin.
     fn status(&self) -> String {
         let mut stream = TcpStream::connect(self.proxy).unwrap();
         let request =
@@ -143,7 +143,7 @@ fn it_serves_on_when_nobody_reads_its_messages() {
     assert!(child.wait().unwrap().success());
 }
 
-/// Starts Foxy with `socket` as its first passed file, as a service manager does.
+/// Returns a command that starts Foxy with `socket` as its first passed file, as a service manager does.
 fn with_passed(socket: OwnedFd, foxy: &Command) -> Command {
     let mut command = Command::new("sh");
     let script = "exec 3<&0 0</dev/null; LISTEN_FDS=1 LISTEN_PID=$$ exec \"$0\" \"$@\"";
@@ -171,7 +171,7 @@ fn a_passed_socket_is_used_and_keeps_connections_over_a_restart() {
         assert_eq!(foxy.status(), "403");
     }
     foxy.end();
-    // Only the manager holds the socket now: the connection waits.
+    // Only the manager has the socket open now, so the connection waits.
     let mut early = TcpStream::connect(address).unwrap();
     early
         .write_all(b"GET http://127.0.0.1:25/ HTTP/1.0\r\n\r\n")
@@ -208,7 +208,7 @@ fn sigterm_says_what_it_does() {
     let place = Place::new();
     let mut foxy = Foxy::start(place.command("127.0.0.1:0"));
     let idle = TcpStream::connect(foxy.proxy).unwrap();
-    // Accepted in order: the first is counted when the second is answered.
+    // Connections are accepted in order. The first connection is counted when the second is answered.
     foxy.status();
     foxy.signal(Signal::TERM);
     let said = foxy.says("SIGTERM");
@@ -247,7 +247,7 @@ fn other_signals_do_no_harm() {
         foxy.says(words);
         assert_eq!(foxy.status(), "403");
     }
-    // SIGPIPE, the signal for a pipe that nobody reads, must not end the proxy.
+    // SIGPIPE, the signal for a pipe without a reader, must not end the proxy.
     foxy.signal(Signal::PIPE);
     assert_eq!(foxy.status(), "403");
     foxy.end();

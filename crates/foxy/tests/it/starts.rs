@@ -1,5 +1,5 @@
-//! Starts with a disk that is at fault: Foxy serves without it, says so, and what was purged
-//! meanwhile does not come back with the disk.
+//! Starts with a failing disk. Foxy runs without the disk and reports it. Objects that are purged meanwhile
+//! stay purged when the disk returns.
 
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::common::origin;
 
-/// A folder with all that the runs of one configuration share.
+/// A folder with all files that the runs of one configuration share.
 struct Place {
     folder: tempfile::TempDir,
     origin: String,
@@ -100,7 +100,7 @@ fn ask(address: &str, request: &str) -> String {
 }
 
 impl Foxy {
-    /// The `Cache-Status` of a path.
+    /// Returns the `Cache-Status` for a path.
     fn get(&self, path: &str) -> String {
         let request = format!("GET {path} HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n");
         let answer = ask(&self.proxy, &request);
@@ -123,13 +123,13 @@ impl Foxy {
         )
     }
 
-    /// The answer to a purge of a path by a client.
+    /// Returns the answer to a client's purge of a path.
     fn purge(&self, path: &str) -> String {
         let request = format!("PURGE {path} HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n");
         ask(&self.proxy, &request)
     }
 
-    /// Ends it in order, so that everything is on its disk.
+    /// Ends Foxy in an orderly way, so that all contents are on its disk.
     fn end(mut self) {
         let id = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
@@ -146,7 +146,8 @@ fn spoil(path: &Path, from: u64, bytes: &[u8]) {
 const STORES: [&str; 2] = ["a/store", "b/store"];
 const KEYS: usize = 40;
 
-/// Two stores, in folders of their own, with contents on both. `break_it` gets the second one's path.
+/// Prepares two stores in separate folders, with contents on both. `break_it` gets the path of the second
+/// store.
 fn two(break_it: impl Fn(&Path)) -> Place {
     let place = Place::new();
     std::fs::create_dir(place.path("a")).unwrap();
@@ -165,7 +166,7 @@ fn cut(path: &Path, len: u64) {
     file.set_len(len).unwrap();
 }
 
-/// Foxy serves with what the first store has, and says that the second is not there.
+/// Checks that Foxy serves the contents of the first store, and reports that the second store is absent.
 fn costs_its_contents(what: &str, place: &Place) {
     let refused = place.refused(&STORES, "--strict");
     assert!(refused.contains("b/store"), "{what}: {refused}");
@@ -205,7 +206,8 @@ fn costs_its_contents(what: &str, place: &Place) {
     assert!(foxy.purge("/3").starts_with("HTTP/1.1 200"), "{what}");
 }
 
-/// The allocator asks when it maps memory for the first time, unless it was told before.
+/// The allocator requests huge pages when it maps memory for the first time, unless it was told not to
+/// before.
 #[cfg(target_os = "linux")]
 #[test]
 fn no_memory_asks_for_huge_pages_after_a_start() {
@@ -248,7 +250,7 @@ fn another_programs_data_is_for_the_operator_to_decide() {
     assert!(refused.contains("another program"), "{refused}");
 }
 
-/// The disk of the only store is not mounted: its folder is empty, or not even there.
+/// The disk of the only store is not mounted: its folder is empty, or does not exist.
 #[test]
 fn what_is_purged_while_a_disk_is_not_mounted_stays_purged() {
     for folder_stays in [false, true] {
@@ -291,8 +293,8 @@ fn what_is_purged_while_a_disk_is_not_mounted_stays_purged() {
     }
 }
 
-/// A store is taken out, and its disk has the bytes of before all the same. The only store that noted it is not
-/// there at the next start.
+/// A store is taken out, but its disk has its old contents. The only store that noted this is absent at the
+/// next start.
 #[test]
 fn a_store_that_was_taken_out_is_not_believed_without_the_store_that_noted_it() {
     let place = Place::new();
@@ -321,7 +323,8 @@ fn a_store_that_was_taken_out_is_not_believed_without_the_store_that_noted_it() 
     assert_eq!(hits(&foxy), 0, "all were purged");
 }
 
-/// Neither disk nor state folder can record the purge, so Foxy does not answer that it is durable.
+/// Neither the disk nor the state folder can record the purge, so Foxy does not answer that the purge is
+/// durable.
 #[test]
 fn without_disk_and_state_folder_purges_are_not_acknowledged() {
     let place = Place::new();
@@ -333,7 +336,7 @@ fn without_disk_and_state_folder_purges_are_not_acknowledged() {
     assert!(!foxy.is_hit("/a"));
 }
 
-/// A store that is longer than files may be (`ulimit -f`) is refused with words, not by a signal.
+/// A store that is longer than the limit on files (`ulimit -f`) is refused with a message, not by a signal.
 #[test]
 fn a_limit_on_the_length_of_files_is_an_error_and_no_kill() {
     let place = Place::new();
@@ -348,8 +351,8 @@ fn a_limit_on_the_length_of_files_is_an_error_and_no_kill() {
     assert!(said.contains("more than it can hold"), "{said}");
 }
 
-/// Foxy accepts sizes that are no multiple of the block without a message. If a size became larger, the
-/// message names the command that makes the store longer.
+/// Foxy accepts sizes that are not a multiple of the block without a message. If the configured size is
+/// larger than the store, the message names the command that makes the store longer.
 #[test]
 fn the_size_of_a_store_is_spoken_of_only_when_it_is_another() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! Response directives as senders really write them.
+//! Tests of response directives in the forms that real senders use.
 
 use super::*;
 use crate::testing::fields;

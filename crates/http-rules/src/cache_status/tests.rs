@@ -1,4 +1,4 @@
-//! Cache-Status as text, always a valid Structured Field.
+//! Tests that Cache-Status has the right text and is always a valid Structured Field.
 
 use super::*;
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! Conditions answered from the cache, one table per field.
+//! Tests of conditions that are answered from the cache, with one table per field.
 
 use super::*;
 use crate::testing::{after, fields, store};

@@ -1,4 +1,4 @@
-//! Dates: the three formats, what is refused, agreement with another implementation.
+//! Tests of dates: the three formats, refused texts, and agreement with another implementation.
 
 use foxy_base::WallTime;
 use proptest::prelude::*;

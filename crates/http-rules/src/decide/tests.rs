@@ -1,4 +1,4 @@
-//! Each decision about a stored response, second by second.
+//! Tests of each decision about a stored response, second by second.
 
 use super::*;
 use crate::testing::{after, fields, stored};

@@ -1,4 +1,4 @@
-//! The fixed form of what is remembered, byte for byte.
+//! Tests of the fixed form of digests, byte for byte.
 
 use super::*;
 use proptest::prelude::*;

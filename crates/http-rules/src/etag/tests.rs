@@ -1,4 +1,4 @@
-//! Entity tags: comparisons, lists, malformed ones.
+//! Tests of entity tags: comparisons, lists, malformed tags.
 
 use super::*;
 use crate::testing::fields;

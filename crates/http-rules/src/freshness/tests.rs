@@ -1,4 +1,4 @@
-//! Lifetimes and ages at their edges, and their arithmetic under any input.
+//! Tests of lifetimes and ages at their limits, and of their arithmetic with any input.
 
 use proptest::prelude::*;
 
@@ -260,8 +260,8 @@ proptest! {
         prop_assert!(age_ms(&digest, early) <= age_ms(&digest, late));
         prop_assert!(age_ms(&digest, early) >= initial);
         prop_assert!(age(&digest, early) <= age(&digest, late));
-        // From the time of receipt on, the remaining lifetime only shrinks; before that time there is
-        // none.
+        // From the time of receipt on, the remaining lifetime only shrinks. Before that time there is no
+        // remaining lifetime.
         if early >= digest.response_time {
             prop_assert!(ttl_ms(&digest, early) >= ttl_ms(&digest, late));
         }

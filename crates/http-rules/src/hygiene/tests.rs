@@ -1,4 +1,4 @@
-//! Tests of the fields that reach the store.
+//! Tests of the fields that are stored.
 
 use super::*;
 use crate::Config;

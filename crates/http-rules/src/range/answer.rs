@@ -1,4 +1,4 @@
-//! From a request's Range and If-Range to the parts of the answer.
+//! Finds the parts of the answer to a request with Range and If-Range.
 
 use foxy_base::{Fields, WallTime, eq_name};
 
@@ -9,9 +9,9 @@ use crate::digest::Digest;
 use crate::method::Method;
 use crate::request::RequestDigest;
 
-/// How a stored response of `length` bytes answers a request whose conditions are met: 206, 416 or
-/// the whole (RFC 9110 sections 14.2 and 13.2.2 step 5). Ranges apply only to GET, and only to a 200
-/// (or parts of a 200).
+/// The way in which a stored response of `length` bytes answers a request whose conditions are met: 206, 416,
+/// or the complete body (RFC 9110 sections 14.2 and 13.2.2 step 5). Ranges apply only to GET, and only to a
+/// 200 (or to parts of a 200).
 pub fn answer<Q, S>(
     digest: &RequestDigest,
     request: &Q,
@@ -35,9 +35,9 @@ where
     }
 }
 
-/// True for fields whose value describes the bytes of one message, not the representation:
-/// `Content-Digest` (RFC 9530 section 2) and the older `Content-MD5`. A value for the whole is wrong
-/// for a part, and the other way round.
+/// True for fields whose value describes the bytes of one message, not the representation: `Content-Digest`
+/// (RFC 9530 section 2) and the older `Content-MD5`. A value for the complete body is wrong for a part, and
+/// the reverse.
 #[must_use]
 pub fn is_of_content(name: &[u8]) -> bool {
     eq_name(name, b"Content-Digest") || eq_name(name, b"Content-MD5")

@@ -7,9 +7,9 @@ use crate::date;
 use crate::digest::Digest;
 use crate::etag::{self, ETag};
 
-/// True if bytes of two responses may be combined: they have the same strong validator, and the same
-/// length of the whole where both give it. `digest` is the digest of the stored response; it says
-/// whether its date identifies it.
+/// True if bytes of two responses may be combined: they have the same strong validator, and the same complete
+/// length if both state it. `digest` is the digest of the stored response. It determines whether the date of
+/// the response may serve as its validator.
 pub fn may_combine<A, B>(
     stored: &A,
     digest: &Digest,
@@ -55,8 +55,8 @@ where
     }
 }
 
-/// Last-Modified where it is a strong validator: at least a second before Date (RFC 9110 section
-/// 8.8.2.2), so that the content cannot have changed twice within that second.
+/// Last-Modified if it is a strong validator: it is at least a second before Date (RFC 9110 section 8.8.2.2),
+/// so that the content cannot have changed twice within that second.
 pub(crate) fn strong_last_modified<F: Fields + ?Sized>(
     fields: &F,
     now: WallTime,
@@ -71,9 +71,9 @@ pub(crate) fn strong_last_modified<F: Fields + ?Sized>(
     strong.then_some(modified)
 }
 
-/// The range to ask the origin for so that `wanted` becomes whole: from the first missing byte
-/// to the last missing one, open-ended when the end is the end of the representation or its
-/// length is unknown. `None` if nothing is missing.
+/// The range to request from the origin so that `wanted` becomes complete: from the first missing byte to the
+/// last missing byte. It is open-ended if it reaches the end of the representation, or if the length of the
+/// representation is unknown. `None` if no byte is missing.
 #[must_use]
 pub fn completion(parts: &Parts, wanted: Span, complete: Option<u64>) -> Option<RangeSpec> {
     let missing = parts.missing(wanted);

@@ -1,4 +1,4 @@
-//! The Content-Range field (RFC 9110 section 14.4), read and written.
+//! Parses and writes the Content-Range field (RFC 9110 section 14.4).
 
 use super::Span;
 use crate::text::{decimal, push_decimal};
@@ -6,15 +6,16 @@ use crate::text::{decimal, push_decimal};
 /// A valid Content-Range in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContentRange {
-    /// The part enclosed; `None` for the `*` of a 416.
+    /// The part that the message contains; `None` for the `*` of a 416.
     pub span: Option<Span>,
-    /// Length of the whole representation, if known.
+    /// Length of the complete representation, if it is known.
     pub complete: Option<u64>,
 }
 
 impl ContentRange {
-    /// Parses a field value; `None` if it is invalid in any way (RFC 9110 section 14.4: last
-    /// below first, or complete length not over last).
+    /// Parses a field value. `None` if it is invalid in any way (RFC 9110 section 14.4), for
+    /// instance if the last byte is before the first, or the complete length is not above the last
+    /// byte.
     #[must_use]
     pub fn parse(text: &[u8]) -> Option<Self> {
         let (unit, rest) = text.split_at_checked(6)?;
@@ -63,8 +64,9 @@ impl ContentRange {
         }
     }
 
-    /// The part that really arrived when the body of a 206 had `received` bytes: at most what the
-    /// field says. `None` if the body is longer than the field says: it cannot be trusted.
+    /// The part that really arrived if the body of a 206 had `received` bytes: at most the part
+    /// that the field states. `None` if the body is longer than the field states, because then the
+    /// field cannot be trusted.
     #[must_use]
     pub fn received(&self, received: u64) -> Option<Span> {
         let span = self.span?;

@@ -1,4 +1,4 @@
-//! A stored part of a representation: which requests it answers, and how it is joined with others.
+//! A stored part of a representation: the requests that it can answer, and its combination with other parts.
 
 use foxy_base::{Fields, WallTime};
 
@@ -6,9 +6,9 @@ use super::{ContentRange, Parts, Ranges, Span};
 use crate::conditional::range_applies;
 use crate::digest::{Digest, Flags};
 
-/// The bytes of a stored part that answer a request: one range wholly inside it (RFC 9111 section
-/// 3.3), If-Range met. `None`: the origin must be asked. This includes ranges that may be
-/// unsatisfiable, and several ranges.
+/// The bytes of a stored part that answer a request: one range that lies completely inside the part (RFC 9111
+/// section 3.3), if If-Range is met. `None` means that the request must go to the origin. This includes
+/// ranges that may be unsatisfiable, and requests with several ranges.
 pub fn from_part<Q, S>(request: &Q, stored: &S, held: &ContentRange, now: WallTime) -> Option<Span>
 where
     Q: Fields + ?Sized,
@@ -18,8 +18,8 @@ where
     let [spec] = ranges.specs() else {
         return None;
     };
-    // If the length of the whole is unknown, it is unknown which bytes an open end or a suffix means.
-    // The largest length makes such ranges exceed every stored part.
+    // If the complete length is unknown, it is unknown which bytes an open end or a suffix means. With the
+    // largest length, such ranges exceed every stored part.
     let wanted = spec.resolve(held.complete.unwrap_or(u64::MAX))?;
     let inside = held.span.is_some_and(|span| span.contains(wanted));
     (inside && range_applies(request, stored, now)).then_some(wanted)
@@ -38,7 +38,7 @@ pub fn joined(a: Span, b: Span) -> Option<Span> {
 }
 
 impl Digest {
-    /// The digest of the whole, once parts with this digest are complete.
+    /// The digest of the complete response, when parts with this digest have become complete.
     #[must_use]
     pub const fn completed(self) -> Self {
         Self {
@@ -48,7 +48,7 @@ impl Digest {
         }
     }
 
-    /// The digest of a part of this response, for instance of a whole that ended early.
+    /// The digest of a part of this response, for instance of a complete response that ended early.
     #[must_use]
     pub const fn as_part(self) -> Self {
         Self {

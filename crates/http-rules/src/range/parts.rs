@@ -1,33 +1,33 @@
-//! Stored bytes of a representation: an ordered set of spans.
+//! The stored bytes of a representation, as an ordered set of spans.
 
 use super::Span;
 
-/// Disjoint spans in ascending order, never touching each other.
+/// Disjoint spans in ascending order. Two spans never touch each other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parts {
     spans: Vec<Span>,
 }
 
 impl Parts {
-    /// No bytes.
+    /// A set without bytes.
     #[must_use]
     pub const fn new() -> Self {
         Self { spans: Vec::new() }
     }
 
-    /// The spans, ascending.
+    /// The spans in ascending order.
     #[must_use]
     pub fn spans(&self) -> &[Span] {
         &self.spans
     }
 
-    /// Number of bytes in all.
+    /// Total number of bytes.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.spans.iter().map(|span| span.len()).sum()
     }
 
-    /// Adds bytes; joins what touches.
+    /// Adds bytes, and joins spans that touch.
     pub fn insert(&mut self, span: Span) {
         let from = self.spans.partition_point(|s| s.end < span.start);
         let to = self.spans.partition_point(|s| s.start <= span.end);
@@ -39,7 +39,7 @@ impl Parts {
         self.spans.splice(from..to, [joined]);
     }
 
-    /// Takes bytes out (a fragment that was lost).
+    /// Removes bytes, for instance those of a lost fragment.
     pub fn remove(&mut self, span: Span) {
         let mut kept = Vec::with_capacity(self.spans.len() + 1);
         for old in &self.spans {
@@ -49,14 +49,14 @@ impl Parts {
         self.spans = kept;
     }
 
-    /// True if all of `span` is there.
+    /// True if all bytes of `span` are in the set.
     #[must_use]
     pub fn contains(&self, span: Span) -> bool {
         let at = self.spans.partition_point(|s| s.end < span.end);
         self.spans.get(at).is_some_and(|s| s.contains(span))
     }
 
-    /// Parts of `span` that are missing, ascending.
+    /// The parts of `span` that are missing, in ascending order.
     #[must_use]
     pub fn missing(&self, span: Span) -> Vec<Span> {
         let mut gaps = Vec::new();
@@ -69,15 +69,15 @@ impl Parts {
         gaps
     }
 
-    /// The longest run of stored bytes that starts where `span` starts and stays inside it: a
-    /// 206 may hold less than was asked for (RFC 9110 section 15.3.7).
+    /// The longest run of stored bytes that begins where `span` begins and stays inside `span`. A
+    /// 206 may contain fewer bytes than were requested (RFC 9110 section 15.3.7).
     #[must_use]
     pub fn prefix(&self, span: Span) -> Option<Span> {
         let have = self.spans.iter().filter_map(|s| s.intersect(span)).next()?;
         (have.start == span.start).then_some(have)
     }
 
-    /// True if a representation of `length` bytes is whole.
+    /// True if a representation of `length` bytes is complete.
     #[must_use]
     pub fn is_complete(&self, length: u64) -> bool {
         Span::new(0, length).is_none_or(|whole| self.contains(whole))

@@ -1,54 +1,55 @@
-//! The Range field of a request, and the parts that it selects of a body of known length.
+//! The Range field of a request, and the parts that it selects in a body of known length.
 
 use foxy_base::{Fields, values};
 
 use super::Span;
 use crate::text::decimal;
 
-/// Most ranges that are kept of one request; a request with more is answered with the whole body.
+/// Most ranges that are accepted in one request. A request with more ranges gets the complete body.
 pub const RANGES_LIMIT: usize = 32;
 
-/// Two parts closer than this are sent as one: the framing between them would cost as much.
+/// Gap in bytes below which two parts are sent as one part: the framing between them would cost as
+/// much.
 const COALESCE_GAP: u64 = 80;
 
 /// One range of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RangeSpec {
-    /// `first-` or `first-last` (last included).
+    /// `first-` or `first-last` (the last byte is included).
     From {
-        /// First byte.
+        /// Position of the first byte.
         first: u64,
-        /// Last byte, included.
+        /// Position of the last byte, included.
         last: Option<u64>,
     },
     /// `-n`: the last `n` bytes.
     Suffix(u64),
 }
 
-/// The ranges of a request, in its order. Holds no heap memory.
+/// The ranges of a request, in the order of the request. This type uses no heap memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ranges {
     specs: [RangeSpec; RANGES_LIMIT],
     count: usize,
 }
 
-/// Ranges resolved for a body of known length.
+/// The ranges of a request for a body of known length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Resolved {
     /// One part: 206 with Content-Range.
     One(Span),
-    /// Several: 206 as multipart/byteranges, in this order.
+    /// Several parts: 206 as multipart/byteranges, in this order.
     Many(Vec<Span>),
-    /// None exists: 416 with `Content-Range: bytes */length`.
+    /// No part exists: 416 with `Content-Range: bytes */length`.
     Unsatisfiable,
     /// Send the whole body with 200.
     Whole,
 }
 
 impl Ranges {
-    /// Reads the Range field of a request. `None` if there is none to obey: absent, repeated,
-    /// malformed, another unit, or over [`RANGES_LIMIT`] ranges (RFC 9110 section 14.2 lets a
-    /// server ignore it).
+    /// Reads the Range field of a request. `None` if there is no field to obey: it is absent,
+    /// repeated or malformed, has another unit, or has more than [`RANGES_LIMIT`] ranges (RFC 9110
+    /// section 14.2 permits a server to ignore it).
     pub fn of<F: Fields + ?Sized>(fields: &F) -> Option<Self> {
         let mut lines = values(fields, "Range");
         let line = lines.next()?;
@@ -80,19 +81,20 @@ impl Ranges {
         (ranges.count > 0).then_some(ranges)
     }
 
-    /// The ranges as asked.
+    /// The ranges as they were requested.
     #[must_use]
     pub fn specs(&self) -> &[RangeSpec] {
         &self.specs[..self.count]
     }
 
-    /// The ranges of a body of `length` bytes: unsatisfiable ones left out, overlapping and near
-    /// ones joined. More than `parts_max` parts, or parts that together are as long as the body,
-    /// become the whole body (RFC 9110 section 14.2, denial of service).
+    /// The ranges in a body of `length` bytes. Unsatisfiable ranges are left out; overlapping and
+    /// near ranges are joined. The result is the complete body if there are more than `parts_max`
+    /// parts, or if the parts are together as long as the body (RFC 9110 section 14.2, denial of
+    /// service).
     #[must_use]
     pub fn resolve(&self, length: u64, parts_max: usize) -> Resolved {
         if let [one] = self.specs() {
-            // The usual case, without the list that several need.
+            // This is the usual case. It does not need the list that several ranges need.
             let span = one.resolve(length);
             return span.map_or(Resolved::Unsatisfiable, Resolved::One);
         }
@@ -119,12 +121,13 @@ fn joined(spans: Vec<Span>, length: u64, parts_max: usize) -> Resolved {
     }
 }
 
-/// Joins each span with all earlier ones that it touches; keeps the order of first mention.
+/// Joins each span with all earlier spans that it touches. The parts keep the order of their first
+/// mention.
 fn coalesce(spans: Vec<Span>) -> Vec<Span> {
     let mut parts: Vec<Span> = Vec::with_capacity(spans.len());
     for mut span in spans {
         let mut place = parts.len();
-        // A joined span may touch further parts, so look again until none is near.
+        // A joined span may touch further parts, so the search is repeated until no part is near.
         while let Some(at) = parts.iter().position(|part| near(*part, span)) {
             let other = parts.remove(at);
             span = Span {
@@ -143,7 +146,7 @@ fn near(a: Span, b: Span) -> bool {
 }
 
 impl std::fmt::Display for RangeSpec {
-    /// As a Range field's value.
+    /// Writes the range as the value of a Range field.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::From {
@@ -172,8 +175,8 @@ impl RangeSpec {
         (last.is_none_or(|last| first <= last)).then_some(Self::From { first, last })
     }
 
-    /// This range widened to whole units of `unit` bytes; a suffix, whose place is not known, stays
-    /// as it is. `None` if the range asks for nothing.
+    /// This range, widened to whole units of `unit` bytes. A suffix stays as it is, because its
+    /// position is not known. `None` if the range requests no byte.
     #[must_use]
     pub const fn aligned(self, unit: u64) -> Option<Self> {
         match self {
@@ -193,7 +196,7 @@ impl RangeSpec {
         }
     }
 
-    /// The bytes of a body of `length` bytes that are meant; `None` if there are none.
+    /// The bytes that this range means in a body of `length` bytes; `None` if there are none.
     #[must_use]
     pub fn resolve(self, length: u64) -> Option<Span> {
         match self {

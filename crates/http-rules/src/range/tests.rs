@@ -1,4 +1,4 @@
-//! Ranges: parsing, resolving, combining, and parts against a bitmap.
+//! Tests of ranges: parsing, resolving, combining, and a comparison of parts with a bitmap.
 
 use proptest::prelude::*;
 
@@ -143,7 +143,7 @@ fn combine(stored: &str, length: Option<u64>, new: &str, range: &str) -> bool {
     combine_for("", stored, length, new, range)
 }
 
-/// As `combine`, with the stored response given to this request.
+/// As `combine`, for a stored response that answered this request.
 fn combine_for(request: &str, stored: &str, length: Option<u64>, new: &str, range: &str) -> bool {
     let range = ContentRange::parse(range.as_bytes()).unwrap();
     let response = format!("Cache-Control: max-age=0, stale-if-error=9 | {stored}");
@@ -180,7 +180,7 @@ fn only_the_same_strong_validator_combines() {
     ));
     let weak = "Last-Modified: @0 | Date: @0";
     assert!(!combine(weak, Some(10), weak, range));
-    // Pages of different users may have one date.
+    // Pages of different users may have the same date.
     let of_user = |validator| combine_for("Cookie: a=b", validator, Some(10), validator, range);
     assert!(of_user("ETag: \"a\"") && !of_user(dated));
 }

@@ -1,4 +1,4 @@
-//! Changes of fields: set, add, remove, rename, in their order.
+//! Changes of fields: set, add, remove, rename. They apply in their order.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use foxy_base::eq_name;
 
 use super::template::{Template, Use, Values};
 
-/// Messages whose fields are changed.
+/// The kind of message whose fields are changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// Requests to origins.
@@ -15,7 +15,7 @@ pub enum Direction {
     Answer,
 }
 
-/// Fields that belong to one connection or delimit a message. `Via` finds loops in requests.
+/// Fields that belong to one connection, or delimit a message, or find loops in requests (`Via`).
 const FRAMING: &[&str] = &[
     "connection",
     "content-length",
@@ -32,7 +32,7 @@ const FRAMING: &[&str] = &[
     "upgrade",
 ];
 
-/// Fields of requests that Foxy uses itself: for loop detection, conditions and ranges.
+/// Fields of requests that Foxy uses itself for loop detection, conditions and ranges.
 const OF_FOXY: &[&str] = &[
     "expect",
     "if-match",
@@ -46,14 +46,14 @@ const OF_FOXY: &[&str] = &[
     "x-foxy-token",
 ];
 
-/// Fields of answers that say how a body is read.
+/// Fields of answers that determine how a body is read.
 const OF_BODIES: &[&str] = &["content-encoding"];
 
-/// Fields by which origins recognise users. The cache must see them to decide about sharing the
-/// answers.
+/// Fields by which origins recognise users. The cache must see them to decide whether an answer may
+/// be shared.
 const OF_USERS: [&str; 2] = ["authorization", "cookie"];
 
-/// Changes of the fields of one kind of message.
+/// The changes of fields in one kind of message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldRules {
     changes: Vec<Change>,
@@ -61,24 +61,25 @@ pub struct FieldRules {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Change {
-    /// Replaces all fields of that name.
+    /// Replaces all fields of this name.
     Set(String, Template),
-    /// Keeps existing fields of that name.
+    /// Adds a field and keeps existing fields of this name.
     Add(String, Template),
     Remove(String),
     Rename(String, String),
-    /// All others are removed, except those of the connection and those that Foxy uses itself.
+    /// Removes all fields except those of these names, those of the connection, and those that Foxy
+    /// uses itself.
     Only(&'static [&'static str]),
 }
 
-/// A field of a message under change.
+/// A field of a message that is being changed: its name and value.
 type Line<'a> = (Cow<'a, [u8]>, Cow<'a, [u8]>);
 
 impl FieldRules {
     /// Reads entries such as `set NAME: VALUE`, `add NAME: VALUE`, `remove NAME`, `rename OLD NEW`.
     ///
     /// # Errors
-    /// The entry, and what is wrong with it.
+    /// The wrong entry, and a description of the mistake.
     pub fn parse(entries: &[String], direction: Direction) -> Result<Self, String> {
         let change = |entry: &String| {
             change(entry, direction).map_err(|wrong| format!("`{entry}`: {wrong}"))
@@ -87,21 +88,21 @@ impl FieldRules {
         Ok(Self { changes: changes? })
     }
 
-    /// Puts a change before all others: it removes every field of a request except those of these
-    /// names, those of the connection, and those that Foxy uses itself.
+    /// Inserts a change before all other changes. It removes every field of a request except those
+    /// of these names, those of the connection, and those that Foxy uses itself.
     #[must_use]
     pub fn after_only(mut self, names: &'static [&'static str]) -> Self {
         self.changes.insert(0, Change::Only(names));
         self
     }
 
-    /// True if nothing is changed.
+    /// True if there are no changes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
     }
 
-    /// True if fields of this name may be changed.
+    /// True if these rules may change fields of this name.
     #[must_use]
     pub fn touches(&self, name: &[u8]) -> bool {
         let is = |known: &str| eq_name(name, known.as_bytes());
@@ -112,8 +113,8 @@ impl FieldRules {
         })
     }
 
-    /// True if a field names the client by its certificate: then requests count as having
-    /// credentials, like those with `Authorization`.
+    /// True if a field names the client by its certificate. Then requests count as requests with
+    /// credentials, like requests with `Authorization`.
     #[must_use]
     pub fn names_user(&self) -> bool {
         self.changes.iter().any(|change| match change {
@@ -122,7 +123,7 @@ impl FieldRules {
         })
     }
 
-    /// Changes the fields of a head: its first line and the blank line stay.
+    /// Changes the fields of a head. Its first line and the blank line stay.
     pub fn change_head(&self, head: &mut Vec<u8>, values: &dyn Values) {
         let Some(first) = head.iter().position(|b| *b == b'\n') else {
             return;
@@ -133,7 +134,7 @@ impl FieldRules {
         *head = out;
     }
 
-    /// Appends field lines to `out` as they are after the changes. A blank line ends them.
+    /// Appends the changed form of field lines to `out`. A blank line ends `lines`.
     pub fn change_lines(&self, lines: &[u8], values: &dyn Values, out: &mut Vec<u8>) {
         let lines = lines.split(|b| *b == b'\n');
         let lines = lines.map(|line| line.strip_suffix(b"\r").unwrap_or(line));
@@ -175,7 +176,7 @@ impl Change {
     }
 }
 
-/// True if a field stays where only fields of these names are kept.
+/// True if a field is kept when only fields of these names are kept.
 fn stays(names: &[&str], name: &[u8]) -> bool {
     let has = |list: &[&str]| list.iter().any(|known| eq_name(name, known.as_bytes()));
     has(names) || has(FRAMING) || has(OF_FOXY)
@@ -232,7 +233,7 @@ fn is_of_users(name: &str) -> bool {
     OF_USERS.iter().any(|of| name.eq_ignore_ascii_case(of))
 }
 
-/// A name that may be changed.
+/// Reads the name of a field; an error if it must not be changed.
 fn name_of(text: &str, direction: Direction) -> Result<String, String> {
     let text = text.trim();
     let is_token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);

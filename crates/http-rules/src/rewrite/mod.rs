@@ -1,10 +1,11 @@
-//! Rewriting that an operator sets for a site: fields of requests and answers, paths for the origin,
-//! redirects. Rules are compiled once; a site without rules has none of this.
+//! Rewriting that an operator configures for a site: fields of requests and answers, paths for the origin,
+//! redirects. Rules are compiled once; a site without rules has no rewriting code to run.
 //!
 //! - **Fields of requests** change on the way to the origin. `Vary` selects by the changed request.
-//! - **Fields of answers** change on the way to the client. What is stored is the origin's answer.
-//! - **Paths** change on the way to the origin. The key is the URL that the client sent, so the
-//!   origin's path depends on nothing else: templates for it know captures and the query alone.
+//! - **Fields of answers** change on the way to the client. The origin's answer is stored without these
+//!   changes.
+//! - **Paths** change on the way to the origin. The key is the URL that the client sent, so the origin's path
+//!   must depend only on this URL. Its templates have only captures and the query as variables.
 
 mod fields;
 mod template;
@@ -14,14 +15,14 @@ pub use fields::{Direction, FieldRules};
 pub use template::{Template, Use, Values, Variable};
 pub use url::{PathRules, Redirects};
 
-/// Everything that is rewritten for one site.
+/// All rewriting for one site.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rewriting {
-    /// Fields of requests to the origin.
+    /// Changes of the fields of requests to the origin.
     pub requests: FieldRules,
-    /// Fields of answers to clients.
+    /// Changes of the fields of answers to clients.
     pub answers: FieldRules,
-    /// Paths at the origin.
+    /// Rules for paths at the origin.
     pub paths: PathRules,
     /// Redirects of clients to other URLs.
     pub redirects: Redirects,

@@ -1,11 +1,11 @@
-//! Texts with variables: `{client_ip}`.
+//! Texts with variables such as `{client_ip}`.
 
 /// A fact about a request that a template can name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variable {
     /// Address of the client.
     ClientIp,
-    /// `http` or `https`, as the client came.
+    /// `http` or `https`, as used by the client.
     Scheme,
     /// Host of the client's URL, without port.
     Host,
@@ -15,7 +15,7 @@ pub enum Variable {
     Query,
     /// Name of the site.
     Site,
-    /// Id of the request, as in the log.
+    /// Id of the request, as the log contains it.
     RequestId,
     /// Foxy's entry in `Cache-Status`.
     CacheStatus,
@@ -23,7 +23,7 @@ pub enum Variable {
     ClientSubject,
     /// Alternative names of the client's verified certificate.
     ClientNames,
-    /// Part of the path that a group of the expression matches.
+    /// The part of the path that this group of the expression matches.
     Capture(u8),
 }
 
@@ -40,17 +40,17 @@ const NAMES: [(&str, Variable); 10] = [
     ("client_names", Variable::ClientNames),
 ];
 
-/// Purpose of a template; it determines which variables exist.
+/// The purpose of a template, which determines the available variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
     /// A field of a request.
     Request,
     /// A field of an answer.
     Answer,
-    /// A path at the origin, from an expression with this number of groups. It depends on the key
-    /// alone.
+    /// A path at the origin. The number is that of groups in the expression. The path must depend
+    /// only on the key.
     Path(usize),
-    /// The URL of a redirect, from an expression with this number of groups.
+    /// The URL of a redirect. The number is that of groups in the expression.
     Redirect(usize),
 }
 
@@ -67,7 +67,7 @@ impl Use {
         }
     }
 
-    /// Names of its variables, for messages.
+    /// The names of the available variables, for messages.
     fn names(self) -> String {
         let known = NAMES.iter().filter(|(_, variable)| self.has(*variable));
         let mut names: Vec<String> = known.map(|(name, _)| format!("{{{name}}}")).collect();
@@ -78,9 +78,9 @@ impl Use {
     }
 }
 
-/// Source of the values of variables.
+/// A source of the values of variables.
 pub trait Values {
-    /// Appends the value; nothing if it is unknown.
+    /// Appends the value of a variable; appends nothing if the value is unknown.
     fn push(&self, variable: Variable, out: &mut Vec<u8>);
 }
 
@@ -97,11 +97,11 @@ pub(super) enum Part {
 }
 
 impl Template {
-    /// Reads a text. `{{` and `}}` stand for braces.
+    /// Reads a template. `{{` and `}}` stand for braces.
     ///
     /// # Errors
-    /// The mistake in it: a variable that does not exist here, a single brace, a character that no
-    /// field may have.
+    /// A description of the mistake: a variable that is not available here, a single brace, or a
+    /// character that no field may contain.
     pub fn parse(text: &str, purpose: Use) -> Result<Self, String> {
         if let Some(wrong) = text.chars().find(|c| c.is_control()) {
             return Err(format!("it has the control character {wrong:?}"));
@@ -133,7 +133,7 @@ impl Template {
         Ok(Self { parts })
     }
 
-    /// Appends the text with these values. Control characters in values become `?`.
+    /// Appends the text with the values of its variables. Control characters in values become `?`.
     pub fn write(&self, values: &dyn Values, out: &mut Vec<u8>) {
         for part in &self.parts {
             match part {
@@ -151,14 +151,14 @@ impl Template {
         }
     }
 
-    /// True if it has no variable.
+    /// True if the template has no variable.
     #[must_use]
     pub fn is_constant(&self) -> bool {
         let text = |part: &Part| matches!(part, Part::Text(_));
         self.parts.iter().all(text)
     }
 
-    /// True if it names the client by its certificate.
+    /// True if the template names the client by its certificate.
     pub(super) fn names_user(&self) -> bool {
         let names = [Variable::ClientSubject, Variable::ClientNames];
         let named = |part: &Part| matches!(part, Part::Variable(v) if names.contains(v));
@@ -191,7 +191,7 @@ fn variable(name: &str, purpose: Use) -> Result<Variable, String> {
 mod tests {
     use super::*;
 
-    /// Writes the name of the variable, in brackets.
+    /// Writes the name of the variable in braces.
     struct Shown;
 
     impl Values for Shown {

@@ -1,14 +1,14 @@
-//! Paths at the origin in place of those that clients send, and redirects.
+//! Paths at the origin that replace the paths of clients, and redirects.
 
 use regex::bytes::{Captures, Regex};
 
 use super::template::{Part, Template, Use, Values, Variable};
 
-/// Paths at the origin; the first rule that fits decides.
+/// Rules for paths at the origin. The first rule that fits decides.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PathRules(Vec<Rule>);
 
-/// Redirects; the first rule that fits decides.
+/// Rules for redirects. The first rule that fits decides.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Redirects(Vec<(u16, Rule)>);
 
@@ -16,13 +16,13 @@ pub struct Redirects(Vec<(u16, Rule)>);
 struct Rule {
     from: From,
     to: Template,
-    /// True if `to` has a query or fragment of its own; otherwise the client's query is appended.
+    /// True if `to` contains a query or fragment. Otherwise the client's query is appended.
     is_whole: bool,
 }
 
 #[derive(Clone, Debug)]
 enum From {
-    /// A prefix of whole segments, without the last `/`.
+    /// A prefix of complete segments, without the last `/`.
     Prefix(String),
     Expression(Regex),
 }
@@ -37,7 +37,7 @@ impl PartialEq for From {
     }
 }
 
-/// Values of a path: captures and query; `more` gives the others.
+/// The values for a path: captures and query. `more` returns the other values.
 struct Matched<'a> {
     captures: Option<Captures<'a>>,
     query: &'a [u8],
@@ -63,7 +63,7 @@ impl PathRules {
     /// Reads entries `prefix FROM TO` and `regex EXPRESSION TO`, for paths in their normal form.
     ///
     /// # Errors
-    /// The entry, and what is wrong with it.
+    /// The wrong entry, and a description of the mistake.
     pub fn parse(entries: &[String]) -> Result<Self, String> {
         let read = |entry: &String| {
             let rule = Rule::parse(entry, Use::Path);
@@ -79,8 +79,9 @@ impl PathRules {
         self.0.is_empty()
     }
 
-    /// Maps path and query of a request to those at the origin; `None` if they stay. The caller
-    /// checks the path for segments `.` and `..`: captures can form such a segment.
+    /// Maps path and query of a request to path and query at the origin; `None` if they stay
+    /// unchanged. The caller checks the path for segments `.` and `..`: captures can form such a
+    /// segment.
     #[must_use]
     pub fn map(&self, target: &[u8]) -> Option<Vec<u8>> {
         let (path, query) = split(target);
@@ -92,7 +93,7 @@ impl Redirects {
     /// Reads entries `STATUS prefix FROM TO` and `STATUS regex EXPRESSION TO`.
     ///
     /// # Errors
-    /// The entry, and what is wrong with it.
+    /// The wrong entry, and a description of the mistake.
     pub fn parse(entries: &[String]) -> Result<Self, String> {
         let read = |entry: &String| {
             let (status, rest) = entry.trim().split_once(' ').unwrap_or_default();
@@ -125,7 +126,7 @@ impl Redirects {
             let url = rule.apply(path, query, Some(values))?;
             Some((*status, url))
         });
-        // `//name` and `/\name` would lead to another host.
+        // A URL that begins with `//name` or `/\name` would lead to another host.
         found.map(|(status, mut url)| {
             while matches!(url[..], [b'/', b'/' | b'\\', ..]) {
                 url.remove(1);
@@ -201,7 +202,7 @@ impl Rule {
         }
     }
 
-    /// Checks a rule for redirects: the client must not be able to choose the host.
+    /// Checks a rule for redirects. The client must not be able to choose the host.
     fn for_clients(self) -> Result<Self, String> {
         const HOST: &str = "the URL begins with `/`, or with http:// or https:// and a host that `/` or {path} follows; of variables only {host} may be in the host";
         let mut parts = self.to.parts().iter().peekable();
@@ -230,11 +231,12 @@ impl Rule {
                 Part::Variable(_) => return Err(HOST.to_owned()),
             }
         }
-        // A host alone.
+        // The URL is only a host.
         Ok(self)
     }
 
-    /// The new target; `None` if the rule does not fit. `query` begins with `?` if there is one.
+    /// The new target; `None` if the rule does not fit. If there is a query, `query` begins with
+    /// `?`.
     fn apply(&self, path: &[u8], query: &[u8], more: Option<&dyn Values>) -> Option<Vec<u8>> {
         let (captures, rest) = match &self.from {
             From::Prefix(prefix) => {

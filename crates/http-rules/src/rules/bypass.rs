@@ -1,36 +1,38 @@
-//! Requests that a rule sends past the cache.
+//! Requests that bypass the cache because of a rule.
 
 use foxy_base::{Fields, FieldsIter, eq_name};
 
 use super::Pattern;
 use crate::vary::cookies;
 
-/// Requests that neither are answered from the cache nor fill it.
+/// The conditions for a bypass. A request that bypasses the cache is neither answered from it nor
+/// fills it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bypass {
-    /// All.
+    /// True if all requests bypass the cache.
     pub always: bool,
-    /// Those with one of these fields; with a pattern, if the value fits.
+    /// Names of fields: requests with one of these fields bypass the cache. If there is a pattern,
+    /// the value must also match it.
     pub fields: Vec<(String, Option<Pattern>)>,
-    /// Those with one of these cookies.
+    /// Patterns of cookie names: requests with one of these cookies bypass the cache.
     pub cookies: Vec<Pattern>,
 }
 
-/// Reason why a request was sent past the cache.
+/// The reason why a request bypassed the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BypassWhy {
-    /// The rule sends all.
+    /// The rule covers all requests.
     Always,
-    /// A field.
+    /// The request has a field that the rule names.
     Field,
-    /// A cookie.
+    /// The request has a cookie that the rule names.
     Cookie,
-    /// A rule about who may ask for what.
+    /// An access rule decided it.
     Access,
 }
 
 impl BypassWhy {
-    /// The stable word.
+    /// The stable word for this reason.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -43,7 +45,7 @@ impl BypassWhy {
 }
 
 impl Bypass {
-    /// Reason to send a request past the cache, if there is one.
+    /// The reason why a request bypasses the cache; `None` if it does not.
     pub fn of<F: Fields + ?Sized>(&self, request: &F) -> Option<BypassWhy> {
         if self.always {
             return Some(BypassWhy::Always);

@@ -1,42 +1,43 @@
-//! Query parameters that count: they are in the cache key, and are sent to the origin.
+//! Query parameters that count: they are in the cache key and are sent to the origin.
 
 use std::borrow::Cow;
 
 use super::Pattern;
 
-/// Query parameters that count, and the significance of their order.
+/// The query parameters that count, and whether their order matters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueryRule {
     /// Parameters that count.
     pub which: Which,
-    /// Parameters are put into ascending order, equal names in the order they came.
+    /// True if the parameters are sorted in ascending order. Parameters with equal names keep their
+    /// order.
     pub sort: bool,
 }
 
-/// Query parameters that count in the key.
+/// The choice of query parameters that count in the key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Which {
-    /// All.
+    /// All parameters.
     #[default]
     All,
-    /// Only these.
+    /// Only these parameters.
     Keep(Vec<Pattern>),
-    /// All but these.
+    /// All parameters except these.
     Ignore(Vec<Pattern>),
 }
 
 impl QueryRule {
-    /// True if queries stay as they are.
+    /// True if queries stay unchanged.
     #[must_use]
     pub fn is_plain(&self) -> bool {
         self.which == Which::All && !self.sort
     }
 
-    /// Rewrites what follows the first `?` of `key` after `from`. If no parameter is left, the
+    /// Rewrites the part of `key` behind the first `?` after `from`. If no parameter is left, the
     /// question mark is removed too. Only `&` separates parameters. Their names are compared as
-    /// origins read them, with `+` and escapes decoded. The remaining parameters stay as written,
-    /// since they are sent to the origin and must keep their meaning there. Empty parameters do not
-    /// count.
+    /// origins read them, with `+` and escapes decoded. The remaining parameters keep their
+    /// spelling, since they are sent to the origin and must keep their meaning there. Empty
+    /// parameters are removed.
     pub fn apply(&self, key: &mut Vec<u8>, from: usize) {
         let Some(at) = key[from..].iter().position(|b| *b == b'?') else {
             return;
@@ -69,9 +70,9 @@ impl QueryRule {
 
 /// A parameter of a query.
 struct Parameter<'q> {
-    /// Its name, decoded.
+    /// The decoded name of the parameter.
     name: Cow<'q, [u8]>,
-    /// All of it, as written.
+    /// The complete parameter as written.
     text: &'q [u8],
 }
 
@@ -85,7 +86,7 @@ impl<'q> Parameter<'q> {
     }
 }
 
-/// A name decoded as a form: `+` is a blank; an invalid escape stays as it is.
+/// Decodes a name as in a form: `+` becomes a blank. An invalid escape stays unchanged.
 fn decoded(name: &[u8]) -> Cow<'_, [u8]> {
     if !name.iter().any(|b| matches!(b, b'%' | b'+')) {
         return Cow::Borrowed(name);
@@ -151,7 +152,7 @@ mod tests {
             (&keep, "/a?b=?id=2", "/a"),
             (&sort, "/a?b=2&a=1&b=1", "/a?a=1&b=2&b=1"),
             (&sort, "/a?a-=1&a=1", "/a?a=1&a-=1"),
-            // Encoded names, decoded as origins do.
+            // Encoded names are decoded as origins decode them.
             (&keep, "/a?id=1&%69d=2&i%64", "/a?id=1&%69d=2&i%64"),
             (&keep, "/a?id=1;id=2&x;id=3", "/a?id=1;id=2"),
             (&keep, "/a?i%zd=1&%=2&id%=3", "/a"),

@@ -1,4 +1,4 @@
-//! The facts about a response that are remembered in its digest.
+//! The facts about a response that its digest contains.
 
 use foxy_base::{Fields, rule, values};
 
@@ -65,8 +65,8 @@ pub(super) fn digest_of<R: Fields + ?Sized>(
     }
 }
 
-/// True for no-cache, for its list form if configured so, and for Pragma: no-cache on a response
-/// whose freshness would otherwise be guessed.
+/// True for no-cache, for its list form if the configuration requires it, and for Pragma: no-cache
+/// in a response whose freshness would otherwise be a guess.
 fn is_no_cache<R: Fields + ?Sized>(
     fields: &R,
     control: &ResponseControl,

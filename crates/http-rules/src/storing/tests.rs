@@ -1,4 +1,4 @@
-//! Each reason to store or not, by status, method, directive and field.
+//! Tests of each reason to store a response or not, by status, method, directive and field.
 
 use super::*;
 use crate::testing::{fields, store, store_with};

@@ -1,4 +1,4 @@
-//! Targeted fields: all or nothing.
+//! Tests of targeted fields, which count completely or not at all.
 
 use super::*;
 use crate::config::Config;

@@ -2,10 +2,10 @@
 
 use foxy_base::{Fields, values};
 
-/// Prefix of the name of a cookie in a list of selecting fields.
+/// Prefix of a cookie's name in a list of selecting fields.
 pub(super) const PREFIX: &[u8] = b"cookie:";
 
-/// The cookies of a request, in order: name and value.
+/// The names and values of a request's cookies, in order.
 pub(crate) fn cookies<F: Fields + ?Sized>(request: &F) -> impl Iterator<Item = (&[u8], &[u8])> {
     values(request, "Cookie")
         .flat_map(|line| line.split(|b| *b == b';'))
@@ -17,7 +17,7 @@ pub(crate) fn cookies<F: Fields + ?Sized>(request: &F) -> impl Iterator<Item = (
         })
 }
 
-/// The value of the first cookie of that name.
+/// The value of the first cookie with this name.
 pub(super) fn value<'a, F: Fields + ?Sized>(name: &[u8], request: &'a F) -> Option<&'a [u8]> {
     cookies(request).find(|(n, _)| *n == name).map(|(_, v)| v)
 }

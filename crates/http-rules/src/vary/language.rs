@@ -1,4 +1,4 @@
-//! Serving a stored translation to a request that asks for the same language by another
+//! Serves a stored translation to a request that prefers the same language, but has another
 //! Accept-Language.
 
 use foxy_base::{Fields, eq_name, first, rule, values};
@@ -7,10 +7,10 @@ use super::normal::{Compare, Sink, Weighted};
 use super::{names, write_value};
 use crate::text::members;
 
-/// True if a stored variant that does not [`match`](super::matches) may answer all the same: the
-/// only difference is Accept-Language, and the language that the request prefers above all
-/// others is exactly the stored response's Content-Language. An origin that has that language
-/// (it sent it before) has nothing better to offer.
+/// True if a stored variant that does not [`match`](super::matches) may still be used as the
+/// answer. The only difference must be Accept-Language, and the language that the request prefers
+/// most must be exactly the stored response's Content-Language. The origin has that language (it
+/// sent it before), so it has no better answer.
 pub fn satisfied_by_language<S, F>(
     list: &[u8],
     stored_values: &[u8],
@@ -32,7 +32,7 @@ where
         )
 }
 
-/// Content-Language, if it is a single one.
+/// The Content-Language, if there is exactly one.
 fn only_language<S: Fields + ?Sized>(stored: &S) -> Option<&[u8]> {
     let one = values(stored, "Content-Language").flat_map(members).count() == 1;
     first(stored, "Content-Language").filter(|_| one)
@@ -53,7 +53,7 @@ fn preferred<F: Fields + ?Sized>(request: &F) -> Option<&[u8]> {
     best.filter(|b| !shared && b.text != b"*").map(|b| b.text)
 }
 
-/// True if all listed fields but Accept-Language match.
+/// True if all listed fields except Accept-Language match.
 fn others_match<F: Fields + ?Sized>(list: &[u8], stored_values: &[u8], request: &F) -> bool {
     let mut lines = stored_values.split_inclusive(|b| *b == b'\n');
     names(list).all(|name| {

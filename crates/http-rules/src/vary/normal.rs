@@ -1,11 +1,12 @@
-//! Canonical forms of selecting values: only changes that keep the meaning.
+//! Canonical forms of selecting values. Only changes that keep the meaning are made.
 //!
-//! Fields that are known to be lists: lines are joined by commas; white space around commas and
-//! empty members are removed (not inside quoted strings). Accept-Encoding and Accept-Language in
-//! addition: lower case, `q=1` dropped, other weights in their shortest form, members sorted and
-//! without duplicates. All other fields count byte for byte: a comma in a cookie or in a comment of
-//! User-Agent separates nothing. White space around a line is removed, and several lines are joined
-//! as in HTTP; plain words also lose white space around commas, but keep empty members.
+//! For fields that are known to be lists, lines are joined by commas, and white space around commas and empty
+//! members are removed (not inside quoted strings). For Accept-Encoding and Accept-Language, in addition,
+//! letters become lower case, `q=1` is dropped, other weights get their shortest form, and members are sorted
+//! and without duplicates. All other fields are compared byte for byte, because a comma in a cookie or in a
+//! comment of User-Agent separates nothing. White space around a line is removed, and several lines are
+//! joined as in HTTP. If a line consists only of words and commas, white space around the commas is also
+//! removed, but empty members are kept.
 
 use foxy_base::{Fields, FieldsIter, eq_name};
 
@@ -13,7 +14,7 @@ use crate::text::members;
 
 /// Destination of canonical bytes.
 pub(super) trait Sink {
-    /// Takes the next bytes.
+    /// Takes the next bytes of the canonical form.
     fn put(&mut self, bytes: &[u8]);
 }
 
@@ -23,7 +24,7 @@ impl Sink for Vec<u8> {
     }
 }
 
-/// Compares what would be written with what is expected.
+/// Compares the written bytes with the expected bytes.
 pub(super) struct Compare<'a> {
     rest: Option<&'a [u8]>,
 }
@@ -47,8 +48,8 @@ impl Sink for Compare<'_> {
     }
 }
 
-/// True if a request field is known to be a list, so that white space around its commas has no
-/// meaning. Names of stored lists are in lower case.
+/// True if a request field is known to be a list, so that white space around its commas has no meaning. The
+/// names in stored lists are in lower case.
 pub(super) const fn is_list(name: &[u8]) -> bool {
     matches!(
         name,
@@ -67,7 +68,7 @@ pub(super) const fn is_list(name: &[u8]) -> bool {
     )
 }
 
-/// Writes the value of a field that is not known to be a list, from one line or several.
+/// Writes the value of a field that is not known to be a list. The field has one or several lines.
 pub(super) fn write_exact<'a, S: Sink, L: Iterator<Item = &'a [u8]>>(
     name: &[u8],
     lines: impl Fn() -> L,
@@ -75,7 +76,7 @@ pub(super) fn write_exact<'a, S: Sink, L: Iterator<Item = &'a [u8]>>(
 ) {
     let cookie = eq_name(name, b"cookie");
     let words = !cookie && lines().all(is_words);
-    // HTTP/2 may split a cookie at its own separator (RFC 9113 section 8.2.3).
+    // HTTP/2 may split a cookie at the cookie's own separator (RFC 9113 section 8.2.3).
     let separator: &[u8] = match (cookie, words) {
         (true, _) => b"; ",
         (_, true) => b",",
@@ -98,15 +99,15 @@ pub(super) fn write_exact<'a, S: Sink, L: Iterator<Item = &'a [u8]>>(
     }
 }
 
-/// True if a line has only words and commas: white space around the commas has no meaning then, in
-/// any field.
+/// True if a line consists only of words and commas. Then white space around the commas has no meaning in any
+/// field.
 fn is_words(line: &[u8]) -> bool {
     let word =
         |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b',' | b' ' | b'\t' | b'-' | b'_' | b'.');
     line.iter().all(word)
 }
 
-/// Writes the canonical value of the list field `name` with these members.
+/// Writes the canonical value of the list field `name`, which has these members.
 pub(super) fn write<'a, S: Sink, M: Iterator<Item = &'a [u8]>>(
     name: &[u8],
     members: impl Fn() -> M,
@@ -136,11 +137,11 @@ pub(super) fn all_members<'a, F: Fields + ?Sized>(
         .flat_map(|(_, line)| members(line))
 }
 
-/// More members than this are written in the order they came: a canonical form for them is not
-/// worth the time.
+/// Most members that are sorted. If there are more, all members are written in the order of the request,
+/// because a canonical form is not worth the time.
 const MEMBERS_MAX: usize = 16;
 
-/// A member of a weighted list: weight in thousandths.
+/// A member of a weighted list. The weight is in thousandths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Weighted<'a> {
     pub(super) text: &'a [u8],
@@ -148,7 +149,7 @@ pub(super) struct Weighted<'a> {
 }
 
 impl<'a> Weighted<'a> {
-    /// Parses `text[;q=weight]`; `None` for any other text.
+    /// Parses `text[;q=weight]`; `None` for other text.
     pub(super) fn parse(member: &'a [u8]) -> Option<Self> {
         let mut parameters = member.split(|b| *b == b';').map(<[u8]>::trim_ascii);
         let text = parameters.next().filter(|text| !text.is_empty())?;
@@ -168,7 +169,7 @@ impl<'a> Weighted<'a> {
     }
 }
 
-/// `0`, `0.5`, `1.000` and the like (RFC 9110 section 12.4.2).
+/// Parses weights such as `0`, `0.5`, `1.000` (RFC 9110 section 12.4.2). The result is in thousandths.
 fn parse_weight(text: &[u8]) -> Option<u16> {
     let (whole, fraction) = match text {
         [whole] => (whole, &[][..]),
@@ -190,8 +191,8 @@ fn parse_weight(text: &[u8]) -> Option<u16> {
     }
 }
 
-/// Writes a weighted list in canonical order. Writes nothing and returns false if the members are not
-/// such a list.
+/// Writes a weighted list in canonical order. If the members are not such a list, it writes nothing and
+/// returns false.
 fn write_weighted<'a, S: Sink>(members: impl Iterator<Item = &'a [u8]>, out: &mut S) -> bool {
     let mut table = [Weighted {
         text: &[],
@@ -223,7 +224,7 @@ fn write_weighted<'a, S: Sink>(members: impl Iterator<Item = &'a [u8]>, out: &mu
 }
 
 fn write_member<S: Sink>(member: &Weighted<'_>, out: &mut S) {
-    // Most members are in lower case already and go out in one piece.
+    // Most members are in lower case already and are written in one piece.
     if member.text.iter().any(u8::is_ascii_uppercase) {
         for byte in member.text {
             out.put(&[byte.to_ascii_lowercase()]);

@@ -1,4 +1,4 @@
-//! Vary: lists, canonical values, matching.
+//! Tests of Vary: lists, canonical values, matching.
 
 use proptest::prelude::*;
 
@@ -18,7 +18,7 @@ fn key(list: &[u8], request: &str) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// True if two requests select the same variant; asserts that key and match agree.
+/// True if two requests select the same variant. Asserts that the keys agree with `matches`.
 fn same(list: &str, a: &str, b: &str) -> bool {
     let same = key(list.as_bytes(), a) == key(list.as_bytes(), b);
     let matched = matches(

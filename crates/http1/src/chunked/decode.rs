@@ -1,29 +1,30 @@
-//! The incremental decoder.
+//! The incremental decoder of chunked bodies.
 //!
-//! Promises: the decoded bytes do not depend on how the input was split; body bytes are never
-//! copied; every input that two decoders could read differently is refused: LF alone, CR alone,
-//! signs, prefixes and white space around sizes, sizes over 2^63 - 1, missing CRLF after data.
+//! The decoder makes three promises. The decoded bytes do not depend on how the input was split.
+//! Body bytes are never copied. Input that two decoders could read differently is refused: LF
+//! without CR, CR without LF, signs, prefixes and white space around sizes, sizes over 2^63 - 1,
+//! missing CRLF after data.
 
 use super::trailers;
 use crate::body::BodyStep;
 use crate::{Limits, Reject};
 
-/// The most digits a size may have, leading zeros included.
+/// Most digits of a chunk size, including leading zeros.
 const SIZE_DIGITS: u8 = 16;
 
 /// Decodes one chunked body.
 #[derive(Clone, Debug)]
 pub struct ChunkedDecoder {
     state: State,
-    /// The size being read, then the bytes of the chunk still to come.
+    /// The size that is being read; later the number of bytes of the chunk still to come.
     left: u64,
-    /// Digits of the size so far.
+    /// Number of digits of the size so far.
     digits: u8,
-    /// Bytes of the current chunk line.
+    /// Number of bytes of the current chunk line so far.
     line: usize,
-    /// Bytes that extensions may still take in this body.
+    /// Number of bytes that chunk extensions may still have in this body.
     extensions_left: usize,
-    /// Bytes of the trailer section already searched for its end.
+    /// Number of bytes of the trailer section that were already searched for its end.
     searched: usize,
     line_max: usize,
     trailer_max: usize,
@@ -59,18 +60,18 @@ impl ChunkedDecoder {
         }
     }
 
-    /// The last chunk and its trailers have been seen.
+    /// True if the last chunk and its trailers have been read.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.state == State::Done
     }
 
-    /// Decodes up to the next run of body bytes. The trailer section is not consumed before it
-    /// is complete: it is then contiguous in the input.
+    /// Decodes up to the next run of body bytes. The trailer section is consumed only when it is
+    /// complete, so that it is contiguous in the input.
     ///
     /// # Errors
-    /// Status 400, or 431 for trailers beyond their limits. A message with an unreadable trailer
-    /// section is incomplete.
+    /// Status 400, or 431 for a trailer section beyond its limits. A message with an unreadable
+    /// trailer section is incomplete.
     pub fn step(&mut self, input: &[u8]) -> Result<BodyStep, Reject> {
         let mut at = 0;
         loop {
@@ -163,7 +164,7 @@ impl ChunkedDecoder {
         Ok(())
     }
 
-    /// Extensions are discarded, but checked: they may contain no control byte.
+    /// Checks and discards one byte of a chunk extension. Extensions may contain no control byte.
     fn extension_byte(&mut self, byte: u8) -> Result<(), Reject> {
         self.count_line_byte()?;
         match byte {
@@ -191,7 +192,7 @@ impl ChunkedDecoder {
         Ok(())
     }
 
-    /// Looks for the empty line that ends the trailer section, which begins at `at`.
+    /// Searches for the empty line that ends the trailer section, which begins at `at`.
     fn trailers(&mut self, input: &[u8], at: usize) -> Result<BodyStep, Reject> {
         let section = &input[at..];
         let window = &section[..section.len().min(self.trailer_max)];

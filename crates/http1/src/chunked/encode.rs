@@ -1,4 +1,5 @@
-//! The encoder: chunk heads on the stack, so that data is sent from where it lies.
+//! The encoder of chunked bodies. Chunk headers are written on the stack, so that the data needs no
+//! copy.
 
 use foxy_base::Fields;
 
@@ -19,15 +20,15 @@ pub struct ChunkHeader {
 }
 
 impl ChunkHeader {
-    /// The line, CRLF included.
+    /// The line, including CRLF.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.text[self.start..]
     }
 }
 
-/// The line before `len` bytes of data. `len` must not be 0: that would end the body, and is
-/// written by [`write_last_chunk`].
+/// The line before `len` bytes of data. `len` must not be 0, because a chunk of length 0 ends the
+/// body. [`write_last_chunk`] writes that chunk.
 #[must_use]
 pub fn chunk_header(len: u64) -> ChunkHeader {
     debug_assert!(len > 0);
@@ -42,7 +43,7 @@ pub fn chunk_header(len: u64) -> ChunkHeader {
     ChunkHeader { text, start }
 }
 
-/// Appends the last chunk with those of `trailers` that may be sent there.
+/// Appends the last chunk with those of `trailers` that may be sent in a trailer section.
 pub fn write_last_chunk<F: Fields + ?Sized>(trailers: &F, out: &mut Vec<u8>) {
     out.extend_from_slice(b"0\r\n");
     for i in 0..trailers.count() {

@@ -6,8 +6,8 @@ use crate::connection::is_hop_by_hop;
 use crate::slots::{FieldSlots, FieldView};
 use crate::{Limits, Reject, diagnose};
 
-/// Fields that steer framing, routing, authentication, caching or the reading of the content: they would come
-/// too late, or past the checks made on the head (RFC 9110 section 6.5.1).
+/// Fields that affect framing, routing, authentication, caching or the interpretation of the content. In a
+/// trailer section they would come too late, or would bypass the checks of the head (RFC 9110 section 6.5.1).
 const FORBIDDEN: &[&str] = &[
     "age",
     "authorization",
@@ -42,14 +42,14 @@ const FORBIDDEN: &[&str] = &[
     "www-authenticate",
 ];
 
-/// True if a field may be sent in a trailer section. Others are dropped, not refused: nothing
+/// True if a field may be sent in a trailer section. Other fields are dropped, not refused, because nothing
 /// reads them.
 #[must_use]
 pub fn is_trailer_allowed(name: &[u8]) -> bool {
     !is_hop_by_hop(name) && !FORBIDDEN.iter().any(|f| eq_name(name, f.as_bytes()))
 }
 
-/// Most fields of a trailer section, regardless of the limits.
+/// Most fields of a trailer section, even if the limits permit more.
 const FIELDS: usize = 64;
 
 /// Reads a complete section into `room`.
@@ -76,11 +76,11 @@ pub(super) fn check(section: &[u8], fields: usize) -> Result<(), Reject> {
     read(section, &mut room[..fields.min(FIELDS)]).map(|_| ())
 }
 
-/// Parses a complete trailer section, as [`BodyStep::End`](crate::BodyStep::End) delimits it
-/// (empty, or up to and including the blank line). Fields that do not belong there are left out.
+/// Parses a complete trailer section, as [`BodyStep::End`](crate::BodyStep::End) delimits it (empty, or up to
+/// and including the blank line). Fields that are not permitted in a trailer section are left out.
 ///
 /// # Errors
-/// Malformed fields (400), too many of them (431). The decoder has refused these already.
+/// Malformed fields (400), or too many fields (431). The decoder has already refused such a section.
 pub fn parse_trailers<'b>(
     section: &'b [u8],
     slots: &'b mut FieldSlots,

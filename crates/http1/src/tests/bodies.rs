@@ -1,4 +1,5 @@
-//! Bodies: chunked coding both ways, and every framing under any split of the input.
+//! Tests of bodies: chunked coding in both directions, and every framing with any split of the
+//! input.
 
 use foxy_base::Rng;
 use proptest::prelude::*;
@@ -9,16 +10,17 @@ use crate::chunked::{
 };
 use crate::{BodyFraming, BodyReader, BodyStep, FieldSlots, Limits, Reject};
 
-/// Result of reading a body.
+/// The result of reading a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Read {
     data: Vec<u8>,
     trailers: Vec<u8>,
-    /// Bytes after the body.
+    /// Number of bytes after the body.
     rest: usize,
 }
 
-/// Reads `text` arriving in pieces that end at `ends`, like a connection: unconsumed bytes stay.
+/// Reads `text`, which arrives in pieces that end at `ends`. As on a connection, unconsumed bytes
+/// are kept.
 fn read(
     framing: BodyFraming,
     text: &[u8],
@@ -101,7 +103,7 @@ fn chunk_lines_extensions_and_trailers_are_bounded() {
         ..Limits::default()
     };
     let outcome = |text: String| read(BodyFraming::Chunked, text.as_bytes(), &[], &limits);
-    // Size, semicolon, extension, CR, LF.
+    // The line consists of size, semicolon, extension, CR and LF.
     assert!(outcome(format!("1;{}\r\nx\r\n0\r\n\r\n", "e".repeat(16))).is_ok());
     let long = outcome(format!("1;{}\r\nx\r\n0\r\n\r\n", "e".repeat(17)));
     assert_eq!(long, Err(Reject::CHUNK_LINE_TOO_LONG));

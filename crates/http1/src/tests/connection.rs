@@ -1,4 +1,4 @@
-//! Persistence, upgrades, and what is forwarded.
+//! Tests of persistence, upgrades, and forwarded fields.
 
 use super::{request_parts, with_request, with_response};
 use crate::{Method, Upgrade, is_hop_by_hop};
@@ -37,7 +37,7 @@ fn requests_say_whether_the_connection_lasts() {
     }
 }
 
-/// method | version and status | a field | framing | whether the connection lasts
+/// The columns are: method | version and status | a field | framing | whether the connection lasts
 const RESPONSES: &str = "
 GET     | 1.1 200 |                            | UntilClose | false
 GET     | 1.1 200 | Content-Length: 3          | Length(3)  | true

@@ -1,5 +1,6 @@
-//! Seeded mutation fuzzing: valid messages are damaged at random, and whatever still passes must
-//! hold the codec's promises. One seed replays a run; it is in every failure message.
+//! Seeded mutation fuzzing: valid messages are damaged at random, and all messages that are still
+//! accepted must keep the codec's promises. Every failure message contains the seed, which repeats
+//! the run.
 
 use foxy_base::Rng;
 
@@ -18,7 +19,7 @@ const SEEDS: &[&[u8]] = &[
     b"HTTP/1.0 304 Not Modified\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\n\r\n",
 ];
 
-/// Pieces that matter to parsers.
+/// Texts that matter to parsers.
 const WORDS: &[&[u8]] = &[
     b"\r\n",
     b"\n",
@@ -74,7 +75,7 @@ fn mutate(rng: &mut Rng) -> Vec<u8> {
     text
 }
 
-/// Puts `word` where a field line begins: the damage that is most likely to be understood.
+/// Inserts `word` where a field line begins. The codec is most likely to accept this damage.
 fn insert_line(text: &mut Vec<u8>, word: &[u8], rng: &mut Rng) {
     let lines: Vec<_> = text
         .windows(2)
@@ -87,7 +88,7 @@ fn insert_line(text: &mut Vec<u8>, word: &[u8], rng: &mut Rng) {
     }
 }
 
-/// True if the text passed as a request or a response.
+/// True if the text was accepted as a request or a response.
 fn check(text: &[u8]) -> bool {
     let request = fuzzing::request_head(text);
     fuzzing::response_head(text) || request
@@ -105,7 +106,7 @@ fn damaged_messages_are_refused_or_keep_every_promise() {
             Err(_) => panic!("seed {seed}: {:?}", String::from_utf8_lossy(&text)),
         }
     }
-    // Both answers must be frequent, or the test looks at one side alone.
+    // Both results must be frequent, or the test checks only one of them.
     assert!(
         (rounds / 20..rounds * 19 / 20).contains(&passed),
         "{passed} of {rounds} passed"

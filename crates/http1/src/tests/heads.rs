@@ -1,4 +1,4 @@
-//! Heads: what is written is read back, however the bytes arrive.
+//! Tests of heads: a written head is read back, however its bytes arrive.
 
 use foxy_base::{WallTime, first};
 use proptest::prelude::*;
@@ -14,7 +14,7 @@ fn token() -> impl Strategy<Value = Vec<u8>> {
     proptest::string::bytes_regex("[!#$%&'*+.^_`|~0-9A-Za-z-]{1,20}").unwrap()
 }
 
-/// Names without a meaning for framing; names with one have tests of their own.
+/// Names without a meaning for framing; names with such a meaning have their own tests.
 fn name() -> impl Strategy<Value = Vec<u8>> {
     token().prop_map(|mut t| {
         t.splice(0..0, *b"X-");
@@ -38,7 +38,8 @@ fn write_fields(out: &mut Vec<u8>, fields: &OwnedFields) {
     write::end(out);
 }
 
-/// Result of a scanner for `text` that arrives cut at `cuts`: the first answer that is not "more".
+/// The result of a scanner for `text` that arrives in pieces, cut at `cuts`: the first result that
+/// does not ask for more bytes.
 fn scan_in_pieces(
     text: &[u8],
     cuts: &[usize],
@@ -62,7 +63,7 @@ fn scan_in_pieces(
     Ok(None)
 }
 
-/// Text that often comes near the end of a head.
+/// Text that often resembles the end of a head.
 fn nearly_a_head() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         4 => Just(b"\r\n".to_vec()),

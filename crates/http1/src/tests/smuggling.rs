@@ -1,9 +1,9 @@
-//! Every attack on framing and routing that the codec knows, by name, with its answer.
+//! Tests of every known attack on framing and routing, by name, with the codec's result.
 
 use super::{attacks, request_parts, with_request, with_response};
 use crate::{BodyFraming, Limits, Method, Reject};
 
-/// `H` stands for a valid Host line, so that each case shows its own fault alone.
+/// Replaces `{H}` by a valid Host line, so that each case contains only its own error.
 fn expand(text: &str) -> Vec<u8> {
     text.replace("{H}", "Host: a\r\n").into_bytes()
 }
@@ -17,8 +17,8 @@ fn request_attacks_are_refused() {
     }
 }
 
-/// Refusals that need more bytes than a table row, or the end of a connection; other tests
-/// provoke them.
+/// Refusals that need more bytes than a table row has, or the end of a connection. Other tests
+/// cause them.
 const ELSEWHERE: &[Reject] = &[
     Reject::HEAD_TOO_LARGE,
     Reject::TOO_MANY_FIELDS,

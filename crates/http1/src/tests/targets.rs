@@ -1,4 +1,4 @@
-//! Targets and authorities: the forms, and one spelling for equal URLs.
+//! Tests of targets and authorities: their forms, and the same spelling for equal URLs.
 
 use proptest::prelude::*;
 

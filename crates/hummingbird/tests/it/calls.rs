@@ -1,4 +1,4 @@
-//! Each call by itself.
+//! Tests of each call.
 
 use foxy_hummingbird::{Error, MAX_NAME_BYTES};
 
@@ -9,7 +9,7 @@ const DISK: u64 = 4 << 20;
 #[test]
 fn a_file_is_read_as_it_was_written_from_memory_and_from_the_disk() {
     let mut rig = Rig::new(DISK, config());
-    // Names and contents are any bytes.
+    // Names and contents may be any bytes.
     let name = b"http://a/\0\xff";
     assert_eq!(rig.fs.write_file(name, &b"zero \0 one"[..]).unwrap(), 10);
     let file = rig.fs.read_file(name).unwrap();
@@ -87,7 +87,8 @@ fn files_past_memory_take_no_place_there() {
         assert_eq!(&*file, &vec![b'a'; 3000][..]);
         assert_eq!(rig.fs.statistics().memory_bytes, usual);
     }
-    // The record on disk says that the file stays out of memory, so this survives a restart.
+    // The record on disk states that the file stays out of memory, so this is still true after a
+    // restart.
     let again = rig.restart();
     for _ in 0..2 {
         assert!(!again.fs.read_file(b"a").unwrap().from_memory());
@@ -164,7 +165,7 @@ fn statistics_count_what_happened() {
     let s = rig.fs.statistics();
     assert_eq!((s.memory_hits, s.disk_hits, s.misses), (1, 0, 1));
     assert_eq!((s.deletes, s.waiting_bytes, s.failed_disks), (1, 0, 0));
-    // Four bytes of each record say that there are no header fields.
+    // Four bytes of each record state that there are no header fields.
     assert_eq!(s.stored_bytes, 10_002 + 2 * 4);
     assert!(
         s.device_bytes > s.stored_bytes && s.device_writes > 0,

@@ -1,8 +1,9 @@
-//! Crashes: a seeded history of calls is cut before operations of the disk. Writes that were not durable
-//! by then are kept whole, torn or not at all. After each cut the library is opened anew.
+//! Crash tests: a seeded history of calls is cut before operations of the disk. Writes that were not durable
+//! at the cut are kept completely, torn, or not at all. After each cut the library is opened anew.
 //!
-//! The oracle: a name gives what it held at the cut, or nothing. After a power cut it may also give
-//! what it held since the last checkpoint that had ended. Never anything else, never other bytes.
+//! The rule for every read: a name returns the contents that it had at the cut, or nothing. After a power cut
+//! it may also return contents that it had since the last checkpoint that had ended. It never returns other
+//! contents.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use super::rig::{Rig, config};
 const NAMES: u64 = 40;
 const DISK: u64 = 3 << 20;
 
-/// Numbers of the contents that a name held, newest last; `None`: nothing.
+/// The numbers of the contents that a name had, newest last. `None` means that there was no file.
 type States = Vec<Option<u64>>;
 
 struct History {
@@ -24,12 +25,13 @@ struct History {
     rng: Rng,
     states: HashMap<u64, States>,
     number: u64,
-    /// A checkpoint under way, and how many states each name had when it began.
+    /// A checkpoint under way, and the number of states that each name had when it began.
     checkpoint: Option<(Checkpoint, HashMap<u64, usize>)>,
-    /// No call has changed anything since the last checkpoint began.
+    /// True if no call has changed anything since the last checkpoint began.
     nothing_new: bool,
     points: u64,
-    /// Names with contents that were looked up after a checkpoint, and those of them that were found.
+    /// Number of names with contents that were read after a checkpoint. The next field counts those that were
+    /// found.
     looked: u64,
     found: u64,
 }
@@ -38,7 +40,7 @@ fn name(number: u64) -> Vec<u8> {
     format!("http://site-{}/\0{number}", number % 7).into_bytes()
 }
 
-/// Contents that say their name and number; some have several parts.
+/// Contents that contain their name and number. Some files have several parts.
 fn body(name: u64, number: u64) -> Vec<u8> {
     let mut rng = Rng::new(name << 40 | number);
     let most = if rng.chance(0.05) { 60_000 } else { 5000 };
@@ -83,7 +85,7 @@ impl History {
                 self.now(target, None);
             }
             1 | 2 => {
-                // A hint changes where contents lie, but not the contents.
+                // A hint changes the place of contents, but not the contents.
                 let _ = fs.collocate_files(&name(self.rng.below(NAMES)), &name(target));
                 self.nothing_new = false;
             }
@@ -105,7 +107,8 @@ impl History {
         }
     }
 
-    /// A turn of the daemons. `share` of the disk operations become crash points, each in several ways.
+    /// Makes a turn of the daemons. The fraction `share` of the disk operations become crash points, each in
+    /// several ways.
     fn turn(&mut self, share: f64) {
         self.rig.disk.set_step(true);
         self.rig.clock.advance(Duration::from_millis(100));
@@ -127,7 +130,8 @@ impl History {
             }
         }
         if self.nothing_new {
-            // Everything is durable: a cut may lose only what was dropped when its space was reused.
+            // Everything is durable, so a cut may lose only files that were dropped when their space was
+            // reused.
             let again = self.rig.crash(Keep::Nothing);
             for (number, states) in &self.states {
                 if states.last().is_some_and(Option::is_some) {
@@ -191,7 +195,7 @@ impl History {
     }
 }
 
-/// Ordinarily 300 crash points in two histories; with `FOXY_LONG` 10,000 in twenty.
+/// Usually tests 300 crash points in two histories; with `FOXY_LONG`, 10,000 in twenty histories.
 #[test]
 fn no_crash_gives_older_or_other_contents() {
     let long = std::env::var_os("FOXY_LONG").is_some();
@@ -207,7 +211,7 @@ fn no_crash_gives_older_or_other_contents() {
     }
     println!("{all} crash points; {found} of {looked} files found after a checkpoint");
     assert!(all >= seeds * points);
-    // A library that forgets everything would pass otherwise.
+    // Without this check, a library that forgets every file would pass.
     assert!(
         looked > 20 && found * 100 > looked * 80,
         "{found} of {looked}"

@@ -1,4 +1,4 @@
-//! Packing by hint. The tests see it by the places on disk that later reads use.
+//! Tests of packing by hints. The tests check the positions on disk that later reads use.
 
 use foxy_disk::OpClass;
 use foxy_hummingbird::{Error, Hint};
@@ -6,10 +6,11 @@ use foxy_hummingbird::{Error, Hint};
 use super::rig::{Rig, config};
 
 const DISK: u64 = 8 << 20;
-/// Filler between two files that belong together: more than a cluster of the store.
+/// Number of files between two files that belong together: they fill more than a cluster of the
+/// store.
 const FILLER: usize = 90;
 
-/// Place on disk that is read for each of these files, after a restart.
+/// The position on disk that is read for each of these files, after a restart.
 fn places(rig: &mut Rig, names: &[&[u8]]) -> Vec<u64> {
     let again = rig.restart();
     let place = |name: &&[u8]| {
@@ -35,7 +36,7 @@ fn page(rig: &Rig) {
     rig.fs.write_file(b"page", vec![b'p'; 2000]).unwrap();
 }
 
-/// Within one locality buffer and the block that a read begins with.
+/// True if both positions are within one locality buffer and the block at which a read begins.
 fn near(a: u64, b: u64) -> bool {
     a.abs_diff(b) < 16 << 10
 }
@@ -58,7 +59,7 @@ fn a_hint_puts_two_files_side_by_side() {
     rig.fs.write_file(b"logo", vec![b'l'; 2000]).unwrap();
     let hint = rig.fs.collocate_files(b"page", b"logo").unwrap();
     assert_eq!(hint, Hint::Taken);
-    // The same hint again, and a third file beside the second: one set.
+    // The same hint is given again, and a third file beside the second: all are in one set.
     rig.fs.collocate_files(b"page", b"logo").unwrap();
     rig.fs.write_file(b"third", vec![b't'; 2000]).unwrap();
     rig.fs.collocate_files(b"logo", b"third").unwrap();

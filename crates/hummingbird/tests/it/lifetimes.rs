@@ -1,4 +1,4 @@
-//! Lifetimes, changed while it runs.
+//! Tests of lifetimes that change while the library is open.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ fn a_file_is_not_found_after_its_lifetime() {
     assert!(rig.read(b"a").is_some());
     rig.clock.advance(Duration::from_secs(1));
     assert!(matches!(rig.fs.read_file(b"a"), Err(Error::NotFound)));
-    // The file was not deleted: with a longer lifetime it is found again, also after a restart.
+    // The file was not deleted. With a longer lifetime it is found again, even after a restart.
     rig.fs.update_file_lifetime(None);
     assert!(rig.read(b"a").is_some());
     let again = rig.restart();
@@ -51,7 +51,7 @@ fn a_cluster_lives_until_its_last_file_is_over() {
     };
     let rig = Rig::new(DISK, config);
     rig.fs.write_file(b"a", &b"1"[..]).unwrap();
-    // Other files may join its cluster for ten seconds (`pack_age`), and live 60 s from then on.
+    // Other files may join this cluster for ten seconds (`pack_age`), and live 60 s from then on.
     rig.clock.advance(Duration::from_secs(69));
     assert!(rig.read(b"a").is_some());
     rig.clock.advance(Duration::from_secs(1));

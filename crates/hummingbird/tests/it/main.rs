@@ -1,4 +1,5 @@
-//! The library on disks in memory, driven by hand, and on a real file with its own threads.
+//! Tests of the library on disks in memory, where the test turns the driver, and on a real file,
+//! with the library's own threads.
 
 #![expect(clippy::unwrap_used, reason = "tests may")]
 

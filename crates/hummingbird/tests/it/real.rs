@@ -1,4 +1,4 @@
-//! On a real file, with its own threads.
+//! Tests on a real file, with the library's own threads.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -30,7 +30,7 @@ fn what_was_closed_is_there_at_the_next_opening() {
         let file = fs.read_file(&n.to_le_bytes()).unwrap();
         assert_eq!(&*file, &vec![n as u8; 100 + n as usize * 13][..]);
     }
-    // It is locked against a second opening while it is open, and free afterwards.
+    // The file is locked against a second opening while it is open, and unlocked afterwards.
     let second = Hummingbird::open(&config).unwrap_err();
     assert_eq!(second.code(), -6, "{second}");
     drop(fs);
@@ -65,8 +65,8 @@ fn files_are_spread_over_several_disks() {
     assert_eq!(found.count(), 400);
 }
 
-/// Four threads write, read, hint and delete the same names. Each file says its name and a number; a
-/// number that a thread saw for a name never becomes smaller.
+/// Four threads write, read, hint and delete the same names. Each file contains its name and a number. The
+/// number that a thread reads for a name never becomes smaller.
 #[test]
 fn threads_may_call_everything_at_once() {
     const NAMES: u64 = 300;
@@ -86,7 +86,7 @@ fn threads_may_call_everything_at_once() {
                 let mut seen = vec![0; NAMES as usize];
                 for _ in 0..4000 {
                     let name = rng.below(NAMES);
-                    // One writer for each name, so that numbers ascend.
+                    // Each name has one writer, so that its numbers ascend.
                     let own = name / 4 * 4 + thread;
                     match rng.below(10) {
                         0..4 => {

@@ -1,4 +1,4 @@
-//! The library on one disk in memory, driven by hand.
+//! The library on one disk in memory, where the test turns the driver.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ pub(crate) struct Rig {
     pub(crate) config: Config,
 }
 
-/// Settings for little data; the disks are passed separately.
+/// Settings for little data. The disks are passed separately.
 pub(crate) fn config() -> Config {
     Config {
         memory_bytes: 4 << 20,
@@ -47,7 +47,7 @@ impl Rig {
         }
     }
 
-    /// The same disk after a crash, opened at the same time and loaded.
+    /// Opens the same disk after a crash, at the same time, and loads its contents.
     pub(crate) fn crash(&self, keep: Keep<'_>) -> Self {
         let clock = Arc::new(ManualClock::new(self.clock.wall()));
         let mut again = Self::at(self.disk.crash(keep), self.config.clone(), 8, clock);
@@ -55,7 +55,7 @@ impl Rig {
         again
     }
 
-    /// Turns the driver and advances the clock until nothing is left to do.
+    /// Turns the driver and advances the clock until no work is left.
     pub(crate) fn settle(&mut self) {
         for _ in 0..20_000 {
             self.driver.turn();
@@ -67,7 +67,7 @@ impl Rig {
         panic!("the daemons do not come to rest: {:?}", self.driver);
     }
 
-    /// Packs and writes everything.
+    /// Packs and writes all files.
     pub(crate) fn checkpoint(&mut self) {
         let checkpoint = self.fs.begin_checkpoint();
         self.settle();
@@ -75,7 +75,7 @@ impl Rig {
         checkpoint.wait().unwrap();
     }
 
-    /// Everything packed, then opened again: nothing is in memory.
+    /// Packs all files, and opens the disk again. Then no contents are in memory.
     pub(crate) fn restart(&mut self) -> Self {
         self.checkpoint();
         self.crash(Keep::All)

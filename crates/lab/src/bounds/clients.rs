@@ -1,4 +1,4 @@
-//! The clients of a load: how many, from where, until when.
+//! The clients of a load: their number, their source addresses and the end of their time.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::tally::Tally;
 
 /// Connections that a load opens at the same time.
 const OPENING: usize = 256;
-/// Requests that run when the load's time is over have this time to end.
+/// After the end of the load's time, requests that still run have this time to end.
 const GRACE: Duration = Duration::from_secs(25);
 
 /// Source addresses of a load's clients.
@@ -22,7 +22,7 @@ const GRACE: Duration = Duration::from_secs(25);
 pub(super) enum Sources {
     /// Each client has an address of its own: 127.N.x.y.
     Own(u8),
-    /// All have this one.
+    /// All clients share this address.
     One(Ipv4Addr),
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Clients {
     pub(super) scene: Arc<Scene>,
     pub(super) sources: Sources,
     pub(super) count: usize,
-    /// No request begins after this.
+    /// No request begins after this moment.
     pub(super) until: Instant,
     opening: Arc<Semaphore>,
 }
@@ -48,7 +48,7 @@ impl Clients {
         }
     }
 
-    /// Address of a client.
+    /// Source address of a client.
     pub(super) fn source(&self, client: usize) -> Ipv4Addr {
         match self.sources {
             Sources::Own(network) => {
@@ -64,24 +64,24 @@ impl Clients {
         Instant::now() >= self.until
     }
 
-    /// A client that behaves.
+    /// A well-behaved client.
     pub(super) fn client(&self, number: usize) -> Client {
         Client::new(self.source(number), self.scene.proxy)
     }
 
-    /// Runs something that opens a connection, when few others do.
+    /// Runs an operation that opens a connection, as soon as fewer than [`OPENING`] such operations run.
     pub(super) async fn opening<T>(&self, open: impl Future<Output = T>) -> T {
         let _permit = self.opening.acquire().await;
         open.await
     }
 
-    /// A connection.
+    /// Opens a connection for a client.
     pub(super) async fn open(&self, number: usize) -> Result<Conn, Fault> {
         self.opening(Conn::open(self.source(number), self.scene.proxy))
             .await
     }
 
-    /// Runs `client` for each of them and adds the results.
+    /// Runs `client` for each client and adds the results.
     pub(super) async fn all<F>(self, client: impl Fn(Arc<Self>, usize) -> F) -> Tally
     where
         F: Future<Output = Tally> + Send + 'static,

@@ -1,5 +1,5 @@
-//! A client connection that checks bodies while it reads them and stores nothing, so that
-//! thousands of them need little memory and CPU.
+//! A client connection that checks bodies while it reads them and stores nothing. So thousands of
+//! connections need little memory and CPU.
 
 use std::cell::RefCell;
 use std::fmt::{self, Display};
@@ -16,34 +16,35 @@ use crate::kit::{Body, Head};
 
 /// A client gives up after this time without any progress.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
-/// No head of an answer is longer.
+/// The greatest length of an answer's head, in bytes.
 const HEAD_MAX: usize = 64 << 10;
-/// Bytes of one read.
+/// The most bytes that are read at once.
 const READ: usize = 256 << 10;
 
 thread_local! {
-    /// Buffer of all connections of a thread: none holds bytes between two reads.
+    /// The buffer that all connections of a thread share. It holds no bytes between two reads.
     static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; READ]);
 }
 
 /// Reason for which a request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Fault {
-    /// No connection.
+    /// The connection could not be opened.
     Connect,
     /// The connection ended before the first byte of the answer.
     Gone,
-    /// The connection ended within the answer.
+    /// The connection ended in the middle of the answer.
     Cut,
-    /// Another status than 200.
+    /// The status was not 200.
     Status(u16),
-    /// Wrong bytes or a wrong length.
+    /// The body had wrong bytes or a wrong length.
     Wrong,
-    /// No connection within the patience, usually because the queue of the listener was full each time.
+    /// No connection was made within [`PATIENCE`], usually because the listener's queue was full at each
+    /// attempt.
     Unconnected,
-    /// No progress within the patience.
+    /// Nothing arrived or was accepted within [`PATIENCE`].
     Late,
-    /// The load ended before the answer did.
+    /// The load ended before the answer was complete.
     Unfinished,
 }
 
@@ -62,14 +63,14 @@ impl Display for Fault {
     }
 }
 
-/// State of a connection on which nothing was read.
+/// State of a connection that was not read from before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Seen {
     /// Nothing arrived.
     Silent,
     /// An answer with this status began.
     Status(u16),
-    /// The proxy closed or reset it.
+    /// The proxy closed or reset the connection.
     Closed,
 }
 
@@ -80,7 +81,7 @@ pub(super) struct Conn {
 }
 
 impl Conn {
-    /// Connects from a source address.
+    /// Opens a connection from a source address.
     pub(super) async fn open(from: Ipv4Addr, to: SocketAddr) -> Result<Self, Fault> {
         let connect = async {
             let socket = TcpSocket::new_v4()?;
@@ -172,7 +173,7 @@ impl Conn {
             });
             match read {
                 Ok(count) => {
-                    // Other connections of this thread have their turn.
+                    // Other connections of this thread get their turn.
                     if count == READ {
                         yield_now().await;
                     }
@@ -184,7 +185,8 @@ impl Conn {
         }
     }
 
-    /// Reads and drops at most `most` bytes, without waiting; false if the connection has ended.
+    /// Reads at most `most` bytes without waiting and drops them. Returns false if the connection has
+    /// ended.
     pub(super) fn sip(&self, most: usize) -> bool {
         BUFFER.with_borrow_mut(|buffer| {
             let most = most.min(buffer.len());
@@ -195,7 +197,7 @@ impl Conn {
         })
     }
 
-    /// State of this connection, which was not read before.
+    /// State of this connection, which must not have been read from before.
     pub(super) fn seen(&self) -> Seen {
         let mut start = [0; 64];
         match self.stream.try_read(&mut start) {
@@ -210,7 +212,7 @@ impl Conn {
     }
 }
 
-/// Start of the body, if the head is whole.
+/// Start of the body, if the head is complete.
 fn end_of(head: &[u8]) -> Option<usize> {
     let end = head.windows(4).position(|four| four == b"\r\n\r\n")?;
     Some(end + 4)

@@ -1,4 +1,4 @@
-//! One client that takes everything it can get, and the latency of other clients.
+//! One client that takes as much as it can, and the latency of other clients meanwhile.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,37 +16,39 @@ use super::tally::Tally;
 use super::watch::{Sample, Summary, Watched};
 use crate::kit::runtime;
 
-/// Connections that it tries to open: more than Foxy has with its defaults.
+/// Connections that the greedy client tries to open: more than Foxy permits with its defaults.
 const CONNECTIONS: usize = 17_000;
-/// Connections are divided into groups of `OF`. In each group, `HALF_HEADS` send half a head,
-/// `SLOW_READERS` read slowly, `SLOW_MISSES` request slow misses, and the rest is idle. More slow
-/// misses would need more open files than a process usually may have.
+/// Connections are divided into groups of `OF`. In each group, `HALF_HEADS` connections send half a head,
+/// `SLOW_READERS` connections read slowly, and `SLOW_MISSES` connections request slow misses. The remaining
+/// connections are idle. More slow misses would need more open files than a process usually may have.
 const OF: usize = 17;
 const HALF_HEADS: usize = 5;
 const SLOW_READERS: usize = 5;
 const SLOW_MISSES: usize = 2;
-/// Size of its slow misses, in bytes.
+/// Size of the objects that the slow misses request, in bytes.
 const SLOW: usize = 2_000_000;
-/// Time after it has left another Foxy, and after it has left this one.
+/// Pause after the visit to the other Foxy.
 const BETWEEN: Duration = Duration::from_secs(2);
+/// Pause after the visit to the measured Foxy.
 const AFTER: Duration = Duration::from_secs(5);
-/// A slow reader reads this much, this often.
+/// Bytes that a slow reader reads every [`SIP_TIME`].
 const SIP: usize = 1_000;
+/// Time between two reads of a slow reader.
 const SIP_TIME: Duration = Duration::from_millis(500);
 
-/// The moments between the phases.
+/// Times at which the phases begin and end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Phases {
     begun: Instant,
-    /// It is at another Foxy between these two.
+    /// Begin and end of the visit to the other Foxy.
     elsewhere: [Instant; 2],
     came: Instant,
     left: Instant,
     ended: Instant,
 }
 
-/// Like [`run`], on a thread of the lowest priority: a client has a machine of its own, and what it
-/// computes must not delay Foxy or the others.
+/// Like [`run`], but on a thread of the lowest priority. A real client has its own machine, so the client's
+/// own computation must not delay Foxy or the other clients.
 pub(super) async fn beside(scene: &Arc<Scene>, other: &Arc<Scene>, scale: Scale) -> Outcome {
     let (scene, other) = (Arc::clone(scene), Arc::clone(other));
     let on_thread = move || {
@@ -60,10 +62,10 @@ pub(super) async fn beside(scene: &Arc<Scene>, other: &Arc<Scene>, scale: Scale)
     }
 }
 
-/// Waits, lets the client do what it can to another Foxy on this machine, then to this one.
+/// Waits, then lets the client load another Foxy on this machine, and then the measured Foxy.
 ///
-/// The first visit shows what the work costs the others when it only shares their processors. What
-/// the second adds, it takes from Foxy.
+/// During the first visit the client only shares the processors with the other clients. The additional
+/// delay during the second visit comes from Foxy.
 async fn run(scene: &Arc<Scene>, other: &Arc<Scene>, scale: Scale) -> Outcome {
     let begun = Instant::now();
     let short = u32::try_from(scale.divisor).unwrap_or(1).clamp(1, 4);
@@ -89,7 +91,7 @@ async fn run(scene: &Arc<Scene>, other: &Arc<Scene>, scale: Scale) -> Outcome {
     }
 }
 
-/// The client opens its connections and leaves when the time is over.
+/// Opens the connections of the client and closes them when the time is over.
 async fn visit(scene: &Arc<Scene>, scale: Scale) -> Tally {
     let until = Instant::now() + scale.time;
     let count = CONNECTIONS.div_ceil(scale.divisor);
@@ -97,7 +99,7 @@ async fn visit(scene: &Arc<Scene>, scale: Scale) -> Tally {
     clients.all(connection).await
 }
 
-/// A connection of this client: half a head, a slow reader, a slow miss, or an idle one.
+/// One connection of this client. It sends half a head, reads slowly, requests a slow miss, or is idle.
 async fn connection(clients: Arc<Clients>, number: usize) -> Tally {
     let mut tally = Tally::default();
     let reads = (HALF_HEADS..HALF_HEADS + SLOW_READERS).contains(&(number % OF));
@@ -105,7 +107,7 @@ async fn connection(clients: Arc<Clients>, number: usize) -> Tally {
         Ok(conn) => {
             let mut seen = Seen::Silent;
             while reads && !clients.is_over() && seen != Seen::Closed {
-                // The first bytes have the status.
+                // The first bytes contain the status.
                 if seen == Seen::Silent {
                     seen = conn.seen();
                 } else if !conn.sip(SIP) {
@@ -138,7 +140,8 @@ async fn begun(clients: &Clients, number: usize) -> Result<Conn, Fault> {
     Ok(conn)
 }
 
-/// Summaries of the others' requests before, during and after, their ratios, and the time to recovery.
+/// Summaries of the other clients' requests before, during and after the visits, their ratios, and the time
+/// to recovery.
 pub(super) fn phases(phases: &Phases, watched: &Watched) -> Vec<String> {
     let part = |name: &str, from, to| {
         let requests = Summary::between(&watched.requests, from, to);

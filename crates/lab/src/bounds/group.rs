@@ -9,7 +9,7 @@ use foxy_base::ByteSize;
 
 const MOUNT: &str = "/sys/fs/cgroup";
 
-/// A control group for one process; removed when dropped.
+/// A control group for one process. It is removed when this is dropped.
 #[derive(Debug)]
 pub(super) struct Group {
     folder: PathBuf,
@@ -18,7 +18,7 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// Makes a group with this limit.
+    /// Creates a group with this memory limit.
     pub(super) fn new(name: &str, limit: ByteSize) -> Result<Self, String> {
         let version_1 = Path::new(MOUNT).join("memory");
         let unified = !version_1.join("memory.limit_in_bytes").exists();
@@ -31,7 +31,7 @@ impl Group {
             )
         };
         if unified {
-            // Fails where the controller is given to the groups already in another way.
+            // Fails where the existing groups already got the controller in another way.
             let _ = fs::write(parent.join("cgroup.subtree_control"), "+memory");
         }
         fs::create_dir(&folder).map_err(problem)?;
@@ -50,12 +50,12 @@ impl Group {
         Ok(group)
     }
 
-    /// The file to which a process writes its number to enter.
+    /// The file to which a process writes its process number to enter the group.
     pub(super) fn entry(&self) -> PathBuf {
         self.folder.join("cgroup.procs")
     }
 
-    /// Processes of this group that the kernel killed for want of memory.
+    /// Number of processes of this group that the kernel killed because memory was short.
     pub(super) fn kills(&self) -> u64 {
         let file = match self.unified {
             true => "memory.events",
@@ -68,8 +68,8 @@ impl Group {
             .unwrap_or(0)
     }
 
-    /// Most memory that the group had, in bytes: with the kernel's memory for it and the cache of
-    /// file contents, which the kernel takes back when the limit is reached.
+    /// The peak memory of the group, in bytes. It includes kernel memory of the group and the page cache.
+    /// The kernel reclaims the page cache when the limit is reached.
     pub(super) fn peak(&self) -> u64 {
         let file = match self.unified {
             true => "memory.peak",
@@ -82,7 +82,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // A killed process leaves its group a little later.
+        // A killed process leaves its group only after a short time.
         for _ in 0..100 {
             if fs::remove_dir(&self.folder).is_ok() {
                 return;

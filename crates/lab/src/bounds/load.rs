@@ -1,4 +1,4 @@
-//! Names and sizes of the loads, and how each is run.
+//! Names and sizes of the loads, and the code that runs each load.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -24,9 +24,9 @@ pub enum Load {
     /// 100 connections request distinct 2 MB objects
     #[value(name = "misses-2m")]
     Misses2m,
-    /// 2,000 clients request stored 8 MB objects and do not read
+    /// 2,000 clients request stored 8 MB objects and do not read the answers
     Unread,
-    /// 3,000 request heads of 60 KB without an end
+    /// 3,000 clients send 60 KB of a request head and never complete it
     HalfHeads,
     /// 10,000 idle connections
     Idle,
@@ -34,11 +34,11 @@ pub enum Load {
     Crowd,
     /// Start with a store that has many objects
     Restart,
-    /// Purge of many objects by tag
+    /// A purge by tag removes many objects
     Purge,
     /// All of the above at once, except restart
     All,
-    /// One client takes everything it can get
+    /// One client takes as much as it can
     Greedy,
 }
 
@@ -74,9 +74,9 @@ const PARTS: [Load; 8] = [
 pub(super) struct Scale {
     /// Time in which clients begin requests.
     pub(super) time: Duration,
-    /// Every count of clients is divided by this.
+    /// The number of clients of every load is divided by this.
     pub(super) divisor: usize,
-    /// Time from the end of a load to the last look at the resident memory.
+    /// Time from the end of a load to the last reading of the resident memory.
     pub(super) after: Duration,
 }
 
@@ -98,17 +98,17 @@ impl Load {
         }
     }
 
-    /// It uses the large stored objects.
+    /// True if the load uses the large stored objects.
     pub(super) const fn needs_large(self) -> bool {
         matches!(self, Self::Unread | Self::All | Self::Greedy)
     }
 
-    /// It begins with a store that has many objects.
+    /// True if the load begins with a store that has many objects.
     pub(super) const fn needs_objects(self) -> bool {
         matches!(self, Self::Restart | Self::Purge | Self::All)
     }
 
-    /// Clients at full scale.
+    /// Number of clients at full scale.
     const fn clients(self) -> usize {
         match self {
             Self::Misses8k => 500,
@@ -125,19 +125,19 @@ impl Load {
 /// Results of a load.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
-    /// Clients that behave.
+    /// Well-behaved clients.
     pub(super) own: Option<Tally>,
-    /// Clients that do not, or that are not judged.
+    /// Clients that do not behave well, or that are not judged.
     pub(super) others: Tally,
     pub(super) notes: Vec<String>,
     /// Failures other than failed requests.
     pub(super) problems: Vec<String>,
-    /// Of [`Load::Greedy`].
+    /// Phases of [`Load::Greedy`].
     pub(super) phases: Option<Phases>,
 }
 
 impl Outcome {
-    /// With a note, or with a problem.
+    /// An outcome with a note (`Ok`) or a problem (`Err`).
     pub(super) fn of(result: Result<String, String>) -> Self {
         let mut outcome = Self::default();
         match result {
@@ -158,7 +158,7 @@ impl Outcome {
     }
 }
 
-/// Runs a load that has clients of its own, or all of them at once.
+/// Runs one load that has its own clients, or all such loads at once.
 pub(super) async fn run(load: Load, scene: &Arc<Scene>, scale: Scale) -> Outcome {
     let until = Instant::now() + scale.time;
     if load != Load::All {
@@ -167,7 +167,7 @@ pub(super) async fn run(load: Load, scene: &Arc<Scene>, scale: Scale) -> Outcome
     let mut outcome = Outcome::default();
     let mut running = tokio::task::JoinSet::new();
     for part in PARTS {
-        // Foxy has 16,384 connections with its defaults: all clients fit into that.
+        // Foxy permits 16,384 connections with its defaults. All clients together need fewer.
         let count = match part {
             Load::Idle => 8_500,
             _ => part.clients(),

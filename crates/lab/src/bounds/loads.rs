@@ -1,4 +1,4 @@
-//! The loads.
+//! The clients of the loads.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,7 +14,7 @@ use super::tally::Tally;
 
 /// Size of the small object that idle clients request once, in bytes.
 pub(super) const SMALL: usize = 2_000;
-/// Size of the stored objects whose answers nobody reads, in bytes.
+/// Number of the large objects.
 pub(super) const LARGE: usize = 8_000_000;
 /// Number of these objects.
 pub(super) const LARGE_OBJECTS: usize = 8;
@@ -35,7 +35,7 @@ pub(super) fn large(number: usize) -> String {
     plain(LARGE, &format!("large{}", number % LARGE_OBJECTS))
 }
 
-/// Requests for distinct objects that are not stored, one after the other on each connection.
+/// Requests distinct objects that are not stored, one after the other on each connection.
 pub(super) async fn misses(clients: Clients, size: usize) -> Tally {
     let client = |clients: Arc<Clients>, number| async move {
         let (mut tally, mut client) = (Tally::default(), clients.client(number));
@@ -55,7 +55,7 @@ pub(super) async fn misses(clients: Clients, size: usize) -> Tally {
     clients.all(client).await
 }
 
-/// Requests for stored large objects whose answers are not read.
+/// Requests stored large objects and does not read the answers.
 pub(super) async fn unread(clients: Clients) -> Tally {
     let client = |clients: Arc<Clients>, number| async move {
         let opened = async {
@@ -68,7 +68,7 @@ pub(super) async fn unread(clients: Clients) -> Tally {
     clients.all(client).await
 }
 
-/// Request heads without an end.
+/// Sends request heads without an end.
 pub(super) async fn half_heads(clients: Clients) -> Tally {
     let client = |clients: Arc<Clients>, number| async move {
         let opened = async {
@@ -81,7 +81,7 @@ pub(super) async fn half_heads(clients: Clients) -> Tally {
     clients.all(client).await
 }
 
-/// The first bytes of a head: a target, and fields without the empty line after them.
+/// The first bytes of a head: a target, and fields without the empty line that ends a head.
 pub(super) fn half_head() -> Vec<u8> {
     let mut head = b"GET /o/1/x HTTP/1.1\r\nHost: bounds.test\r\n".to_vec();
     for number in 0.. {
@@ -94,7 +94,7 @@ pub(super) fn half_head() -> Vec<u8> {
     head
 }
 
-/// Keeps a connection open to the end and says what arrived on it.
+/// Keeps a connection open until the end. The tally then contains what arrived on the connection.
 async fn held(opened: Result<Conn, Fault>, until: Instant) -> Tally {
     let mut tally = Tally::default();
     match opened {
@@ -107,7 +107,7 @@ async fn held(opened: Result<Conn, Fault>, until: Instant) -> Tally {
     tally
 }
 
-/// Connections that stay open after a small hit.
+/// Opens connections, requests a small hit on each, and keeps the connections open.
 pub(super) async fn idle(clients: Clients) -> Tally {
     let client = |clients: Arc<Clients>, number| async move {
         let mut client = clients.client(number);
@@ -123,7 +123,7 @@ pub(super) async fn idle(clients: Clients) -> Tally {
     clients.all(client).await
 }
 
-/// Many clients that request one large object at the same moment, which is not stored.
+/// Many clients request one large object at the same moment. The object is not stored.
 pub(super) async fn crowd(clients: Clients) -> Tally {
     let scene = Arc::clone(&clients.scene);
     let together = Arc::new(Barrier::new(clients.count));
@@ -133,7 +133,7 @@ pub(super) async fn crowd(clients: Clients) -> Tally {
         async move {
             let (mut tally, mut client) = (Tally::default(), clients.client(number));
             let opened = clients.opening(client.open()).await;
-            // A client that is never let in must not stop the others.
+            // A client that cannot connect must not block the other clients.
             let _ = timeout(Duration::from_secs(3), together.wait()).await;
             tally.add(match opened {
                 Ok(()) => client.get(&path, CROWD).await,

@@ -11,26 +11,26 @@ use crate::kit::Memory;
 /// Time between two samples.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Largest figures of a measurement, in bytes.
+/// Greatest values of a measurement, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Peaks {
     /// Resident memory.
     pub(super) resident: u64,
     /// Kernel memory of sockets.
     pub(super) sockets: u64,
-    /// Resident memory and sockets at the same time.
+    /// Greatest sum of resident memory and socket memory, taken at the same moment.
     pub(super) sum: u64,
-    /// At that time: the process, and its part that is not of files.
+    /// Memory of the process at the moment of the greatest sum.
     pub(super) memory: Memory,
-    /// At that time: the sockets.
+    /// Sockets at the moment of the greatest sum.
     pub(super) open: Sum,
-    /// Samples that were taken.
+    /// Number of samples.
     pub(super) samples: u64,
 }
 
 impl Peaks {
-    /// Adds a sample. `grown`: the peak of the process rose since the sample before, so that it
-    /// was reached in the time between the two.
+    /// Adds a sample. `grown`: the process reached a new peak since the previous sample, so the peak
+    /// belongs to the time between the two samples.
     fn add(&mut self, memory: Memory, sockets: Sum, grown: bool) {
         let resident = if grown { memory.peak } else { memory.resident };
         self.samples += 1;
@@ -44,7 +44,7 @@ impl Peaks {
     }
 }
 
-/// A thread that samples.
+/// A thread that takes samples.
 #[derive(Debug)]
 pub(super) struct Sampler {
     stop: Arc<AtomicBool>,
@@ -52,7 +52,7 @@ pub(super) struct Sampler {
 }
 
 impl Sampler {
-    /// Samples the process `pid`.
+    /// Starts to sample the process `pid`.
     pub(super) fn start(pid: u32, mut sockets: Sockets) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
@@ -75,7 +75,7 @@ impl Sampler {
         Self { stop, thread }
     }
 
-    /// Takes a last sample and ends.
+    /// Takes a last sample and ends the thread.
     pub(super) fn stop(self) -> Peaks {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap_or_default()

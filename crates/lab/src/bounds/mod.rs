@@ -1,5 +1,5 @@
-//! Bounds of memory: the peak of resident memory and socket buffers under loads that fill every
-//! queue, and what clients that behave notice of these loads.
+//! Bounds of memory. Loads fill every queue of Foxy. The measurement shows the peak of resident memory and
+//! socket buffers, and the effect of these loads on well-behaved clients.
 
 mod clients;
 mod conn;
@@ -35,17 +35,17 @@ use subject::{Limit, Setup};
 pub use load::Load;
 pub use soak::Soak;
 
-/// Open files that the largest load needs, both ends of it in this process.
+/// Number of open files that the largest load needs. Clients and origin are both in this process.
 const FILES: u64 = 19_500;
-/// Smallest store, and the smallest of a short run.
+/// Size of the smallest store in a full run, in bytes.
 const STORE: u64 = 4 << 30;
+/// Size of the smallest store in a short run, in bytes.
 const QUICK_STORE: u64 = 512 << 20;
-/// Objects of a store in a short run.
+/// Objects in the store of a short run.
 const QUICK_OBJECTS: u64 = 5_000;
 
-/// Measure memory under loads that fill every queue. Exit code 1 if the sum of resident memory and
-/// socket buffers exceeds the budget by more than 10 %, or a request of a client that behaves
-/// fails
+/// Measure memory under loads that fill every queue. Exit code 1 if the sum of resident memory and socket
+/// buffers exceeds the budget by more than 10 %, or a request of a well-behaved client fails
 #[derive(Clone, Debug, clap::Args)]
 pub struct Bounds {
     /// Memory budgets to measure
@@ -56,22 +56,23 @@ pub struct Bounds {
         default_value = "128MiB"
     )]
     pub memory: Vec<ByteSize>,
-    /// Measure the defaults in control groups with these limits, in place of budgets. Needs root
+    /// Measure Foxy with its default settings in control groups with these limits, in place of budgets.
+    /// Needs root
     #[arg(long, value_name = "SIZE", value_delimiter = ',')]
     pub groups: Vec<ByteSize>,
-    /// Run these loads only
+    /// Run only these loads
     #[arg(long, value_name = "LOAD", value_delimiter = ',')]
     pub only: Vec<Load>,
-    /// Objects of the store in `restart` and `purge`
+    /// Number of objects in the store of `restart` and `purge`
     #[arg(long, value_name = "N", default_value_t = 200_000)]
     pub objects: u64,
-    /// Time of each load, in seconds
+    /// Duration of each load, in seconds
     #[arg(long, value_name = "N", default_value_t = 6)]
     pub seconds: u64,
-    /// A tenth of the clients, for 1.5 s; without `restart`
+    /// Use a tenth of the clients, for 1.5 s; leave out `restart`
     #[arg(long)]
     pub quick: bool,
-    /// The Foxy to measure; default: the one beside this program
+    /// Foxy program to measure; default: the `foxy` in the folder of this program
     #[arg(long, value_name = "PATH")]
     pub foxy: Option<PathBuf>,
     /// Print JSON
@@ -82,14 +83,14 @@ pub struct Bounds {
 /// Results of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// Every line, for programs.
+    /// Every line of the report as JSON.
     pub rows: Vec<Value>,
-    /// Violations of the promise.
+    /// Descriptions of the limits that were not kept.
     pub broken: Vec<String>,
 }
 
 impl Bounds {
-    /// Measures, prints and judges.
+    /// Measures, prints the report and judges it.
     #[must_use]
     pub fn run(&self) -> ExitCode {
         kit::exit(self.measure().map(|report| {
@@ -104,10 +105,10 @@ impl Bounds {
         }))
     }
 
-    /// Measures; prints every line as it is known, unless JSON is wanted.
+    /// Measures. Prints every line as soon as it is known, unless JSON is requested.
     ///
     /// # Errors
-    /// Foxy does not start, or the machine refuses what the measurement needs.
+    /// Foxy does not start, or the machine lacks a resource or right that the measurement needs.
     pub fn measure(&self) -> Result<Report, String> {
         let scale = self.scale();
         let loads = self.loads();

@@ -1,4 +1,5 @@
-//! A store with many objects: filled once, copied for every load that begins with it, purged.
+//! A store with many objects. It is filled once and copied for every load that begins with it. The objects
+//! are also purged.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -22,16 +23,16 @@ use crate::kit::{Ask, Door};
 
 /// Size of an object, in bytes.
 const SIZE: usize = 500;
-/// Clients that fill.
+/// Number of clients that fill the store.
 const CLIENTS: u64 = 64;
 /// Time after which a stored object is on disk.
 const SETTLE: Duration = Duration::from_secs(4);
 /// Longest wait for a purge or a recovery.
 const LONGEST: Duration = Duration::from_secs(60);
-/// Time between two looks at a figure.
+/// Time between two readings of a figure.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Bytes on disk for each object, with room to spare.
+/// Bytes on disk for each object. The value is higher than needed.
 pub(super) const ON_DISK: u64 = 2_048;
 
 /// Fills a store in `folder` with `count` tagged objects and kills the process.
@@ -68,8 +69,8 @@ pub(super) fn fill(
     })
 }
 
-/// Copies a store without the parts that were never written: soon after the fill, that is most of
-/// it.
+/// Copies a store without the parts that were never written. Soon after the fill, these parts are most of
+/// the store.
 pub(super) fn copy(from: &Path, to: &Path) -> Result<(), String> {
     let copied = (|| {
         let mut source = File::open(from.join("store"))?;
@@ -80,7 +81,7 @@ pub(super) fn copy(from: &Path, to: &Path) -> Result<(), String> {
         loop {
             at = match seek(&source, SeekFrom::Data(at)) {
                 Ok(data) => data,
-                // No data from here to the end.
+                // There is no data from here to the end of the file.
                 Err(Errno::NXIO) => return Ok(()),
                 Err(error) => return Err(error.into()),
             };
@@ -94,7 +95,7 @@ pub(super) fn copy(from: &Path, to: &Path) -> Result<(), String> {
     copied.map_err(|error: io::Error| format!("the store cannot be copied: {error}"))
 }
 
-/// JSON from the admin address.
+/// Sends a request to the admin address and returns the JSON of the answer.
 async fn admin(scene: &Scene, ask: Ask) -> Result<Value, String> {
     let door = Door {
         proxy: scene.admin,
@@ -108,7 +109,8 @@ async fn admin(scene: &Scene, ask: Ask) -> Result<Value, String> {
     }
 }
 
-/// Purges all objects with the tag, waits until all are found, and says how many were.
+/// Purges all objects with the tag and waits until the sweep has found all of them. Returns their number as
+/// text.
 pub(super) async fn purge(scene: &Scene) -> Result<String, String> {
     let begun = Instant::now();
     let mut ask = Ask::get(format!("/purge?tag={TAG}")).with("X-Foxy-Admin", "1");
@@ -137,8 +139,8 @@ pub(super) async fn purge(scene: &Scene) -> Result<String, String> {
     }
 }
 
-/// Waits until all stores are loaded, `least` at least, and says how long that took and how many
-/// objects there are.
+/// Waits until all stores are loaded and have at least `least` objects. Returns the duration and the number
+/// of objects as text.
 pub(super) async fn loaded(
     scene: &Scene,
     begun: Instant,

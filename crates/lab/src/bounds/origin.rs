@@ -1,6 +1,6 @@
-//! Origin of the memory measurements. The path says what is answered:
-//! `/o/SIZE/NAME` has a body of SIZE bytes, `/t/SIZE/NAME` the same with the tag [`TAG`], and
-//! `/s/SIZE/NAME` sends its body in parts over [`SLOW`].
+//! Origin of the memory measurements. The path determines the answer. `/o/SIZE/NAME` has a body of SIZE
+//! bytes. `/t/SIZE/NAME` has the same body and the tag [`TAG`]. `/s/SIZE/NAME` sends its body in parts over
+//! the time [`SLOW`].
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -11,8 +11,9 @@ use crate::kit::{Asked, Body, Play, Then, Wire};
 
 /// Value of Surrogate-Key in answers to `/t/`.
 pub(super) const TAG: &str = "many";
-/// Duration of an answer to `/s/`, and the number of its parts.
+/// Duration of an answer to `/s/`.
 const SLOW: Duration = Duration::from_secs(30);
+/// Number of parts of an answer to `/s/`.
 const PARTS: u32 = 60;
 /// Bodies up to this size are written together with the head.
 const SMALL: usize = 16 << 10;
@@ -32,7 +33,7 @@ pub(super) fn slow(size: usize, name: &str) -> String {
     format!("/s/{size}/{name}")
 }
 
-/// The size that a path of this origin names; `None` for other paths.
+/// The size contained in a path of this origin; `None` for other paths.
 pub(super) fn size_of(path: &str) -> Option<usize> {
     path.split('/').nth(2)?.parse().ok()
 }
@@ -40,9 +41,9 @@ pub(super) fn size_of(path: &str) -> Option<usize> {
 /// The origin.
 #[derive(Debug, Default)]
 pub(super) struct Origin {
-    /// All requests.
+    /// Number of all requests.
     pub(super) requests: AtomicU64,
-    /// Requests for paths that contain `crowd`.
+    /// Number of requests for paths that contain `crowd`.
     pub(super) crowd: AtomicU64,
 }
 

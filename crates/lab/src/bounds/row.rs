@@ -1,4 +1,4 @@
-//! A line of the report, and its judgement.
+//! A line of the report and its judgement.
 
 use std::time::Duration;
 
@@ -15,25 +15,28 @@ const EXCESS: u64 = 10;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Row {
     pub(super) name: String,
-    /// Budget or size of the group, in bytes.
+    /// Memory budget, or limit of the control group, in bytes.
     pub(super) budget: u64,
-    /// The limit is that of a control group.
+    /// True if `budget` is the limit of a control group.
     pub(super) grouped: bool,
-    /// Resident before the load, and the peak from the start to then.
+    /// Resident memory before the load.
     pub(super) before: u64,
+    /// Peak from the start of the process until the load begins.
     pub(super) peak_before: u64,
     pub(super) peaks: Peaks,
-    /// Resident some seconds after the load.
+    /// Resident memory some seconds after the load.
     pub(super) after: u64,
-    /// The clients beside the load.
+    /// Requests of the watching clients while the load runs.
     pub(super) watched: Summary,
+    /// Health checks while the load runs.
     pub(super) health: Summary,
-    /// The load's own clients that behave, and those that do not.
+    /// Results of the load's well-behaved clients.
     pub(super) own: Option<Tally>,
+    /// Results of the load's other clients.
     pub(super) others: Tally,
-    /// Peak of the control group.
+    /// Peak memory of the control group, in bytes.
     pub(super) group_peak: Option<u64>,
-    /// Exit of Foxy, if it ended.
+    /// Exit status of Foxy, if it ended.
     pub(super) end: Option<String>,
     pub(super) took: Duration,
     pub(super) notes: Vec<String>,
@@ -42,7 +45,7 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// Violations of the promise; empty if there is none.
+    /// Returns descriptions of the limits that were not kept; empty if all were kept.
     pub(super) fn broken(&self) -> Vec<String> {
         let name = &self.name;
         let problem = |problem: &String| format!("{name}: {problem}");
@@ -52,7 +55,7 @@ impl Row {
         }
         let most = self.peaks.sum.max(self.peak_before);
         let allowed = self.budget + self.budget * EXCESS / 100;
-        // In a control group the kernel is the judge.
+        // In a control group the kernel enforces the limit.
         if !self.grouped && most > allowed {
             broken.push(format!(
                 "{name}: {} of memory, {} are allowed",
@@ -77,7 +80,7 @@ impl Row {
         broken
     }
 
-    /// Deviations that also depend on the machine, and are no failures.
+    /// Deviations that also depend on the machine. They do not count as failures.
     pub(super) fn slow(&self) -> Option<String> {
         (self.health.max > HEALTH).then(|| {
             format!(

@@ -1,4 +1,4 @@
-//! The run of a load: a process of its own, the load, the clients beside it, the figures.
+//! The run of one load: a new Foxy process, the load, the watching clients, and the figures.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -26,7 +26,7 @@ use crate::kit::{Memory, forget_peak, runtime, serve};
 /// Time for prepared objects to reach the disk.
 const SETTLE: Duration = Duration::from_millis(1500);
 
-/// The origin, on a thread of its own until this is dropped.
+/// The origin. It runs on its own thread until this is dropped.
 #[derive(Debug)]
 pub(super) struct Backend {
     pub(super) origin: Arc<Origin>,
@@ -71,7 +71,7 @@ pub(super) struct Bench {
 }
 
 impl Bench {
-    /// Runs a load on a process of its own.
+    /// Runs a load on a new process.
     pub(super) fn row(&self, load: Load, limit: Limit) -> Result<Row, String> {
         let mut row = Row {
             name: load.name().to_owned(),
@@ -86,14 +86,14 @@ impl Bench {
         let begun = Instant::now();
         match Subject::start(&self.setup, limit, folder.path()) {
             Ok(subject) => self.on(subject, (load, limit), begun, &mut row)?,
-            // A limit below what the process needs is a result.
+            // If the limit is below what the process needs, the failure is a result.
             Err(problem) if row.grouped => row.end = Some(problem),
             Err(problem) => return Err(problem),
         }
         Ok(row)
     }
 
-    /// A second Foxy of the same kind, which nothing measures.
+    /// Starts a second Foxy with the same settings, which is not measured.
     async fn another(&self, load: Load, limit: Limit) -> Result<Another, String> {
         let folder = TempDir::new().map_err(|error| format!("no folder: {error}"))?;
         let subject = Subject::start(&self.setup, limit, folder.path())?;
@@ -164,16 +164,17 @@ impl Bench {
     }
 }
 
-/// A Foxy beside the measured one.
+/// A second Foxy beside the measured Foxy.
 #[derive(Debug)]
 struct Another {
     scene: Arc<Scene>,
-    // Dropped in this order: the process uses the folder.
+    // Fields are dropped in this order: the process uses the folder.
     _subject: Subject,
     _folder: TempDir,
 }
 
-/// Stores the objects that the load and the clients beside it request. Says what failed.
+/// Requests the objects that the load and the clients beside it need, so that they are stored. Returns the
+/// problems.
 async fn prepare(scene: &Scene, load: Load) -> Vec<String> {
     let mut problems = Vec::new();
     if load.needs_objects() {

@@ -1,5 +1,5 @@
-//! Shared parts of loads and watchers: addresses, origin, names, and a client that keeps a
-//! connection.
+//! Shared parts of loads and watchers: addresses, the origin, names of objects, and a client that keeps a
+//! connection open.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -27,13 +27,13 @@ impl Scene {
         }
     }
 
-    /// A number that no object has yet.
+    /// A number that was not used for an object before.
     pub(super) fn unique(&self) -> u64 {
         self.unique.fetch_add(1, Ordering::Relaxed)
     }
 }
 
-/// A client that behaves: it reads what it requests, and keeps its connection.
+/// A well-behaved client: it reads the answers and keeps its connection open.
 #[derive(Debug)]
 pub(super) struct Client {
     source: Ipv4Addr,
@@ -51,7 +51,7 @@ impl Client {
         }
     }
 
-    /// Opens a connection unless there is one.
+    /// Opens a connection if there is none.
     pub(super) async fn open(&mut self) -> Result<(), Fault> {
         if self.kept.is_none() {
             self.kept = Some(Conn::open(self.source, self.proxy).await?);
@@ -59,8 +59,8 @@ impl Client {
         Ok(())
     }
 
-    /// Requests an object and checks it. A proxy may close an idle connection at any time: a
-    /// request that it meets so is repeated once on a new connection.
+    /// Requests an object and checks the answer. A proxy may close an idle connection at any time. If this
+    /// happens to the request, it is sent once more on a new connection.
     pub(super) async fn get(&mut self, path: &str, size: usize) -> Result<(), Fault> {
         if let Some(mut conn) = self.kept.take() {
             match conn.get(path, size).await {
@@ -78,7 +78,7 @@ impl Client {
         Ok(())
     }
 
-    /// Its connection.
+    /// Returns the client's connection.
     pub(super) fn into_conn(self) -> Option<Conn> {
         self.kept
     }

@@ -1,5 +1,5 @@
-//! A soak: one process under all loads in turn, again and again. What it holds between two rounds
-//! must not grow.
+//! A soak: one process receives all loads in turn, again and again. The resources that it holds between two
+//! rounds must not grow.
 
 use std::fs;
 use std::path::PathBuf;
@@ -22,7 +22,8 @@ use super::subject::{Limit, Setup, Subject};
 use super::tally::Tally;
 use crate::kit::{self, Memory, beside, raise_files, room_for_files, runtime};
 
-/// Loads of a round. Each client that misbehaves is followed by clients that do not.
+/// Loads of a round, in this order. Each load with misbehaving clients is followed by one with well-behaved
+/// clients.
 const ROUND: [Load; 7] = [
     Load::HalfHeads,
     Load::Misses8k,
@@ -32,32 +33,33 @@ const ROUND: [Load; 7] = [
     Load::Misses2m,
     Load::Crowd,
 ];
-/// Rounds that can be judged: fewer have no trend.
+/// Smallest number of rounds that can be judged. Fewer rounds show no trend.
 const FEWEST: usize = 6;
-/// Growth that is noise: per cent of the resident memory, and open files.
+/// Growth of resident memory that counts as noise, in percent.
 const NOISE: u64 = 5;
+/// Growth of the number of open files that counts as noise.
 const FILES: u64 = 8;
 
-/// Run all loads of `bounds` on one process, round after round, each with a purge. Exit code 1 if
+/// Run all loads of `bounds` on one process, round after round, with a purge in each round. Exit code 1 if
 /// resident memory or open files between the rounds grow, or Foxy ends
 #[derive(Clone, Debug, clap::Args)]
 pub struct Soak {
-    /// Time of the whole run, in minutes; at least six rounds are run
+    /// Duration of the whole run, in minutes; at least six rounds are run
     #[arg(long, value_name = "N", default_value_t = 120)]
     pub minutes: u64,
-    /// Time of each load, in seconds
+    /// Duration of each load, in seconds
     #[arg(long, value_name = "N", default_value_t = 6)]
     pub seconds: u64,
     /// Memory budget
     #[arg(long, value_name = "SIZE", default_value = "128MiB")]
     pub memory: ByteSize,
-    /// Size of the store; it is written over many times
+    /// Size of the store; the run overwrites it many times
     #[arg(long, value_name = "SIZE", default_value = "1GiB")]
     pub store: ByteSize,
-    /// A tenth of the clients
+    /// Use a tenth of the clients
     #[arg(long)]
     pub small: bool,
-    /// The Foxy to measure; default: the one beside this program
+    /// Foxy program to measure; default: the `foxy` in the folder of this program
     #[arg(long, value_name = "PATH")]
     pub foxy: Option<PathBuf>,
 }
@@ -65,7 +67,7 @@ pub struct Soak {
 /// The resources that the process holds between two rounds.
 #[derive(Clone, Copy, Debug, Default)]
 struct Held {
-    /// Resident bytes.
+    /// Resident memory, in bytes.
     resident: u64,
     files: u64,
 }
@@ -80,7 +82,7 @@ impl Held {
 }
 
 impl Soak {
-    /// Runs, prints and judges.
+    /// Runs the soak, prints the figures and judges them.
     #[must_use]
     pub fn run(&self) -> ExitCode {
         kit::exit(self.measure().map(|broken| {
@@ -137,11 +139,12 @@ impl Soak {
     }
 }
 
-/// All loads, and a purge.
+/// Runs all loads and a purge.
 async fn round(scene: &Arc<Scene>, scale: Scale) -> Result<Tally, String> {
     let mut tally = Tally::default();
     let mut client = Client::new([127, 0, 0, 1].into(), scene.proxy);
-    // The store is written over: what the loads rely on is requested in each round.
+    // The store is overwritten during the run. So the objects that the loads need are requested again in
+    // each round.
     tally.add(client.get(&small(), SMALL).await);
     for number in 0..LARGE_OBJECTS {
         tally.add(client.get(&large(number), LARGE).await);
@@ -157,7 +160,8 @@ async fn round(scene: &Arc<Scene>, scale: Scale) -> Result<Tally, String> {
     Ok(tally)
 }
 
-/// Compares the last third of the rounds with the second; the first fills memory and store.
+/// Compares the last third of the rounds with the second third. During the first third, memory and store
+/// are still being filled.
 fn grown(held: &[Held]) -> Vec<String> {
     let third = held.len() / 3;
     let median = |rounds: &[Held], of: fn(&Held) -> u64| {

@@ -1,13 +1,13 @@
 //! Kernel memory of TCP sockets, read by the kernel's socket diagnosis (netlink).
 //!
-//! The program `ss` reads the same figures, but a process that prints 15,000 lines ten times a
-//! second takes a core from the measurement; one dump of as many sockets takes about 10 ms here.
-//! `mem` in /proc/net/sockstat is faster, but counts the sockets of all processes on the machine,
-//! the laboratory's own ends of the same connections among them.
+//! The program `ss` reads the same figures. But a process that prints 15,000 lines ten times a second uses
+//! a whole core, which the measurement then lacks. Here, one dump of 15,000 sockets takes about 10 ms.
+//! `mem` in /proc/net/sockstat is faster, but it counts the sockets of all processes on the machine,
+//! including the laboratory's own ends of the same connections.
 //!
-//! Counted are, of `skmem` as `ss -m` prints it: `r` (receive queue), `w` (send queue), `f`
-//! (allocated ahead) and `bl` (backlog). `t` counts packets on their way through the network
-//! layer, whose bytes are those of the send queue, and would count them twice.
+//! The sum contains these values of `skmem` as `ss -m` prints it: `r` (receive queue), `w` (send queue),
+//! `f` (allocated ahead) and `bl` (backlog). The value `t` counts packets on their way through the network
+//! layer. Their bytes are already part of the send queue, so `t` is left out.
 
 use std::io;
 
@@ -21,20 +21,21 @@ const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
 const REQUEST_DUMP: u16 = 0x301;
-/// Length of a message's header, and of a socket's description before its attributes.
+/// Length of a message's header.
 const HEADER: usize = 16;
+/// Length of a socket's description before its attributes.
 const DESCRIPTION: usize = 72;
-/// The attribute that is requested: an array of `u32`.
+/// The requested attribute: an array of `u32`.
 const SKMEMINFO: u16 = 7;
-/// Places in that array: receive queue, allocated ahead, send queue, backlog.
+/// Indexes in that array: receive queue, allocated ahead, send queue, backlog.
 const COUNTED: [usize; 4] = [0, 4, 5, 7];
-/// States that are dumped: all but TIME_WAIT (no buffers) and LISTEN.
+/// States of the dumped sockets: all states but TIME_WAIT (such sockets have no buffers) and LISTEN.
 const STATES: u32 = !(1 << 6 | 1 << 10);
 
-/// Sum over sockets.
+/// Sum over several sockets.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sum {
-    /// Sockets.
+    /// Number of sockets.
     pub(super) count: u64,
     /// Bytes of kernel memory.
     pub(super) bytes: u64,
@@ -45,9 +46,9 @@ pub(super) struct Sum {
 pub(super) struct Sockets {
     netlink: OwnedFd,
     buffer: Vec<u8>,
-    /// The process listens here.
+    /// The port on which the process listens.
     local: u16,
-    /// The process connects to this port, and nobody else does.
+    /// The port to which only this process connects.
     remote: u16,
 }
 
@@ -96,13 +97,13 @@ impl Sockets {
     }
 }
 
-/// A request for all IPv4 TCP sockets with these ports; 0 stands for every port.
+/// A request for all IPv4 TCP sockets with these ports; 0 means any port.
 fn request(local: u16, remote: u16) -> Vec<u8> {
     let mut body = vec![2, 6, 1 << (SKMEMINFO - 1), 0];
     body.extend(STATES.to_ne_bytes());
     body.extend(local.to_be_bytes());
     body.extend(remote.to_be_bytes());
-    // Addresses, interface and cookie.
+    // Addresses, interface and cookie stay zero.
     body.resize(8 + 48, 0);
     let length = u32::try_from(HEADER + body.len()).unwrap_or(0);
     let mut bytes = length.to_ne_bytes().to_vec();
@@ -113,7 +114,7 @@ fn request(local: u16, remote: u16) -> Vec<u8> {
     bytes
 }
 
-/// Type and content of the first message, and the bytes after it.
+/// Type and content of the first message, and the bytes after that message.
 fn message(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
     let length = usize::try_from(word(bytes, 0)?).ok()?;
     let kind = half(bytes, 4)?;
@@ -122,7 +123,7 @@ fn message(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
     Some((kind, body, &bytes[after..]))
 }
 
-/// Bytes of memory in a socket's description.
+/// Bytes of kernel memory according to a socket's description.
 fn memory(body: &[u8]) -> Option<u64> {
     let mut rest = body.get(DESCRIPTION..)?;
     loop {

@@ -1,4 +1,4 @@
-//! The measured Foxy: a process with a budget, or in a control group.
+//! The measured Foxy: a process with a memory budget, or a process in a control group.
 
 use std::path::{Path, PathBuf};
 
@@ -10,14 +10,14 @@ use crate::kit::{Child, Launch, free_port};
 /// Limit of a process's memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Limit {
-    /// The option `--memory`.
+    /// The process is started with the option `--memory`.
     Budget(ByteSize),
-    /// A control group; Foxy chooses its budget itself.
+    /// The process is in a control group with this limit. Foxy chooses its budget itself.
     Group(ByteSize),
 }
 
 impl Limit {
-    /// In bytes.
+    /// The limit in bytes.
     pub(super) const fn bytes(self) -> u64 {
         match self {
             Self::Budget(size) | Self::Group(size) => size.bytes(),
@@ -46,7 +46,7 @@ pub(super) struct Setup {
 /// A running Foxy.
 #[derive(Debug)]
 pub(super) struct Subject {
-    // Dropped in this order: a group can be removed when it has no process.
+    // Fields are dropped in this order: a group can be removed only when it has no process.
     pub(super) child: Child,
     pub(super) group: Option<Group>,
     pub(super) port: u16,
@@ -97,7 +97,7 @@ impl Subject {
         })
     }
 
-    /// Exit of the process, if it ended.
+    /// Exit status of the process, if it ended.
     pub(super) fn end(&mut self) -> Option<String> {
         let kills = self.group.as_ref().map_or(0, Group::kills);
         let status = self.child.ended();

@@ -8,11 +8,11 @@ use super::conn::{Fault, Seen};
 /// Results of the clients of a load.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
-    /// Whole right answers.
+    /// Number of complete and correct answers.
     pub(super) right: u64,
     /// Failed requests by reason.
     pub(super) faults: BTreeMap<Fault, u64>,
-    /// State of connections that were held, at the end.
+    /// Final states of the connections that were held open.
     pub(super) held: BTreeMap<Seen, u64>,
     /// Further observations.
     pub(super) notes: Vec<String>,
@@ -32,7 +32,7 @@ impl Tally {
         *self.held.entry(seen).or_default() += 1;
     }
 
-    /// Adds the counts of others.
+    /// Adds the counts of another tally.
     pub(super) fn merge(&mut self, other: Self) {
         self.right += other.right;
         for (fault, count) in other.faults {
@@ -44,12 +44,12 @@ impl Tally {
         self.notes.extend(other.notes);
     }
 
-    /// Failed requests.
+    /// Number of failed requests.
     pub(super) fn failed(&self) -> u64 {
         self.faults.values().sum()
     }
 
-    /// The counts in a line.
+    /// The counts as one line of text.
     pub(super) fn text(&self) -> String {
         let mut text = String::new();
         if self.right > 0 {

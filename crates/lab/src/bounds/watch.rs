@@ -1,5 +1,5 @@
-//! Clients that behave, beside every load: small hits and small misses at a gentle rate, each on
-//! a new and on a kept connection; and the health check of the admin address.
+//! Well-behaved clients that run beside every load. They request small hits and small misses at a low rate,
+//! each on a new and on a kept connection. They also request the health check of the admin address.
 
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,13 +17,13 @@ use super::scene::{Client, Scene};
 use super::tally::Tally;
 use crate::kit::{Ask, Door, runtime};
 
-/// Time between two turns; in each, one request on a new and one on a kept connection.
+/// Time between two turns. Each turn sends one request on a new connection and one on a kept connection.
 const TURN: Duration = Duration::from_millis(20);
 /// Time between two health checks.
 const HEALTH_TURN: Duration = Duration::from_millis(100);
 /// Size of small misses, in bytes.
 const MISS: usize = 4_000;
-/// Addresses of these clients.
+/// Source addresses of these clients.
 pub(super) const SOURCES: [Ipv4Addr; 3] = [
     Ipv4Addr::new(127, 0, 0, 3),
     Ipv4Addr::new(127, 0, 0, 4),
@@ -33,9 +33,9 @@ pub(super) const SOURCES: [Ipv4Addr; 3] = [
 /// A request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
-    /// When it began.
+    /// Begin of the request.
     pub(super) at: Instant,
-    /// Time to the last byte.
+    /// Time from the begin to the last byte.
     pub(super) took: Duration,
     pub(super) result: Result<(), Fault>,
 }
@@ -57,7 +57,7 @@ pub(super) struct Summary {
 }
 
 impl Summary {
-    /// Of the requests that began from `from` to `to`.
+    /// Summary of the requests that began from `from` to `to`.
     pub(super) fn between(samples: &[Sample], from: Instant, to: Instant) -> Self {
         let (mut tally, mut times) = (Tally::default(), Histogram::default());
         for sample in samples {
@@ -74,7 +74,7 @@ impl Summary {
         }
     }
 
-    /// Of all requests.
+    /// Summary of all requests.
     pub(super) fn of(samples: &[Sample]) -> Self {
         let from = samples.iter().map(|sample| sample.at).min();
         let to = samples.iter().map(|sample| sample.at).max();
@@ -85,7 +85,7 @@ impl Summary {
     }
 }
 
-/// The thread of these clients.
+/// The thread that runs these clients.
 #[derive(Debug)]
 pub(super) struct Watch {
     stop: Arc<AtomicBool>,
@@ -93,14 +93,14 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Starts them.
+    /// Starts the clients.
     pub(super) fn start(scene: &Arc<Scene>) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let (stopped, scene) = (Arc::clone(&stop), Arc::clone(scene));
         let thread = thread::spawn(move || {
-            // Raises the priority of this thread: when it competes with the load's own thread, the
-            // scheduler's delays are not the proxy's. Without the privilege, these delays are
-            // measured too.
+            // Raises the priority of this thread. It competes with the load's own thread, and delays by the
+            // scheduler are not caused by the proxy. Without the privilege to raise the priority, these
+            // delays are measured too.
             let _ = rustix::process::nice(-15);
             let Ok(runtime) = runtime() else {
                 return Watched::default();
@@ -114,7 +114,7 @@ impl Watch {
         Self { stop, thread }
     }
 
-    /// Waits for the last requests and ends.
+    /// Waits for the last requests and ends the thread.
     pub(super) fn stop(self) -> Watched {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap_or_default()
@@ -150,7 +150,7 @@ async fn requests(scene: &Arc<Scene>, stop: &AtomicBool) -> Vec<Sample> {
             running.spawn(async move {
                 let mut client = client;
                 let at = Instant::now();
-                // The connection's own limit ends first and says what was missing.
+                // The limit of the connection ends first. Its error shows what was missing.
                 let most = PATIENCE + TURN;
                 let result = timeout(most, client.get(&path, size)).await;
                 let result = result.unwrap_or(Err(Fault::Late));

@@ -1,5 +1,5 @@
-//! Crowds: many clients request one object at the same moment; the requests to the origin are
-//! counted.
+//! Crowds: many clients request one object at the same moment. The origin counts the requests that reach
+//! it.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,16 +15,16 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const SIZE: usize = 10_000;
 /// Time for all requests of a crowd to reach the proxy.
 const SETTLE: Duration = Duration::from_millis(500);
-/// Wait after which a lifetime of one second has expired.
+/// After this wait, a lifetime of one second has expired.
 const EXPIRY: Duration = Duration::from_millis(2500);
 
-/// Expected requests to the origin.
+/// Expected number of requests to the origin.
 struct Wanted {
     requests: u32,
     bodies: u32,
 }
 
-/// All crowds, one after the other.
+/// Runs all crowds, one after the other.
 pub(super) async fn run(scene: &Arc<Scene>, clients: usize) -> Vec<Row> {
     vec![
         miss(scene, clients).await,
@@ -34,7 +34,7 @@ pub(super) async fn run(scene: &Arc<Scene>, clients: usize) -> Vec<Row> {
     ]
 }
 
-/// A crowd on an object that may be shared and is not stored.
+/// A crowd requests an object that may be shared and is not stored.
 async fn miss(scene: &Arc<Scene>, clients: usize) -> Row {
     let object = scene.origin.add("/miss", Manner::Fresh, SIZE, false);
     let right = crowd(scene, "/miss", &object, clients).await;
@@ -51,7 +51,7 @@ async fn miss(scene: &Arc<Scene>, clients: usize) -> Row {
     )
 }
 
-/// A crowd on an expired object; the origin's 304 makes it fresh again.
+/// A crowd requests an expired object. The origin's 304 makes the object fresh again.
 async fn expired(scene: &Arc<Scene>, clients: usize) -> Row {
     let object = scene.origin.add("/expired", Manner::Expiring, SIZE, true);
     let first = Ask::get("/expired".to_owned());
@@ -71,7 +71,7 @@ async fn expired(scene: &Arc<Scene>, clients: usize) -> Row {
     )
 }
 
-/// A crowd on a page that each client must have validated.
+/// A crowd requests a page that must be validated for each client.
 async fn validated(scene: &Arc<Scene>, clients: usize) -> Row {
     let object = scene.origin.add("/no-cache", Manner::NoCache, SIZE, false);
     let right = crowd(scene, "/no-cache", &object, clients).await;
@@ -88,7 +88,7 @@ async fn validated(scene: &Arc<Scene>, clients: usize) -> Row {
     )
 }
 
-/// One client each second on such a page, whose body takes 8 s.
+/// Each second, one client requests a page that must be validated for each client. The body takes 8 s.
 async fn late(scene: &Arc<Scene>) -> Row {
     const CLIENTS: usize = 8;
     let object = scene.origin.add("/slow", Manner::SlowNoCache, 80_000, true);
@@ -116,7 +116,8 @@ async fn late(scene: &Arc<Scene>) -> Row {
     )
 }
 
-/// Sends a crowd while the origin holds its first answer. Returns how many got the object.
+/// Sends a crowd while the origin holds its first answer. Returns the number of clients that got the
+/// object.
 async fn crowd(scene: &Arc<Scene>, path: &str, object: &Object, clients: usize) -> usize {
     let mut running = Vec::new();
     for _ in 0..clients {
@@ -139,7 +140,7 @@ fn is_right(answer: &Result<Answer, String>, object: &Object) -> bool {
     answer.whole && answer.head.status() == 200 && answer.body == object.body
 }
 
-/// Judges a row: the origin gets exactly the expected requests, and sends no body twice.
+/// Judges a row: the origin must get exactly the expected requests and must send no body twice.
 fn row(name: String, object: &Object, right: usize, clients: usize, wanted: &Wanted) -> Row {
     let requests = object.requests();
     let bodies = object.bodies.load(Ordering::Relaxed);

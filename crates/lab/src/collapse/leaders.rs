@@ -1,5 +1,5 @@
-//! Failing leaders: the origin fails the first request of a crowd. The others, which the same
-//! origin would answer, must not suffer.
+//! Failing leaders: the origin fails the first request of a crowd. The same origin would answer the other
+//! requests of the crowd, so these must not fail.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,13 +14,14 @@ use crate::kit::{Answer, Ask, Then, Wire};
 const FOLLOWERS: usize = 5;
 /// Time limit for the followers' answers.
 const LIMIT: Duration = Duration::from_secs(5);
-/// Client time limit: longer, so that late answers differ from missing ones.
+/// Time limit of a client. It is longer than `LIMIT`, so that late answers can be distinguished from
+/// missing answers.
 const PATIENCE: Duration = Duration::from_secs(10);
 const SIZE: usize = 200_000;
 /// Time for followers to reach the proxy.
 const SETTLE: Duration = Duration::from_millis(200);
 
-/// Failure of the first answer.
+/// The way in which the first answer fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bad {
     ResetBeforeHead,
@@ -55,7 +56,7 @@ const BAD: [Bad; 13] = [
     Bad::Redirect,
 ];
 
-/// Text of a failing answer's page, which only the leader may get.
+/// Text of the page in a failing answer. Only the leader may get this page.
 const PAGE: &str = "the page of the error";
 
 impl Bad {
@@ -77,12 +78,12 @@ impl Bad {
         }
     }
 
-    /// True if followers may get the proxy's own error in place of an answer, never the page.
+    /// True if followers may get the proxy's own error in place of an answer. They may never get the page.
     const fn permits_own_error(self) -> bool {
         matches!(self, Self::Error500 | Self::Unavailable503)
     }
 
-    /// Plays the failing answer.
+    /// Sends the failing answer.
     pub(super) async fn play(self, body: &[u8], wire: &mut Wire) -> Then {
         let fields = "Cache-Control: max-age=60\r\nETag: \"v1\"\r\n";
         let length = body.len();
@@ -126,7 +127,7 @@ impl Bad {
         if wire.write(&bytes).await.is_err() {
             return Then::Close;
         }
-        // Let the bytes arrive before the connection ends.
+        // The bytes must arrive before the connection ends.
         sleep(Duration::from_millis(50)).await;
         if then == Then::Keep {
             wire.until_gone().await;
@@ -147,9 +148,9 @@ async fn interim_for_ever(wire: &mut Wire) -> Then {
 /// Results of the five followers of one failing leader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Got {
-    /// The whole object in time.
+    /// Followers that got the whole object in time.
     whole: usize,
-    /// The proxy's own error in time, where permitted.
+    /// Followers that got the proxy's own error in time, where this is permitted.
     own_errors: usize,
     slowest: Duration,
 }
@@ -173,7 +174,7 @@ impl Got {
     }
 }
 
-/// Runs all failures in parallel.
+/// Runs all kinds of failure in parallel.
 pub(super) async fn run(scene: &Arc<Scene>) -> Vec<Row> {
     let mut tasks = Vec::new();
     for bad in BAD {

@@ -1,5 +1,5 @@
-//! Request collapsing: requests to the origin when a crowd arrives, and the crowd's answers when
-//! its leader fails.
+//! Request collapsing. Two things are measured: the requests to the origin when a crowd arrives, and the
+//! crowd's answers when its leader fails.
 
 mod crowd;
 mod leaders;
@@ -22,13 +22,13 @@ use object::Origin;
 /// Measure request collapsing and failing leaders. Exit code 1 if a row fails
 #[derive(Clone, Debug, clap::Args)]
 pub struct Collapse {
-    /// The Foxy to measure; default: the one beside this program
+    /// Foxy program to measure; default: the `foxy` in the folder of this program
     #[arg(long, value_name = "PATH")]
     foxy: Option<PathBuf>,
-    /// Clients of a crowd
+    /// Number of clients of a crowd
     #[arg(long, value_name = "N", default_value_t = 1000)]
     clients: usize,
-    /// Failing leaders only
+    /// Measure failing leaders only
     #[arg(long)]
     leaders: bool,
     /// Print JSON
@@ -36,8 +36,8 @@ pub struct Collapse {
     json: bool,
 }
 
-/// Subject of one proxy process. Failing leaders get a new process: with an idle connection from
-/// before, the proxy would retry for another reason.
+/// The part that one proxy process measures. Failing leaders get a new process: with an idle connection
+/// from an earlier request, the proxy would retry for another reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Crowds,
@@ -62,7 +62,7 @@ struct Row {
     met: bool,
 }
 
-/// Proxy and origin of a run.
+/// Proxy and origin of one run.
 #[derive(Debug)]
 struct Scene {
     door: Door,
@@ -70,7 +70,7 @@ struct Scene {
 }
 
 impl Collapse {
-    /// Measures, prints and judges.
+    /// Measures, prints the results and judges them.
     #[must_use]
     pub fn run(&self) -> ExitCode {
         kit::exit(self.all())

@@ -13,22 +13,23 @@ use crate::kit::{Asked, Play, Then, Wire};
 
 /// A held request continues after this time if nothing releases it.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Parts of a slow body, and the time before each: 8 s in all.
+/// Number of parts of a slow body.
 const PARTS: usize = 80;
+/// Time before each part of a slow body. All parts together take 8 s.
 const PART_TIME: Duration = Duration::from_millis(100);
 
 /// Behaviour of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Manner {
-    /// Fresh for a minute.
+    /// Fresh for one minute.
     Fresh,
-    /// Fresh for a second; a 304 gives it a minute.
+    /// Fresh for one second; a 304 makes it fresh for one minute.
     Expiring,
-    /// Must be validated for every client.
+    /// The answer must be validated for every client.
     NoCache,
-    /// The same, with a body of 8 s.
+    /// As `NoCache`, with a body that takes 8 s.
     SlowNoCache,
-    /// The first answer is bad, the others are fresh for a minute.
+    /// The first answer fails; later answers are fresh for one minute.
     Leader(Bad),
 }
 
@@ -40,9 +41,9 @@ pub(super) struct Object {
     /// The first answer waits until this is true.
     pub(super) released: watch::Sender<bool>,
     pub(super) asked: watch::Sender<u32>,
-    /// Answers with a body.
+    /// Number of answers with a body.
     pub(super) bodies: AtomicU32,
-    /// Answers with 304.
+    /// Number of answers with status 304.
     pub(super) confirmed: AtomicU32,
 }
 
@@ -66,7 +67,7 @@ impl Object {
         let _ = timeout(PATIENCE, asked.wait_for(|count| *count > 0)).await;
     }
 
-    /// Requests so far.
+    /// Number of requests so far.
     pub(super) fn requests(&self) -> u32 {
         *self.asked.borrow()
     }
@@ -76,7 +77,7 @@ impl Object {
         let _ = timeout(PATIENCE, released.wait_for(|released| *released)).await;
     }
 
-    /// Field lines of every good answer.
+    /// Field lines of every answer that does not fail.
     fn fields(&self, confirms: bool) -> &'static str {
         match self.manner {
             Manner::Expiring if !confirms => "Cache-Control: max-age=1\r\nETag: \"v1\"\r\n",
@@ -122,7 +123,7 @@ impl Object {
     }
 }
 
-/// Start of a request for the rest of a body.
+/// First byte position of a request for the rest of a body.
 fn from(asked: &Asked) -> Option<usize> {
     let range = asked.head.get("Range")?.strip_prefix("bytes=")?;
     range
@@ -141,7 +142,7 @@ pub(super) struct Origin {
 }
 
 impl Origin {
-    /// Puts an object there; the first answer waits unless `released`.
+    /// Adds an object at a path. The first answer waits unless `released` is true.
     pub(super) fn add(
         &self,
         path: &str,

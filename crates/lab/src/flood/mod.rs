@@ -1,4 +1,4 @@
-//! A flood of purges from a client without the token, and the operator's own purges meanwhile.
+//! A flood of purges from a client without the token. Meanwhile the operator's own purges are measured.
 
 mod origin;
 
@@ -15,13 +15,13 @@ use tokio::time::{Instant, sleep};
 use crate::kit::{self, Ask, Child, Door, Launch, beside, free_port, serve};
 use origin::Origin;
 
-/// The longest time of an operator's purge that counts as met.
+/// The 99th percentile of the operator's purge times must be below this limit.
 const LIMIT: Duration = Duration::from_millis(10);
 /// Pause between two purges of the operator.
 const PAUSE: Duration = Duration::from_millis(20);
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Purges that the flood sends: the field that makes the kind, its value, and the path; `None` is a
-/// URL of its own.
+/// Kinds of purges that the flood sends: name of the field that selects the kind, value of the field, and
+/// path. With `None`, each purge has a new URL.
 const KINDS: [(&str, &str, Option<&str>); 8] = [
     ("Surrogate-Key", "all", Some("/kept/0")),
     ("X-Purge-Method", "prefix", Some("/kept/")),
@@ -30,24 +30,24 @@ const KINDS: [(&str, &str, Option<&str>); 8] = [
     ("X-Purge-Method", "all", Some("/kept/0")),
     ("Origin", "http://page.test", Some("/kept/1")),
     ("X-Forwarded-For", "192.0.2.1", Some("/kept/2")),
-    // A client may purge what it names exactly: one URL of its own each time.
+    // A client may purge a URL that it names exactly. Each of these purges has a new URL.
     ("X-Purge-Method", "soft", None),
 ];
 
-/// Measure the operator's purges during a flood of purges. Exit code 1 if one is slow or an object
-/// of others is lost
+/// Measure the operator's purges during a flood of purges. Exit code 1 if the 99th percentile of the
+/// operator's purges is 10 ms or more, a stored object is lost, or no purge of the flood is refused
 #[derive(Clone, Debug, clap::Args)]
 pub struct Flood {
-    /// The Foxy to measure; default: the one beside this program
+    /// Foxy program to measure; default: the `foxy` in the folder of this program
     #[arg(long, value_name = "PATH")]
     foxy: Option<PathBuf>,
-    /// Length of the flood
+    /// Duration of the flood, in seconds
     #[arg(long, value_name = "N", default_value_t = 10)]
     seconds: u64,
-    /// Connections that flood
+    /// Number of connections that send the flood
     #[arg(long, value_name = "N", default_value_t = 16)]
     connections: usize,
-    /// Objects that are stored first
+    /// Number of objects that are stored before the flood
     #[arg(long, value_name = "N", default_value_t = 5000)]
     objects: usize,
 }
@@ -64,7 +64,7 @@ impl Times {
 }
 
 impl Flood {
-    /// Measures, prints and judges.
+    /// Measures, prints the results and judges them.
     #[must_use]
     pub fn run(&self) -> ExitCode {
         kit::exit(self.measure())
@@ -144,7 +144,8 @@ struct Counts {
     refused: AtomicU64,
 }
 
-/// Sends purges of every kind, without a pause: most would take what others have stored.
+/// Sends purges of all kinds without a pause. Most of them would remove objects that other clients have
+/// stored.
 async fn flood(door: Door, number: usize, stop: Arc<AtomicBool>, counts: Arc<Counts>) {
     let mut turn = number;
     while !stop.load(Ordering::Relaxed) {
@@ -185,7 +186,7 @@ impl Scene {
         }
     }
 
-    /// Asks for an object; true if it was stored already.
+    /// Requests an object. Returns true if the object was already stored.
     async fn get(&self, n: usize) -> Result<bool, String> {
         let ask = Ask::get(format!("/kept/{n}"));
         let answer = ask.send(&self.door, PATIENCE, None).await?;
@@ -196,7 +197,7 @@ impl Scene {
         Ok(cache.contains("hit"))
     }
 
-    /// The operator purges one tag after another.
+    /// Sends the operator's purges of one tag after another.
     async fn operator(&self, length: Duration) -> Result<Times, String> {
         let (begun, mut times) = (Instant::now(), Vec::new());
         while begun.elapsed() < length {

@@ -1,4 +1,4 @@
-//! Kinds of misbehaviour, each on a thread of its own.
+//! Kinds of attacks. Each attack runs on its own thread.
 
 use std::io;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use tokio::time::{sleep, timeout};
 use super::STRANGER;
 use crate::kit::{Secured, TlsDoor, runtime};
 
-/// Attempts per second of all attackers together, after their first ones. A higher rate would
-/// measure the machine, which attackers share with Foxy.
+/// Attempts per second of all attackers together, after their first attempts. A higher rate would measure
+/// the machine, because attackers share it with Foxy.
 const RATE: f64 = 500.0;
-/// Time between two looks at whether it is over.
+/// Time between two checks whether the attack is over.
 const LOOK: Duration = Duration::from_millis(10);
 /// Longest time of one attempt.
 const HOLD: Duration = Duration::from_secs(60);
@@ -24,15 +24,15 @@ const HOLD: Duration = Duration::from_secs(60);
 /// A kind of misbehaviour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Attack {
-    /// Bytes that are no TLS.
+    /// The client sends bytes that are not TLS.
     Garbage,
-    /// A ClientHello of which one half comes, and no more.
+    /// The client sends the first half of a ClientHello, and nothing after it.
     HalfHandshake,
-    /// A handshake, and nothing after it.
+    /// The client completes a handshake and closes the connection.
     Handshakes,
-    /// New keys, again and again.
+    /// The client changes its TLS keys again and again.
     NewKeys,
-    /// A request with one byte in each record.
+    /// The client sends a request with one byte in each TLS record.
     SingleBytes,
 }
 
@@ -55,7 +55,7 @@ impl Attack {
         }
     }
 
-    /// One attempt, until Foxy ends it.
+    /// Makes one attempt, which lasts until Foxy ends it.
     async fn play(self, door: &TlsDoor, rng: &mut Rng) -> io::Result<()> {
         match self {
             Self::Garbage => {
@@ -99,7 +99,7 @@ async fn until_closed(from: &mut (impl AsyncReadExt + Unpin)) -> io::Result<()> 
     Ok(())
 }
 
-/// Attackers at work.
+/// Running attackers.
 #[derive(Debug)]
 pub(super) struct Attackers {
     stop: Arc<AtomicBool>,
@@ -108,7 +108,7 @@ pub(super) struct Attackers {
 }
 
 impl Attackers {
-    /// Starts `count` of them.
+    /// Starts `count` attackers.
     pub(super) fn start(attack: Attack, foxy: &Secured, count: usize) -> Self {
         let (stop, attempts) = (
             Arc::new(AtomicBool::new(false)),
@@ -124,7 +124,7 @@ impl Attackers {
                 runtime.spawn(async move {
                     loop {
                         made.fetch_add(1, Ordering::Relaxed);
-                        // An attempt that Foxy ends with an error is what an attacker expects.
+                        // If Foxy ends an attempt with an error, the attacker has succeeded as expected.
                         let _ = timeout(HOLD, attack.play(&door, &mut rng)).await;
                         sleep(pause).await;
                     }
@@ -143,7 +143,7 @@ impl Attackers {
         }
     }
 
-    /// Ends them; the number of their attempts.
+    /// Ends the attackers. Returns the number of their attempts.
     pub(super) fn stop(self) -> u64 {
         self.stop.store(true, Ordering::Relaxed);
         let _ = self.thread.join();

@@ -1,5 +1,5 @@
-//! TLS clients that misbehave, and their cost for others. For each kind of attack, the measurement gives
-//! the latency of good clients during it and the peak memory of Foxy.
+//! TLS clients that misbehave, and their cost for other clients. For each kind of attack, the measurement
+//! reports the latency of good clients during the attack and the peak memory of Foxy.
 
 mod attacks;
 mod others;
@@ -18,33 +18,34 @@ use crate::kit::{
 use attacks::{Attack, Attackers};
 use others::Times;
 
-/// Memory budget of the measured Foxy, in bytes, and what it may use: a tenth more.
+/// Memory budget of the measured Foxy, in bytes.
 const BUDGET: u64 = 256 << 20;
+/// Permitted memory of the measured Foxy, in bytes: a tenth more than its budget.
 const BOUND: u64 = BUDGET + BUDGET / 10;
-/// Open files of good clients, origin and store.
+/// Open files for good clients, the origin and the store.
 const SPARE_FILES: u64 = 1000;
-/// Length of the page that good clients ask for.
+/// Length of the page that good clients request, in bytes.
 const PAGE: usize = 4096;
 
-/// Measure what TLS clients that misbehave cost others. Exit code 1 if a good client fails, or memory
-/// exceeds the budget; times are printed and not judged
+/// Measure the cost of misbehaving TLS clients for other clients. Exit code 1 if a good client fails, or
+/// memory exceeds the budget; times are printed and not judged
 #[derive(Clone, Debug, clap::Args)]
 pub struct Hostile {
-    /// The Foxy to measure; default: the one beside this program
+    /// Foxy program to measure; default: the `foxy` in the folder of this program
     #[arg(long, value_name = "PATH")]
     foxy: Option<PathBuf>,
-    /// Length of each attack
+    /// Duration of each attack, in seconds
     #[arg(long, value_name = "N", default_value_t = 5)]
     seconds: u64,
-    /// Handshakes that are begun and left
+    /// Number of handshakes that are begun and not completed
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     halves: usize,
-    /// Connections of each other attack
+    /// Number of connections of each other attack
     #[arg(long, value_name = "N", default_value_t = 50)]
     connections: usize,
 }
 
-/// The origin: one page.
+/// The origin. It serves one page.
 struct Page;
 
 impl Play for Page {
@@ -62,7 +63,7 @@ impl Play for Page {
 }
 
 impl Hostile {
-    /// Measures, prints and judges.
+    /// Measures, prints the results and judges them.
     #[must_use]
     pub fn run(&self) -> ExitCode {
         kit::exit(self.measure())
@@ -76,7 +77,7 @@ impl Hostile {
         let listener = runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
         let listener = listener.map_err(|error| format!("the origin has no port: {error}"))?;
         let port = listener.local_addr().map_err(|e| e.to_string())?.port();
-        // The origin has a thread of its own: the start of Foxy blocks this one.
+        // The origin has its own thread, because the start of Foxy blocks this thread.
         std::thread::spawn(move || runtime.block_on(serve(listener, Arc::new(Page))));
         let foxy = Secured::start(&program, Mode::Reverse, port, folder.path())?;
         let runtime = kit::runtime()?;
@@ -120,5 +121,5 @@ fn print(attack: Option<Attack>, times: &Times, attempts: u64, peak: u64) {
     );
 }
 
-/// Address that attacks come from: not that of the good clients.
+/// Source address of the attackers. Good clients have another address.
 const STRANGER: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 66));

@@ -1,4 +1,4 @@
-//! Good clients: an even rate of requests on connections that stay.
+//! Good clients: they send requests at an even rate on connections that stay open.
 
 use std::io;
 use std::time::Duration;
@@ -10,9 +10,9 @@ use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 use super::PAGE;
 use crate::kit::{Secured, TlsDoor, Wire};
 
-/// Number of good clients, and the time between two requests of one: 1,000 requests a second in
-/// all.
+/// Number of good clients.
 const CLIENTS: u64 = 8;
+/// Time between two requests of one client. All clients together send 1,000 requests per second.
 const TURN: Duration = Duration::from_millis(8);
 /// A request fails after this time.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -22,11 +22,11 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(super) struct Times {
     pub(super) requests: u64,
     pub(super) failed: u64,
-    /// In nanoseconds.
+    /// Times of the requests, in nanoseconds.
     pub(super) times: Histogram,
 }
 
-/// Runs them for `length`.
+/// Runs the good clients for `length`.
 pub(super) async fn run(foxy: &Secured, length: Duration) -> Times {
     let all = async {
         let clients: Vec<_> = (0..CLIENTS)

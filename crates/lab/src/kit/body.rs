@@ -1,22 +1,22 @@
-//! Bodies of origins: every byte follows from the path, so that a client detects bytes of
-//! another object, missing bytes and wrong order.
+//! Bodies of origins. Every byte follows from the path. So a client detects bytes of another object,
+//! missing bytes and wrong order.
 
 use std::sync::LazyLock;
 
 use foxy_base::{Rng, hash64};
 
-/// Length of the period in bytes. A prime, so that no power of two is a multiple of it: a block
-/// of a disk or buffer in the wrong place is detected.
+/// Length of the period in bytes. It is a prime, so no power of two is a multiple of it. So a block of a
+/// disk or buffer in the wrong place is detected.
 const PERIOD: usize = 65_521;
 
-/// The period twice: every slice of one period's length is contiguous, wherever it begins.
+/// The period twice, so that every slice of at most one period is contiguous, wherever it begins.
 static BYTES: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let mut rng = Rng::new(9);
     let once: Vec<u8> = (0..PERIOD).map(|_| rng.next_u64() as u8).collect();
     [once.as_slice(), once.as_slice()].concat()
 });
 
-/// The body of a path, from any place on.
+/// The body of a path, from a given position on.
 #[derive(Clone, Copy, Debug)]
 pub struct Body {
     at: usize,
@@ -32,7 +32,7 @@ impl Body {
         }
     }
 
-    /// The next bytes, at most `most` and at most one period.
+    /// Returns the next bytes: at most `most`, and at most one period.
     pub fn next(&mut self, most: usize) -> &'static [u8] {
         let length = most.min(PERIOD);
         let bytes = &BYTES[self.at..self.at + length];

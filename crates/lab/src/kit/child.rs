@@ -1,4 +1,4 @@
-//! Servers as child processes: started, waited for, killed with the measurement.
+//! Servers as child processes: they are started, awaited, and killed with the measurement.
 
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -11,18 +11,18 @@ use std::time::Duration;
 
 use foxy_base::{Clock, SystemClock};
 
-/// Attempts to reach a server, 20 ms apart: 60 s in all.
+/// Number of attempts to connect to a server, 20 ms apart: 60 s in total.
 const TRIES: u32 = 3000;
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// A program and its arguments.
 #[derive(Clone, Debug, Default)]
 pub struct Launch {
-    /// Its path.
+    /// Path of the program.
     pub program: PathBuf,
-    /// Its arguments.
+    /// Arguments of the program.
     pub args: Vec<String>,
-    /// Variables of its environment, besides those of this program.
+    /// Environment variables in addition to those of this program.
     pub env: Vec<(&'static str, String)>,
 }
 
@@ -37,7 +37,7 @@ impl Launch {
         }
     }
 
-    /// The same with a variable of its environment.
+    /// Adds an environment variable.
     #[must_use]
     pub fn with(mut self, name: &'static str, value: String) -> Self {
         self.env.push((name, value));
@@ -45,7 +45,7 @@ impl Launch {
     }
 }
 
-/// A server that runs; killed with its own children when dropped.
+/// A running server. It is killed together with its own children when this is dropped.
 #[derive(Debug)]
 pub struct Child {
     process: process::Child,
@@ -53,11 +53,11 @@ pub struct Child {
 }
 
 impl Child {
-    /// Starts a server in `folder` and waits until it accepts connections on `port`. Its output
-    /// goes to `output.log` there.
+    /// Starts a server in `folder` and waits until it accepts connections on `port`. The server's output
+    /// goes to `output.log` in that folder.
     ///
     /// # Errors
-    /// It does not start, ends at once, or does not listen.
+    /// The server does not start, ends at once, or does not listen.
     pub fn start(launch: &Launch, folder: &Path, port: u16) -> Result<Self, String> {
         let name = launch.program.display();
         let log = folder.join("output.log");
@@ -71,7 +71,7 @@ impl Child {
             .stdin(Stdio::null())
             .stdout(output)
             .stderr(copy)
-            // A group of its own: some servers fork, and all of them must end.
+            // The process group is new: some servers fork, and all their processes must end.
             .process_group(0)
             .spawn()
             .map_err(problem)?;
@@ -94,12 +94,12 @@ impl Child {
         (Ipv4Addr::LOCALHOST, self.port).into()
     }
 
-    /// Exit status, if it ended.
+    /// Exit status of the server, if it ended.
     pub fn ended(&mut self) -> Option<process::ExitStatus> {
         self.process.try_wait().ok().flatten()
     }
 
-    /// Its process number.
+    /// Process number of the server.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.process.id()
@@ -118,7 +118,7 @@ impl Drop for Child {
     }
 }
 
-/// The last lines of a log, for a message.
+/// The last lines of a log, for an error message.
 fn tail(log: &Path) -> String {
     let text = std::fs::read_to_string(log).unwrap_or_default();
     let lines: Vec<_> = text.lines().collect();
@@ -128,7 +128,7 @@ fn tail(log: &Path) -> String {
 /// Waits until a server accepts connections on this port of the loopback address.
 ///
 /// # Errors
-/// It does not within `patience`.
+/// The server does not accept connections within `patience`.
 pub fn wait_for(port: u16, patience: Duration) -> Result<(), String> {
     let clock = SystemClock::default();
     let begun = clock.mono();
@@ -142,17 +142,18 @@ pub fn wait_for(port: u16, patience: Duration) -> Result<(), String> {
     Ok(())
 }
 
-/// Ports that [`free_port`] gives. They lie below those that Linux gives to outgoing connections: a
-/// connection could take the port of a server that is being restarted, even one to that server.
+/// Ports that [`free_port`] returns. They are below the ports that Linux gives to outgoing connections.
+/// Otherwise an outgoing connection could take the port of a server that is being restarted, even a
+/// connection to that server.
 const PORTS: std::ops::Range<u32> = 12_000..32_000;
 
-/// A port that was free a moment ago, and that no other call of this process gets.
+/// Returns a port that was free a moment ago and that no other call in this process returns.
 ///
 /// # Errors
-/// None is free.
+/// No port is free.
 pub fn free_port() -> Result<u16, String> {
     static CALLS: AtomicU32 = AtomicU32::new(0);
-    // Processes begin in places of their own.
+    // Each process begins its search at another port.
     let begin = process::id().wrapping_mul(997);
     for _ in PORTS {
         let call = CALLS.fetch_add(1, Ordering::Relaxed);

@@ -10,33 +10,33 @@ use tokio::time::timeout;
 
 use super::{Head, Wire};
 
-/// Address for requests, and the origin's name.
+/// The address that receives requests, and the origin's name.
 #[derive(Clone, Debug)]
 pub struct Door {
-    /// The proxy.
+    /// Address of the proxy.
     pub proxy: SocketAddr,
     /// The origin's authority, the value of Host.
     pub origin: String,
-    /// Scheme of the whole URL in requests, as a forward proxy needs; `None`: requests have only
-    /// the path.
+    /// Scheme of the absolute URL in requests, as a forward proxy needs it. With `None`, requests contain
+    /// only the path.
     pub scheme: Option<&'static str>,
 }
 
 /// A request.
 #[derive(Clone, Debug)]
 pub struct Ask {
-    /// Method.
+    /// Method of the request.
     pub method: &'static str,
     /// Path and query.
     pub path: String,
     /// Fields besides Host and Connection.
     pub fields: Vec<(&'static str, String)>,
-    /// Address to come from; `None`: the one that the system chooses.
+    /// Source address; `None`: the system chooses the address.
     pub from: Option<IpAddr>,
 }
 
 impl Ask {
-    /// A GET without further fields.
+    /// A GET request without further fields.
     #[must_use]
     pub const fn get(path: String) -> Self {
         Self {
@@ -47,7 +47,7 @@ impl Ask {
         }
     }
 
-    /// The same with another field.
+    /// Adds a field to the request.
     #[must_use]
     pub fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.fields.push((name, value.into()));
@@ -86,11 +86,11 @@ pub(super) async fn connect(from: Option<IpAddr>, to: SocketAddr) -> io::Result<
 /// An answer.
 #[derive(Clone, Debug, Default)]
 pub struct Answer {
-    /// Interim answers before it.
+    /// Interim answers that came before the answer.
     pub interim: Vec<Head>,
-    /// Its status line and fields.
+    /// Status line and fields of the answer.
     pub head: Head,
-    /// Its body, decoded.
+    /// Body of the answer, decoded.
     pub body: Vec<u8>,
     /// True if the body is complete.
     pub whole: bool,
@@ -103,15 +103,15 @@ pub enum Progress {
     Before,
     /// The request is on its way.
     Sent,
-    /// The answer's head is there.
+    /// The answer's head has arrived.
     Head,
 }
 
 impl Ask {
-    /// Sends the request on a connection of its own and takes the answer.
+    /// Sends the request on a new connection and returns the answer.
     ///
     /// # Errors
-    /// No head came: refused, closed or broken, or `patience` ended.
+    /// No head came: the connection was refused, closed or broken, or `patience` ended.
     pub async fn send(
         &self,
         door: &Door,

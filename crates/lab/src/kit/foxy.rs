@@ -9,7 +9,7 @@ use super::{Child, Launch, free_port};
 pub enum Mode {
     /// The client names the destination.
     Forward,
-    /// The proxy stands in front of one origin.
+    /// The proxy is in front of one origin.
     Reverse,
 }
 
@@ -23,7 +23,7 @@ impl Mode {
         }
     }
 
-    /// Scheme of the URLs in requests; `None`: they have paths.
+    /// Scheme of the URLs in requests; `None`: requests contain only paths.
     #[must_use]
     pub const fn scheme(self) -> Option<&'static str> {
         match self {
@@ -33,7 +33,7 @@ impl Mode {
     }
 }
 
-/// The `foxy` beside the running program, or else the one on the search path.
+/// The `foxy` in the folder of the running program, or otherwise the one in the search path.
 #[must_use]
 pub fn beside() -> PathBuf {
     let own = std::env::current_exe().unwrap_or_default();
@@ -44,7 +44,7 @@ pub fn beside() -> PathBuf {
     }
 }
 
-/// Starts Foxy before the origin on `origin`, with a store in `folder`.
+/// Starts Foxy in front of the origin on port `origin`, with a store in `folder`.
 ///
 /// # Errors
 /// As [`Child::start`].

@@ -1,16 +1,16 @@
-//! Heads of requests and answers, read without any code of the proxy.
+//! Heads of requests and answers. They are parsed without any code of the proxy.
 
 /// A start line and the fields below it, in their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Head {
     /// Request line or status line.
     pub start: String,
-    /// Names as received, values without the blanks around them.
+    /// Names as received, and values without the surrounding blanks.
     pub fields: Vec<(String, String)>,
 }
 
 impl Head {
-    /// Reads the text up to, and without, the empty line.
+    /// Parses the text of a head, without the empty line at its end.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let mut lines = text.split("\r\n");
@@ -39,7 +39,7 @@ impl Head {
         Some(&field.1)
     }
 
-    /// The status code of an answer, 0 if there is none.
+    /// The status code of an answer; 0 if the start line has none.
     #[must_use]
     pub fn status(&self) -> u16 {
         let code = self.start.split(' ').nth(1);
@@ -52,7 +52,7 @@ impl Head {
         self.get("Content-Length")?.parse().ok()
     }
 
-    /// True if the body comes in chunks.
+    /// True if the body is sent in chunks.
     #[must_use]
     pub fn is_chunked(&self) -> bool {
         self.get("Transfer-Encoding")

@@ -8,13 +8,13 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// Memory of a process, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Memory {
-    /// Resident (VmRSS).
+    /// Resident memory (VmRSS).
     pub resident: u64,
-    /// Most that was resident since the last [`forget_peak`] (VmHWM).
+    /// Greatest resident memory since the last [`forget_peak`] (VmHWM).
     pub peak: u64,
-    /// Resident and not of a file.
+    /// Resident memory that does not belong to a file.
     pub anonymous: u64,
-    /// Resident pages of files: program code, for the most part.
+    /// Resident pages of files. Most of them are program code.
     pub files: u64,
 }
 
@@ -40,18 +40,19 @@ impl Memory {
     }
 }
 
-/// Makes the kernel forget the peak of a process, so that the next peak belongs to the next load.
+/// Resets the kernel's value of the peak memory of a process, so that the next peak belongs to the next
+/// load.
 pub fn forget_peak(pid: u32) {
-    // A kernel that does not know this keeps the older peak, which is reported too high.
+    // A kernel without this feature keeps the older peak. Then the reported peak is too high.
     let _ = fs::write(format!("/proc/{pid}/clear_refs"), "5");
 }
 
-/// Processor time of a process and its threads so far, in the kernel and outside; `None` if it has
-/// ended.
+/// Processor time of a process and all its threads so far, in kernel mode and user mode. `None` if the
+/// process has ended.
 #[must_use]
 pub fn cpu_time(pid: u32) -> Option<Duration> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name of the program, in brackets, may have blanks. The state follows it.
+    // The name of the program is in brackets and may contain blanks. The state follows the name.
     let mut fields = stat[stat.rfind(')')? + 1..].split_whitespace().skip(11);
     let mut ticks = || fields.next()?.parse::<u64>().ok();
     let sum = ticks()? + ticks()?;
@@ -59,10 +60,10 @@ pub fn cpu_time(pid: u32) -> Option<Duration> {
     Some(Duration::from_secs_f64(sum as f64 / second as f64))
 }
 
-/// Raises the limit on open files of this process, and so of those that it starts, to `files` at least.
+/// Raises the limit on open files of this process to at least `files`. Child processes inherit the limit.
 ///
 /// # Errors
-/// The limit is lower and only a privileged user may raise it.
+/// The limit is lower, and only a privileged user may raise it.
 pub fn raise_files(files: u64) -> Result<(), String> {
     let limit = getrlimit(Resource::Nofile);
     let enough = |limit: Option<u64>| limit.is_none_or(|most| most >= files);
@@ -83,11 +84,11 @@ pub fn raise_files(files: u64) -> Result<(), String> {
     })
 }
 
-/// Makes room for `files` in this process's table of open files. A table that grows while threads run
-/// keeps all of them from opening a file for some ten milliseconds.
+/// Makes room for `files` entries in this process's table of open files. If the table grows while threads
+/// run, no thread can open a file for some ten milliseconds.
 pub fn room_for_files(files: u64) {
     let last = i32::try_from(files.saturating_sub(1)).unwrap_or(i32::MAX);
-    // The table keeps its size when the number is free again.
+    // The table keeps its size when this descriptor is closed.
     drop(rustix::io::fcntl_dupfd_cloexec(std::io::stderr(), last));
 }
 

@@ -4,8 +4,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// Runs a tool that prints a JSON report and returns the report, also if the tool's exit code says
-/// that answers were wrong or missing.
+/// Runs a tool that prints a JSON report, and returns the report. It also returns the report if the tool's
+/// exit code shows wrong or missing answers.
 ///
 /// # Errors
 /// The tool does not start, or prints no report.
@@ -17,7 +17,7 @@ pub fn report_of(command: &mut Command) -> Result<Value, String> {
         .map_err(|error| format!("{command:?}: {}: no report: {error}", output.status))
 }
 
-/// A number of a report, by path; `None` if it is not there.
+/// Returns a number in a report by its path; `None` if the report has no such number.
 #[must_use]
 pub fn number(report: &Value, path: &[&str]) -> Option<f64> {
     let mut at = report;

@@ -1,11 +1,11 @@
-//! The frame of every measurement: a folder, a runtime on this thread, an exit code.
+//! The common parts of every measurement: a folder, a runtime on this thread, an exit code.
 
 use std::process::ExitCode;
 
 use tokio::runtime::{Builder, Runtime};
 
-/// The exit code of a measurement: 0 if all is as it must be, 1 if not, 2 if nothing was measured,
-/// which is told on standard error.
+/// The exit code of a measurement: 0 if all promises were kept, 1 if not, 2 if nothing was measured. In the
+/// last case the reason is printed on standard error.
 #[must_use]
 pub fn exit(outcome: Result<bool, String>) -> ExitCode {
     match outcome {
@@ -18,18 +18,18 @@ pub fn exit(outcome: Result<bool, String>) -> ExitCode {
     }
 }
 
-/// A folder for the files of a measurement, removed when it is dropped.
+/// Creates a folder for the files of a measurement. It is removed when the value is dropped.
 ///
 /// # Errors
-/// The system gives no folder.
+/// The system cannot create a folder.
 pub fn folder() -> Result<tempfile::TempDir, String> {
     tempfile::tempdir().map_err(|error| format!("no folder: {error}"))
 }
 
-/// A runtime on the calling thread.
+/// Creates a runtime on the calling thread.
 ///
 /// # Errors
-/// The system gives no event queue.
+/// The system cannot create an event queue.
 pub fn runtime() -> Result<Runtime, String> {
     let mut builder = Builder::new_current_thread();
     let built = builder.enable_all().build();

@@ -1,4 +1,4 @@
-//! An origin with behaviour prescribed by its measurement.
+//! An origin whose behaviour is defined by its measurement.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -10,39 +10,39 @@ use super::{Head, Wire};
 /// A request as the origin received it.
 #[derive(Clone, Debug)]
 pub struct Asked {
-    /// Method.
+    /// Method of the request.
     pub method: String,
-    /// Path and query, also if the request has the whole URL.
+    /// Path and query, even if the request contains the absolute URL.
     pub path: String,
-    /// All of the head.
+    /// The complete head.
     pub head: Head,
 }
 
 /// State of the connection after an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Then {
-    /// It waits for the next request.
+    /// The connection waits for the next request.
     Keep,
-    /// It is closed.
+    /// The connection is closed.
     Close,
-    /// It is reset.
+    /// The connection is reset.
     Reset,
 }
 
-/// Answers requests.
+/// Defines the answers of an origin.
 pub trait Play: Send + Sync + 'static {
-    /// Writes an answer to `asked`; an error of the connection is [`Then::Close`].
+    /// Writes an answer to `asked`. After an error of the connection, it returns [`Then::Close`].
     fn play(&self, asked: &Asked, wire: &mut Wire) -> impl Future<Output = Then> + Send;
 }
 
-/// Serves every connection until the runtime ends.
+/// Handles every connection until the runtime ends.
 pub async fn serve<P: Play>(listener: TcpListener, play: Arc<P>) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
                 tokio::spawn(connection(Wire::new(stream), Arc::clone(&play)));
             }
-            // Out of file descriptors: connections that end free some.
+            // No file descriptor is free. Connections that end release some.
             Err(_) => tokio::time::sleep(std::time::Duration::from_millis(10)).await,
         }
     }
@@ -75,7 +75,7 @@ async fn connection<P: Play>(mut wire: Wire, play: Arc<P>) {
     }
 }
 
-/// The path of a target that may be a whole URL.
+/// The path of a target. The target may be an absolute URL.
 fn path_of(target: &str) -> &str {
     let Some((_, rest)) = target.split_once("://") else {
         return target;

@@ -1,5 +1,5 @@
-//! Foxy with TLS on both sides, for measurements that speak plain HTTP: their requests and their
-//! origin's answers pass through bridges, which carry every byte and the way a connection ends.
+//! Foxy with TLS on both sides, for measurements that use plain HTTP. Their requests and their origin's
+//! answers pass through bridges. A bridge forwards every byte, and also the way in which a connection ends.
 
 use std::fmt;
 use std::fs::Permissions;
@@ -24,13 +24,14 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 use super::client::connect;
 use super::{Child, Launch, Mode, free_port};
 
-/// Address of Foxy and of the origin in URLs; their certificate has it.
+/// Address of Foxy and of the origin in URLs. Their certificate contains this address.
 const ADDRESS: &str = "127.0.0.1";
-/// Another name in the certificate. Clients send it in their handshakes: Foxy refuses handshakes
+/// Another name in the certificate. Clients send it in their handshakes, because Foxy refuses handshakes
 /// without a name.
 const NAME: &str = "localhost";
 
-/// A Foxy that speaks nothing but TLS, and its bridges. All end when it is dropped.
+/// A Foxy that accepts and opens only TLS connections, and its bridges. All of them end when this is
+/// dropped.
 #[derive(Debug)]
 pub struct Secured {
     foxy: Child,
@@ -40,7 +41,7 @@ pub struct Secured {
     origin: u16,
 }
 
-/// A way to Foxy with TLS.
+/// The data that a client needs to connect to Foxy with TLS.
 #[derive(Clone)]
 pub struct TlsDoor {
     to: SocketAddr,
@@ -54,20 +55,20 @@ impl fmt::Debug for TlsDoor {
 }
 
 impl TlsDoor {
-    /// A TCP connection, from this address or any.
+    /// Opens a TCP connection, from the given source address or from any.
     ///
     /// # Errors
-    /// Foxy does not accept it.
+    /// Foxy does not accept the connection.
     pub async fn reach(&self, from: Option<IpAddr>) -> io::Result<TcpStream> {
         let stream = connect(from, self.to).await?;
         stream.set_nodelay(true)?;
         Ok(stream)
     }
 
-    /// A connection after its handshake.
+    /// Opens a connection and completes the handshake.
     ///
     /// # Errors
-    /// Foxy refuses it.
+    /// Foxy refuses the connection.
     pub async fn connect(&self, from: Option<IpAddr>) -> io::Result<TlsStream<TcpStream>> {
         let connector = TlsConnector::from(Arc::clone(&self.config));
         connector.connect(name()?, self.reach(from).await?).await
@@ -76,7 +77,7 @@ impl TlsDoor {
     /// The first bytes of a handshake.
     ///
     /// # Errors
-    /// The library makes none.
+    /// The TLS library cannot create them.
     pub fn hello(&self) -> io::Result<Vec<u8>> {
         let config = Arc::clone(&self.config);
         let mut session = ClientConnection::new(config, name()?).map_err(io::Error::other)?;
@@ -91,10 +92,10 @@ fn name() -> io::Result<ServerName<'static>> {
 }
 
 impl Secured {
-    /// Starts Foxy before the origin on `origin`, as [`super::foxy`] does.
+    /// Starts Foxy in front of the origin on port `origin`, as [`super::foxy`] does.
     ///
     /// # Errors
-    /// As [`Child::start`], and if there is no port or no certificate.
+    /// As [`Child::start`], and also if there is no port or no certificate.
     pub fn start(program: &Path, mode: Mode, origin: u16, folder: &Path) -> Result<Self, String> {
         let papers = Papers::new(folder)?;
         let mut runtime = Builder::new_multi_thread();
@@ -133,7 +134,7 @@ impl Secured {
         })
     }
 
-    /// The way to Foxy without the bridge.
+    /// The data to connect to Foxy directly, without the bridge.
     #[must_use]
     pub fn door(&self) -> TlsDoor {
         self.door.clone()
@@ -145,26 +146,27 @@ impl Secured {
         self.foxy.pid()
     }
 
-    /// Where requests without TLS are taken; Foxy gets them with TLS.
+    /// Address that accepts requests without TLS. The bridge forwards them to Foxy with TLS.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Scheme of the URLs in requests; `None`: they have paths.
+    /// Scheme of the URLs in requests; `None`: requests contain only paths.
     #[must_use]
     pub fn scheme(mode: Mode) -> Option<&'static str> {
         mode.scheme().map(|_| "https")
     }
 
-    /// Port at which Foxy reaches the origin with TLS.
+    /// Port on which Foxy connects to the origin with TLS.
     #[must_use]
     pub const fn origin(&self) -> u16 {
         self.origin
     }
 }
 
-/// A certificate that Foxy and the origin show and that both sides trust, in files for Foxy.
+/// Files with a certificate for Foxy. Foxy and the origin present this certificate, and both sides trust
+/// it.
 struct Papers {
     certificate: PathBuf,
     key: PathBuf,
@@ -210,7 +212,7 @@ impl Papers {
         Ok(Arc::new(config))
     }
 
-    /// Foxy on `port` before the TLS origin on `origin`.
+    /// Arguments to start Foxy on `port` in front of the TLS origin on port `origin`.
     fn launch(
         &self,
         program: &Path,
@@ -233,7 +235,7 @@ impl Papers {
         args.push(config.to_string_lossy().into_owned());
         args.extend(super::foxy::settings(folder));
         let launch = Launch::new(program.to_path_buf(), args);
-        // The forward proxy trusts the authorities of the system.
+        // The forward proxy trusts the certificate authorities of the system.
         Ok(launch.with("SSL_CERT_FILE", certificate.to_string()))
     }
 }
@@ -242,7 +244,7 @@ fn local(port: u16) -> SocketAddr {
     (Ipv4Addr::LOCALHOST, port).into()
 }
 
-/// Listens, and gives every connection to `pass`.
+/// Listens, and passes every connection to `pass`.
 async fn bridge<F>(pass: impl Fn(TcpStream) -> F + Send + 'static) -> Result<SocketAddr, String>
 where
     F: Future<Output = io::Result<()>> + Send + 'static,
@@ -257,7 +259,7 @@ where
                     let _ = stream.set_nodelay(true);
                     tokio::spawn(pass(stream));
                 }
-                // Out of file descriptors: connections that end free some.
+                // No file descriptor is free. Connections that end release some.
                 Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
             }
         }
@@ -265,15 +267,16 @@ where
     Ok(address)
 }
 
-/// Carries bytes both ways until both sides have ended. A side that breaks breaks the other one.
+/// Forwards bytes in both directions until both sides have ended. If one side breaks, the other side is
+/// broken too.
 async fn join<S>(mut secured: S, mut plain: TcpStream) -> io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let carried = copy_bidirectional(&mut secured, &mut plain).await;
     if carried.is_err() {
-        // A lingering time of zero makes the close a reset. Dropped without a shutdown, the other
-        // side ends without close_notify.
+        // A linger time of zero makes the close a reset. The other side is dropped without a shutdown, so
+        // it ends without close_notify.
         let _ = plain.set_zero_linger();
     }
     carried.map(drop)

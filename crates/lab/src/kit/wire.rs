@@ -10,12 +10,12 @@ use super::Head;
 
 /// Longest head, in bytes.
 const HEAD_MAX: usize = 1 << 20;
-/// Free space for a read.
+/// Free space in the buffer for a read.
 const ROOM: usize = 16 << 10;
-/// Free space for a read of a body that may be long.
+/// Free space in the buffer for a read of a body that may be long.
 const LONG: usize = 256 << 10;
 
-/// A connection and what was read from it ahead of its use.
+/// A connection, and the bytes that were read from it but not used yet.
 #[derive(Debug)]
 pub struct Wire<S = TcpStream> {
     stream: S,
@@ -23,7 +23,7 @@ pub struct Wire<S = TcpStream> {
 }
 
 impl Wire {
-    /// A TCP connection of which nothing was read yet.
+    /// A TCP connection from which nothing was read yet.
     #[must_use]
     pub fn new(stream: TcpStream) -> Self {
         let _ = stream.set_nodelay(true);
@@ -32,13 +32,13 @@ impl Wire {
 
     /// Ends the connection with a reset in place of a close.
     pub fn reset(&self) {
-        // A lingering time of zero makes the close a reset.
+        // A linger time of zero makes the close a reset.
         let _ = self.stream.set_zero_linger();
     }
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
-    /// Any connection of which nothing was read yet.
+    /// Any connection from which nothing was read yet.
     #[must_use]
     pub const fn over(stream: S) -> Self {
         Self {
@@ -47,18 +47,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         }
     }
 
-    /// Writes all of it.
+    /// Writes all bytes.
     ///
     /// # Errors
-    /// The peer is gone.
+    /// The peer has disconnected.
     pub async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.write_all(bytes).await
     }
 
-    /// The next head; `None` if the peer closed before its first byte.
+    /// Reads the next head; `None` if the peer closed the connection before the first byte.
     ///
     /// # Errors
-    /// The connection broke, or closed inside the head.
+    /// The connection broke, or was closed inside the head.
     pub async fn head(&mut self) -> io::Result<Option<Head>> {
         loop {
             let end = self.ahead.windows(4).position(|four| four == b"\r\n\r\n");
@@ -86,10 +86,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         }
     }
 
-    /// A body of this length.
+    /// Reads a body of this length.
     ///
     /// # Errors
-    /// The connection ended before; `into` has what came.
+    /// The connection ended before the end of the body. `into` contains the bytes that came.
     pub async fn counted(&mut self, length: u64, into: &mut Vec<u8>) -> io::Result<()> {
         let mut left = usize::try_from(length).map_err(io::Error::other)?;
         loop {
@@ -106,10 +106,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         }
     }
 
-    /// A body in chunks.
+    /// Reads a body in chunks.
     ///
     /// # Errors
-    /// The coding is broken or cut short; `into` has what came.
+    /// The chunked coding is invalid or truncated. `into` contains the bytes that came.
     pub async fn chunked(&mut self, into: &mut Vec<u8>) -> io::Result<()> {
         let mut decoder = Dechunk::default();
         loop {
@@ -132,7 +132,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         }
     }
 
-    /// A body that ends with the connection.
+    /// Reads a body that ends with the connection.
     ///
     /// # Errors
     /// The connection broke.
@@ -145,10 +145,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         }
     }
 
-    /// The body that `head` announces, by length or in chunks, piece by piece.
+    /// Reads the body that `head` announces by length or in chunks, and passes it to `take` piece by piece.
     ///
     /// # Errors
-    /// The connection ended before the body, or its coding is broken.
+    /// The connection ended before the end of the body, or the chunked coding is invalid.
     pub async fn pieces(&mut self, head: &Head, mut take: impl FnMut(&[u8])) -> io::Result<()> {
         let mut decoder = head.is_chunked().then(Dechunk::default);
         let mut left = head.length().unwrap_or(0);
@@ -185,7 +185,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         }
     }
 
-    /// Reads once; false at the end.
+    /// Reads once. Returns false at the end of the stream.
     async fn more(&mut self) -> io::Result<bool> {
         self.read(ROOM).await
     }

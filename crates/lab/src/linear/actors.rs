@@ -36,7 +36,7 @@ pub(super) struct Stage {
     pub(super) world: std::sync::Arc<World>,
     pub(super) foxy: Foxy,
     pub(super) counts: Counts,
-    /// Violations found immediately.
+    /// Violations that were found during the run.
     pub(super) wrong: Mutex<Vec<Violation>>,
     pub(super) over: AtomicBool,
 }
@@ -75,7 +75,7 @@ fn choose<'a>(rng: &mut Rng, resources: &'a [Resource]) -> &'a Resource {
     &resources[number as usize]
 }
 
-/// Reads: plain, with ranges, with conditions, heads.
+/// Sends reads: plain GET, GET with ranges, GET with conditions, and HEAD.
 pub(super) fn reader(stage: &Stage, mut rng: Rng) {
     while !stage.is_over() {
         let resource = match rng.below(10) {
@@ -140,7 +140,8 @@ fn read(stage: &Stage, rng: &mut Rng, resource: &Resource) {
     }
 }
 
-/// Compares all bytes of an answer. Returns its version; `None` for an error or a truncated answer.
+/// Compares all bytes of an answer with the versions. Returns the answer's version; `None` for an error or
+/// a truncated answer.
 fn judge(
     resource: &Resource,
     method: &str,
@@ -189,7 +190,7 @@ fn judge(
     }
 }
 
-/// `bytes from-last/whole`, as `(from, last + 1, whole)`.
+/// Parses `bytes from-last/whole`. Returns `(from, last + 1, whole)`.
 fn content_range(text: &str) -> Option<(u64, u64, u64)> {
     let (span, whole) = text.strip_prefix("bytes ")?.split_once('/')?;
     let (from, last) = span.split_once('-')?;
@@ -197,7 +198,7 @@ fn content_range(text: &str) -> Option<(u64, u64, u64)> {
     (span.0 < span.1).then_some((span.0, span.1, whole.parse().ok()?))
 }
 
-/// Changes resources: through the cache by unsafe requests, or at the origin alone.
+/// Changes resources by unsafe requests through the cache, or directly at the origin.
 pub(super) fn writer(stage: &Stage, mut rng: Rng) {
     while !stage.is_over() {
         thread::sleep(Duration::from_millis(rng.below(60)));
@@ -219,7 +220,8 @@ pub(super) fn writer(stage: &Stage, mut rng: Rng) {
         };
         let ended = stage.world.time();
         Counts::add(&stage.counts.changes);
-        // No answer to a sent change: any version published until the client gave up counts.
+        // If a change was sent but not answered, the origin may have a new version or not. Later requests
+        // must then get at least the version from before the change.
         let version = match answer.status {
             200 => answer.number("X-Version"),
             502 if !answer
@@ -242,7 +244,7 @@ pub(super) fn writer(stage: &Stage, mut rng: Rng) {
     }
 }
 
-/// Purges in every way.
+/// Sends purges of all kinds.
 pub(super) fn purger(stage: &Stage, mut rng: Rng) {
     while !stage.is_over() {
         thread::sleep(Duration::from_millis(rng.below(300)));
@@ -282,7 +284,7 @@ fn purge(stage: &Stage, rng: &mut Rng) {
     };
     let soft = rng.chance(0.3);
     let query = format!("{query}{}", if soft { "&soft=1" } else { "" });
-    // The version that is current when the purge begins is the minimum after it.
+    // After the purge, the version that is current when the purge begins is the minimum.
     let covered: Vec<_> = resources.iter().filter(|r| covers(r)).collect();
     let least: Vec<_> = covered.iter().map(|r| r.now()).collect();
     let began = stage.world.time();

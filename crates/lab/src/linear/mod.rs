@@ -1,10 +1,10 @@
-//! The linearizability load: a real Foxy between an origin whose versions are all known and clients
-//! that read, change and purge. Foxy is killed repeatedly.
+//! The linearizability load. A real Foxy runs between an origin and clients that read, change and purge.
+//! All versions of the origin are known. Foxy is killed repeatedly.
 //!
-//! Each answer is checked against four rules: its bytes belong to one version; that version is not
-//! older than a change acknowledged before the request; it is not older than one served whole to a
-//! request that had ended by then; and an answer that must be validated at each use is as new as
-//! its request.
+//! Each answer is checked against four rules. Its bytes belong to one version. This version is not older
+//! than a change that was acknowledged before the request. It is not older than a version that was served
+//! completely to a request that had already ended. An answer that must be validated at each use is as new
+//! as its request.
 
 mod actors;
 mod origin;
@@ -32,26 +32,25 @@ use self::world::{Life, World, lock};
 const READERS: u64 = 24;
 const WRITERS: u64 = 2;
 const PURGERS: u64 = 2;
-/// Most histories printed.
+/// Greatest number of printed histories.
 const PRINTED: usize = 5;
 
-/// Check every answer of a Foxy that is killed repeatedly against an oracle that knows all
-/// versions.
+/// Check every answer of Foxy against an oracle that knows all versions, while Foxy is killed repeatedly.
 #[derive(Args, Clone, Debug)]
 pub struct Linear {
     /// Duration of the load.
     #[arg(long, default_value_t = 30)]
     pub seconds: u64,
-    /// Seed of everything random; the interleaving depends on the machine.
+    /// Seed of all random decisions; the interleaving also depends on the machine.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Number of times that Foxy is killed and restarted.
     #[arg(long, default_value_t = 2)]
     pub kills: u64,
-    /// URLs that change.
+    /// Number of URLs whose contents change.
     #[arg(long, default_value_t = 24)]
     pub urls: u64,
-    /// Program to run [default: the one beside this one]
+    /// Foxy program to run [default: the `foxy` in the folder of this program]
     #[arg(long)]
     pub foxy: Option<PathBuf>,
 }
@@ -59,11 +58,11 @@ pub struct Linear {
 /// Result of a run.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// Violations by rule.
+    /// Number of violations of each rule.
     pub broken: BTreeMap<&'static str, u64>,
-    /// Some of the histories, as text.
+    /// Some of the histories with violations, as text.
     pub histories: Vec<String>,
-    /// One line of figures.
+    /// One line of text with figures.
     pub summary: String,
 }
 
@@ -78,7 +77,7 @@ impl Report {
 }
 
 impl Linear {
-    /// Runs it; 1 if a rule was broken, 2 if it could not be run.
+    /// Runs the load. The exit code is 1 if a rule was broken, and 2 if the load could not be run.
     #[must_use]
     pub fn run(&self) -> ExitCode {
         match self.load() {
@@ -102,7 +101,7 @@ impl Linear {
         }
     }
 
-    /// Runs it.
+    /// Runs the load.
     ///
     /// # Errors
     /// Foxy does not start, or ends by itself.
@@ -144,7 +143,7 @@ impl Linear {
         Ok(report(&stage))
     }
 
-    /// Kills at regular times until the end.
+    /// Kills Foxy at regular times until the end of the load.
     fn direct(&self, stage: &Stage) -> Result<(), String> {
         let elapsed = || Duration::from_micros(stage.world.time());
         let (began, whole) = (elapsed(), Duration::from_secs(self.seconds));

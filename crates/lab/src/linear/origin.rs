@@ -1,5 +1,5 @@
-//! The origin: randomly slow before the head and inside bodies, and sometimes failing. It records
-//! the version and time of each answer.
+//! The origin. It is randomly slow before the head and inside bodies, and sometimes fails. It records the
+//! version and time of each answer.
 
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -14,14 +14,14 @@ use super::record::Event;
 use super::wire::{Wire, field};
 use super::world::{Resource, World};
 
-/// Listens; the address of its port.
+/// Listens on a free port. Returns the listener and the port.
 pub(super) fn bind() -> io::Result<(TcpListener, u16)> {
     let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0))?;
     let port = listener.local_addr()?.port();
     Ok((listener, port))
 }
 
-/// Serves until the process ends.
+/// Handles connections until the process ends.
 pub(super) fn serve(listener: TcpListener, world: Arc<World>, seed: u64) {
     let drawn = AtomicU64::new(0);
     thread::spawn(move || {
@@ -73,7 +73,8 @@ fn pause(rng: &mut Rng) {
     thread::sleep(Duration::from_millis(millis));
 }
 
-/// An unsafe request: a new version, unless it fails first. Some get no answer.
+/// Answers an unsafe request. It creates a new version, unless the request fails first. Some requests get
+/// no answer.
 fn change(wire: &mut Wire, resource: &Resource, world: &World, rng: &mut Rng) -> io::Result<bool> {
     pause(rng);
     if rng.below(20) == 0 {
@@ -90,7 +91,7 @@ fn change(wire: &mut Wire, resource: &Resource, world: &World, rng: &mut Rng) ->
     Ok(true)
 }
 
-/// One answer to GET or HEAD.
+/// The answer to one GET or HEAD request.
 struct Given<'a> {
     resource: &'a Resource,
     world: &'a World,
@@ -98,13 +99,13 @@ struct Given<'a> {
 }
 
 impl Given<'_> {
-    /// True if the connection can carry another.
+    /// Sends the answer. Returns true if the connection can carry another request.
     fn give(&mut self, wire: &mut Wire, head: &str, bodiless: bool) -> io::Result<bool> {
         if self.rng.chance(0.5) {
             pause(self.rng);
         }
         let resource = self.resource;
-        // From here on the answer has this version, however long it takes to arrive.
+        // The version of the answer is fixed here, even if the answer arrives much later.
         let version = resource.now();
         let etag = resource.etag(version);
         let length = resource.length(version);

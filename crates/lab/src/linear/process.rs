@@ -11,23 +11,24 @@ use super::wire::{Wire, exchange};
 use super::world::lock;
 use crate::kit::free_port;
 
-/// Interval between checks of a start; the limit is 30 s.
+/// Number of checks whether a started Foxy answers: 30 s in total.
 const TRIES: u32 = 1500;
+/// Interval between two checks.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Foxy.
+/// A Foxy process.
 #[derive(Debug)]
 pub(super) struct Foxy {
     program: PathBuf,
     folder: PathBuf,
-    /// Its address, as forward proxy and admin.
+    /// Port of the forward proxy and of the admin address.
     pub(super) port: u16,
     pub(super) admin: u16,
     child: Mutex<Option<Child>>,
 }
 
 impl Foxy {
-    /// Starts it with a store in `folder`.
+    /// Starts Foxy with a store in `folder`.
     pub(super) fn start(program: &Path, folder: &Path) -> Result<Self, String> {
         let foxy = Self {
             program: program.to_path_buf(),
@@ -80,21 +81,21 @@ impl Foxy {
         Err(format!("foxy does not listen: {}", self.tail()))
     }
 
-    /// Its last lines of output.
+    /// The last lines of Foxy's output.
     fn tail(&self) -> String {
         let text = std::fs::read_to_string(self.folder.join("output.log")).unwrap_or_default();
         let lines: Vec<_> = text.lines().collect();
         lines[lines.len().saturating_sub(6)..].join(" | ")
     }
 
-    /// True if it ended by itself.
+    /// Returns a description if Foxy ended by itself.
     pub(super) fn has_ended(&self) -> Option<String> {
         let mut child = lock(&self.child);
         let status = child.as_mut()?.try_wait().ok().flatten()?;
         Some(format!("foxy ended ({status}): {}", self.tail()))
     }
 
-    /// SIGKILL.
+    /// Sends SIGKILL.
     pub(super) fn kill(&self) {
         if let Some(mut child) = lock(&self.child).take() {
             let _ = child.kill();
@@ -102,7 +103,7 @@ impl Foxy {
         }
     }
 
-    /// SIGKILL and restart.
+    /// Sends SIGKILL and restarts Foxy.
     pub(super) fn kill_and_start(&self) -> Result<(), String> {
         self.kill();
         self.launch()

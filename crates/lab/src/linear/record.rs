@@ -1,10 +1,11 @@
 //! History of one URL, and the rules for its answers.
 //!
-//! Times are microseconds of one clock: the origin, the clients and the oracle are one process.
+//! All times are microseconds of one clock, because the origin, the clients and the oracle are in one
+//! process.
 
 use std::fmt;
 
-/// Most events of a history printed with a violation.
+/// Greatest number of events that are printed for a violation.
 const SHOWN: usize = 40;
 
 /// Kind of an answer.
@@ -30,7 +31,7 @@ pub(super) enum Event {
         version: u64,
         what: String,
     },
-    /// An answer received whole.
+    /// An answer that was received completely.
     Served {
         began: u64,
         ended: u64,
@@ -103,7 +104,7 @@ pub(super) struct Violation {
     pub(super) text: String,
 }
 
-/// The greatest version known at each moment: `(time, version)`, both ascending.
+/// The greatest version that was known at each moment: `(time, version)`, both ascending.
 struct Known(Vec<(u64, u64)>);
 
 impl Known {
@@ -117,7 +118,7 @@ impl Known {
         Self(all)
     }
 
-    /// Version known before `time`.
+    /// The greatest version known before `time`.
     fn before(&self, time: u64) -> u64 {
         let at = self.0.partition_point(|(known, _)| *known < time);
         at.checked_sub(1).map_or(0, |last| self.0[last].1)
@@ -139,7 +140,8 @@ impl Record {
         self.events.iter().filter(served).count()
     }
 
-    /// Checks every answer against the rules. `validated`: each use must be validated.
+    /// Checks every answer against the rules. `validated`: answers for this URL must be validated at each
+    /// use.
     pub(super) fn check(&self, validated: bool) -> Vec<Violation> {
         let collect = |pick: &dyn Fn(&Event) -> Option<(u64, u64)>| {
             Known::new(self.events.iter().filter_map(pick).collect())

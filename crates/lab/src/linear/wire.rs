@@ -1,4 +1,5 @@
-//! HTTP/1.1 over a blocking socket: one exchange per connection for clients, and an origin's side.
+//! HTTP/1.1 over a blocking socket. A client makes one exchange per connection. The origin's side is here
+//! too.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -7,7 +8,7 @@ use std::time::Duration;
 /// Longest wait of a client.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A connection with bytes read ahead.
+/// A connection, and the bytes that were read from it but not used yet.
 #[derive(Debug)]
 pub(super) struct Wire {
     stream: TcpStream,
@@ -20,7 +21,7 @@ pub(super) struct Answer {
     pub(super) status: u16,
     head: String,
     pub(super) body: Vec<u8>,
-    /// True if the body ended as announced.
+    /// True if the body had the announced end.
     pub(super) whole: bool,
 }
 
@@ -68,7 +69,7 @@ impl Wire {
         Ok(n > 0)
     }
 
-    /// The next head; `None` at the end of the connection.
+    /// Reads the next head; `None` at the end of the connection.
     pub(super) fn head(&mut self) -> io::Result<Option<String>> {
         loop {
             let end = self.ahead.windows(4).position(|four| four == b"\r\n\r\n");
@@ -101,7 +102,7 @@ impl Wire {
         }
     }
 
-    /// Reads a chunked body. Returns true if it is complete.
+    /// Reads a chunked body. The second value is true if the body is complete.
     pub(super) fn chunks(&mut self) -> io::Result<(Vec<u8>, bool)> {
         let mut body = Vec::new();
         loop {
@@ -125,7 +126,7 @@ impl Wire {
         }
     }
 
-    /// The body announced by a request's head.
+    /// Reads the body that a request's head announces.
     pub(super) fn request_body(&mut self, head: &str) -> io::Result<bool> {
         if field(head, "Transfer-Encoding").is_some() {
             return Ok(self.chunks()?.1);
@@ -136,10 +137,10 @@ impl Wire {
     }
 }
 
-/// One exchange on a new connection.
+/// Makes one exchange on a new connection.
 ///
 /// # Errors
-/// No answer: the server is gone.
+/// There is no answer, because the server has ended.
 pub(super) fn exchange(port: u16, method: &str, request: &[u8]) -> io::Result<Answer> {
     let mut wire = Wire::to(port)?;
     wire.send(request)?;
@@ -167,7 +168,7 @@ pub(super) fn exchange(port: u16, method: &str, request: &[u8]) -> io::Result<An
             .map(|body| (body.len() == length, body))
             .map(|(whole, body)| (body, whole))
     } else {
-        // Ended by closing the connection: completeness is unknown.
+        // The end of the connection ends this body, so it is unknown whether the body is complete.
         Ok((Vec::new(), false))
     };
     (answer.body, answer.whole) = read.unwrap_or_default();

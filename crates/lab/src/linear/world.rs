@@ -1,4 +1,4 @@
-//! The resources of the origin: every byte follows from URL, version and offset, so that an answer
+//! The resources of the origin. Every byte follows from the URL, the version and the offset. So an answer
 //! shows its version and whether it is correct.
 
 use std::sync::Mutex;
@@ -8,27 +8,27 @@ use foxy_base::{Clock, SystemClock, hash64};
 
 use super::record::{Event, Record};
 
-/// Folders of the first host, and of the second.
+/// Folders in the paths of resources that change.
 const FOLDERS: [&str; 3] = ["a", "b", "c"];
 /// Tags that resources share.
 pub(super) const TAGS: u64 = 5;
-/// Objects fetched to evict others from memory.
+/// Number of objects that are fetched to evict other objects from memory.
 const FILLERS: u64 = 4000;
 const FILLER_BYTES: u64 = 60_000;
 
-/// Lifetime of answers.
+/// Lifetime of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Life {
-    /// An hour.
+    /// One hour.
     Long,
-    /// A second; validation is needed after that.
+    /// One second; after it, the answer must be validated.
     Short,
-    /// Each use must be validated.
+    /// The answer must be validated at each use.
     Validated,
 }
 
 impl Life {
-    /// Stale use is forbidden, so that every rule can be decided.
+    /// Value of Cache-Control. Stale use is forbidden, so that every answer can be judged by the rules.
     pub(super) const fn control(self) -> &'static str {
         match self {
             Self::Long => "max-age=3600, must-revalidate",
@@ -45,7 +45,7 @@ pub(super) struct Resource {
     pub(super) host: String,
     pub(super) path: String,
     pub(super) life: Life,
-    /// Most bytes sent for a range.
+    /// The most bytes that a request for a range may get.
     pub(super) most: u64,
     /// Greatest length of any version.
     bytes: u64,
@@ -66,7 +66,7 @@ impl Resource {
         format!("\"{}-{version}\"", self.number)
     }
 
-    /// Version named by an ETag.
+    /// The version that an ETag contains.
     pub(super) fn version_of(&self, etag: &str) -> Option<u64> {
         let text = etag.strip_prefix('"')?.strip_suffix('"')?;
         let (number, version) = text.split_once('-')?;
@@ -94,12 +94,12 @@ impl Resource {
         out
     }
 
-    /// The present version.
+    /// The current version.
     pub(super) fn now(&self) -> u64 {
         self.version.load(Ordering::SeqCst)
     }
 
-    /// A new version; its number.
+    /// Creates a new version and returns its number.
     pub(super) fn publish(&self, world: &World) -> u64 {
         let mut record = lock(&self.record);
         let version = self.version.fetch_add(1, Ordering::SeqCst) + 1;
@@ -112,7 +112,7 @@ impl Resource {
     }
 }
 
-/// Locks even if another thread panicked while holding the lock.
+/// Locks the mutex, even if another thread panicked while it held the lock.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex
         .lock()
@@ -127,7 +127,7 @@ pub(super) struct World {
 }
 
 impl World {
-    /// `count` resources that change, and fillers that do not, at an origin on `port`.
+    /// Creates `count` resources that change, and fillers that do not change, at an origin on `port`.
     pub(super) fn new(count: u64, port: u16) -> Self {
         let resource = |number: u64, path: String, bytes: u64| Resource {
             number,
@@ -164,7 +164,7 @@ impl World {
         }
     }
 
-    /// Microseconds since the beginning.
+    /// Microseconds since the begin of the run.
     pub(super) fn time(&self) -> u64 {
         self.clock.mono().0 / 1000
     }
@@ -179,7 +179,7 @@ impl World {
         &self.resources[self.resources.len() - FILLERS as usize..]
     }
 
-    /// Looks up a resource by the number at the end of its path.
+    /// Finds a resource by the number at the end of its path.
     pub(super) fn find(&self, target: &str) -> Option<&Resource> {
         let number: usize = target.rsplit('/').next()?.parse().ok()?;
         self.resources.get(number)

@@ -6,13 +6,13 @@ use super::Row;
 use super::cpu::Cpu;
 use super::scene::{SMALL, Scene, right};
 
-/// Rounds of each kind, in turn. The round with the least time counts: other processes disturbed it
-/// least.
+/// Rounds of each kind, in turn. Only the round with the least time counts, because other processes
+/// disturbed this round least.
 const ROUNDS: u64 = 10;
 
 pub(super) async fn run(scene: &Scene, requests: u64) -> Result<Vec<Row>, String> {
     let (mut client, login) = (scene.client(), right("user0"));
-    // The login is checked, and the object stored.
+    // This request checks the login and stores the object.
     client.take(("/small", SMALL), Some(&login)).await?;
     let each = (requests / ROUNDS).max(1);
     let mut least = [Duration::MAX; 2];

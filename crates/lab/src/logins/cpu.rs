@@ -3,22 +3,22 @@
 use std::fs;
 use std::time::Duration;
 
-/// Processor time so far.
+/// Processor time that was used so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cpu {
-    /// Of threads that check passwords.
+    /// Processor time of the threads that check passwords.
     pub(super) checks: Duration,
-    /// Of all threads.
+    /// Processor time of all threads.
     pub(super) all: Duration,
     /// Number of threads that check passwords.
     pub(super) threads: usize,
 }
 
 impl Cpu {
-    /// Reads it from /proc.
+    /// Reads the times from /proc.
     ///
     /// # Errors
-    /// The process has ended, or the kernel does not count.
+    /// The process has ended, or the kernel does not count these times.
     pub(super) fn of(pid: u32) -> Result<Self, String> {
         let folder = format!("/proc/{pid}/task");
         let problem = |error: std::io::Error| format!("{folder}: {error}");

@@ -1,5 +1,5 @@
-//! A flood of wrong passwords, the requests of others meanwhile, and users behind the same address
-//! who log in for the first time.
+//! A flood of wrong passwords. Meanwhile other users send requests, and users behind the attacker's address
+//! log in for the first time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,11 +16,13 @@ use super::Row;
 use super::cpu::Cpu;
 use super::scene::{Client, SMALL, Scene, THREADS, USERS, VICTIM, login, right};
 
-/// Number of known users, each on one connection, and the time between two requests of one.
+/// Number of known users. Each has one connection.
 const KNOWN: usize = 4;
+/// Time between two requests of one known user.
 const TURN: Duration = Duration::from_millis(4);
-/// Attempts of a user who logs in for the first time, and the pause before the next attempt.
+/// Attempts of a user who logs in for the first time.
 const TRIES: u32 = 100;
+/// Pause before the next attempt.
 const PAUSE: Duration = Duration::from_millis(100);
 
 pub(super) async fn run(
@@ -35,20 +37,20 @@ pub(super) async fn run(
 
 /// The results of the flood.
 struct Seen {
-    /// Answers to wrong passwords, by status.
+    /// Number of answers to wrong passwords, by status.
     answers: BTreeMap<u16, u64>,
-    /// Requests of known users and the 99th percentile of their times, before the flood and during
-    /// it.
+    /// Number of requests of known users before the flood, and the 99th percentile of their times.
     quiet: (u64, Duration),
+    /// The same figures of known users during the flood.
     busy: (u64, Duration),
-    /// Attempts of all late users, and the longest time of one.
+    /// Number of attempts of all late users, and the longest time until such a user was let in.
     late: (u32, Duration),
     used: Cpu,
     lasted: f64,
 }
 
 async fn measure(scene: &Scene, connections: usize, length: Duration) -> Result<Vec<Row>, String> {
-    // Each user logs in beforehand; otherwise the password checks would be part of the times.
+    // Each user logs in before the measurement. Otherwise the times would include the password checks.
     for user in 0..KNOWN {
         let login = right(&format!("user{user}"));
         let mut client = scene.client();
@@ -131,8 +133,8 @@ fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// Requests of known users at an even rate: their number, and the time that 99 in 100 of them take
-/// at most.
+/// Sends requests of known users at an even rate. Returns their number and the 99th percentile of their
+/// times.
 async fn others(scene: &Scene, length: Duration) -> Result<(u64, Duration), String> {
     let tasks: Vec<JoinHandle<Result<Histogram, String>>> = (0..KNOWN)
         .map(|user| {
@@ -160,11 +162,12 @@ async fn others(scene: &Scene, length: Duration) -> Result<(u64, Duration), Stri
     Ok((count, all.quantile(0.99)))
 }
 
-/// Answers by status.
+/// Number of answers by status.
 type Answers = BTreeMap<u16, u64>;
 
-/// Sends wrong passwords without a pause, each a different one: for a user, and for names that
-/// nobody has. Runs on a thread of its own, so that the times of others do not include its work.
+/// Sends wrong passwords without a pause, each a different one. Some are for an existing user and some for
+/// unknown names. The flood runs on its own thread, so that the times of other users do not include its
+/// work.
 fn flood(
     clients: Vec<Client>,
     stop: Arc<AtomicBool>,
@@ -208,7 +211,7 @@ fn flood(
     })
 }
 
-/// Logs users in during the flood, one after the other. Returns the attempts of all, and the
+/// Logs users in during the flood, one after the other. Returns the number of their attempts, and the
 /// longest time until a user was let in.
 async fn late(scene: &Scene) -> Result<(u32, Duration), String> {
     let (mut attempts, mut longest) = (0, Duration::ZERO);

@@ -1,5 +1,5 @@
-//! Users who log in, measured from outside: the cost of a known login, a flood of wrong passwords,
-//! quotas, and the shares of users who want more than there is.
+//! Users who log in, measured from outside: the cost of a known login, a flood of wrong passwords, quotas,
+//! and the shares of users who together want more than the limit permits.
 
 mod cost;
 mod cpu;
@@ -18,19 +18,19 @@ use scene::Scene;
 /// quota is exceeded, or shares are unfair; times are printed and not judged
 #[derive(Clone, Debug, clap::Args)]
 pub struct Logins {
-    /// The Foxy to measure; default: the one beside this program
+    /// Foxy program to measure; default: the `foxy` in the folder of this program
     #[arg(long, value_name = "PATH")]
     foxy: Option<PathBuf>,
-    /// Length of the flood, and of each measurement of shares
+    /// Duration of the flood and of each measurement of shares, in seconds
     #[arg(long, value_name = "N", default_value_t = 10)]
     seconds: u64,
-    /// Length of the measurement of quotas
+    /// Duration of the measurement of quotas, in seconds
     #[arg(long, value_name = "N", default_value_t = 60)]
     quota_seconds: u64,
-    /// Requests of each kind that the cost is measured with
+    /// Number of requests of each kind in the measurement of the cost
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     requests: u64,
-    /// Connections that flood
+    /// Number of connections that send the flood
     #[arg(long, value_name = "N", default_value_t = 16)]
     connections: usize,
 }
@@ -41,7 +41,7 @@ struct Row {
     name: &'static str,
     measured: String,
     wanted: &'static str,
-    /// `None`: depends on the machine, and is not judged.
+    /// `None`: the result depends on the machine, and is not judged.
     met: Option<bool>,
 }
 
@@ -66,7 +66,7 @@ impl Row {
 }
 
 impl Logins {
-    /// Measures, prints and judges.
+    /// Measures, prints the results and judges them.
     #[must_use]
     pub fn run(&self) -> ExitCode {
         kit::exit(self.measure())
@@ -101,7 +101,7 @@ impl Logins {
     }
 }
 
-/// Prints a part; true if nothing of it is missed.
+/// Prints one part of the results. Returns true if every goal of the part is met.
 fn print(part: &str, rows: &[Row]) -> bool {
     println!("{part}");
     for row in rows {

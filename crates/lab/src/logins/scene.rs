@@ -12,19 +12,22 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::kit::{self, Asked, Child, Launch, Play, Then, Wire, free_port, serve};
 
-/// Users whose password check is short.
+/// Number of users whose password check is short.
 pub(super) const USERS: usize = 50;
-/// A user whose password check takes as long as by default.
+/// Name of a user whose password check takes as long as with the default cost.
 pub(super) const VICTIM: &str = "victim";
-/// Threads that check passwords.
+/// Number of threads that check passwords.
 pub(super) const THREADS: usize = 1;
-/// The password of all users, and its bcrypt hashes: of the least cost, and of the usual one.
+/// The password of all users.
 const PASSWORD: &str = "right";
+/// Its bcrypt hash with the least cost.
 const SHORT: &str = "$2b$04$abcdefghijklmnopqrstuuFmEfrkTQnczNzw475xE2VhDrK1uwJiC";
+/// Its bcrypt hash with the usual cost.
 const USUAL: &str = "$2b$10$abcdefghijklmnopqrstuu1VS0P7v3ZJmd2gzBFIzgfN7OOl6Rl52";
 
-/// Bytes of `/small` and of `/large`.
+/// Length of `/small`, in bytes.
 pub(super) const SMALL: usize = 1 << 10;
+/// Length of `/large`, in bytes.
 pub(super) const LARGE: usize = 1 << 20;
 
 /// A running Foxy with its users.
@@ -36,7 +39,7 @@ pub(super) struct Scene {
 }
 
 impl Scene {
-    /// Starts it. `limits`: further sections of its configuration.
+    /// Starts Foxy. `limits`: further sections of its configuration.
     pub(super) async fn start(program: &Path, limits: &str) -> Result<Self, String> {
         let folder = kit::folder()?;
         let problem = |error: std::io::Error| error.to_string();
@@ -50,7 +53,7 @@ impl Scene {
             // Writing to a string cannot fail.
             let _ = writeln!(text, "user{user}:{SHORT}");
         }
-        // Users whom nothing else uses, so that each of them is new to Foxy.
+        // Only this test uses these users, so each of them is new to Foxy.
         for user in 0..USERS {
             let _ = writeln!(text, "late{user}:{SHORT}");
         }
@@ -99,7 +102,7 @@ pub(super) fn right(user: &str) -> String {
     login(user, PASSWORD)
 }
 
-/// A client on one connection, which it opens anew when Foxy has closed it.
+/// A client with one connection. If Foxy has closed the connection, the client opens a new one.
 #[derive(Debug)]
 pub(super) struct Client {
     proxy: SocketAddr,
@@ -109,7 +112,8 @@ pub(super) struct Client {
 }
 
 impl Client {
-    /// Asks for a path and takes the whole answer; its status and the bytes of its body.
+    /// Requests a path and reads the complete answer. Returns the status and the length of the body in
+    /// bytes.
     pub(super) async fn get(
         &mut self,
         path: &str,
@@ -142,7 +146,7 @@ impl Client {
         Ok((head.status(), self.body.len()))
     }
 
-    /// As [`Self::get`]; anything but a whole body with status 200 is an error.
+    /// As [`Self::get`], but any answer other than a complete body with status 200 is an error.
     pub(super) async fn take(
         &mut self,
         (path, size): (&str, usize),
@@ -155,7 +159,7 @@ impl Client {
     }
 }
 
-/// Objects that last.
+/// The origin. Its objects stay fresh.
 #[derive(Debug)]
 struct Origin;
 

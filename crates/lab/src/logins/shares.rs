@@ -1,4 +1,4 @@
-//! Quotas of users, and the shares of users who together want more than there is.
+//! Quotas of users, and the shares of users who together want more than the limit permits.
 
 use std::time::Duration;
 
@@ -8,28 +8,29 @@ use tokio::time::{Instant, sleep};
 use super::Row;
 use super::scene::{Client, LARGE, SMALL, Scene, USERS, right};
 
-/// Requests and bytes per second of a user, and all bytes of the forward proxy.
+/// Permitted requests per second of a user.
 const REQUESTS: u64 = 50;
+/// Permitted bytes per second of a user.
 const BYTES: u64 = 2 << 20;
-/// Sections for quotas of users.
+/// Configuration for quotas of users.
 pub(super) const QUOTA: &str =
     "[[rate]]\nper = \"user\"\nrequests = 50\nburst = 5\nbytes = \"2MiB\"\n";
-/// Sections for one limit of all users.
+/// Configuration for one limit that all users share.
 pub(super) const SITE: &str = "[[rate]]\nper = \"site\"\nsite = [\"forward\"]\nbytes = \"64MiB\"\n";
-/// Time before a measurement: by then the permitted burst is used up.
+/// Time before a measurement begins. After it, the permitted burst is used up.
 const WARM: Duration = Duration::from_secs(3);
-/// Pause before another request of a user who is at the limit.
+/// Pause before the next request of a user who has reached the limit.
 const PAUSE: Duration = Duration::from_millis(2);
-/// The least Jain's index that counts as fair.
+/// The least value of Jain's index that counts as fair.
 const FAIR: f64 = 0.95;
 
-/// Requests of 50 users, each without a pause.
+/// Measures the shares of 50 users who send small requests, each without a pause.
 pub(super) async fn of_requests(scene: &Scene, length: Duration) -> Result<Vec<Row>, String> {
     let got = together(scene, ("/small", SMALL), length).await?;
     Ok(vec![fair("Jain index of requests", &got, "requests")])
 }
 
-/// Bytes of 50 users under one limit.
+/// Measures the bytes of 50 users under one limit.
 pub(super) async fn of_bytes(scene: &Scene, length: Duration) -> Result<Vec<Row>, String> {
     let got = together(scene, ("/large", LARGE), length).await?;
     Ok(vec![fair("Jain index of bytes", &got, "MiB")])
@@ -47,7 +48,7 @@ fn fair(name: &'static str, got: &[u64], unit: &str) -> Row {
     )
 }
 
-/// Jain's index of fairness: 1 if all shares are equal, 1/n if one has all.
+/// Jain's index of fairness: 1 if all shares are equal, 1/n if one of n users has everything.
 fn jain(shares: &[u64]) -> f64 {
     let sum: f64 = shares.iter().map(|share| *share as f64).sum();
     let squares: f64 = shares.iter().map(|share| (*share as f64).powi(2)).sum();
@@ -57,7 +58,7 @@ fn jain(shares: &[u64]) -> f64 {
     }
 }
 
-/// Objects that each of the users gets, all of them asking without a pause.
+/// Returns the number of objects that each user gets. All users send requests without a pause.
 async fn together(
     scene: &Scene,
     object: (&'static str, usize),
@@ -95,7 +96,8 @@ async fn together(
     LocalSet::new().run_until(all).await
 }
 
-/// Requests that one user gets, and bytes that another one gets, each without a pause.
+/// Measures the requests that one user gets and the bytes that another user gets. Both send requests
+/// without a pause.
 pub(super) async fn quotas(scene: &Scene, length: Duration) -> Result<Vec<Row>, String> {
     let (requests, bytes) = tokio::join!(
         requests(scene.client(), length),
@@ -107,8 +109,8 @@ pub(super) async fn quotas(scene: &Scene, length: Duration) -> Result<Vec<Row>, 
     ])
 }
 
-/// Judges only a rate that is too high. A rate that is too low may come from a machine that had no
-/// time for the client.
+/// Judges only a rate that is too high. If the machine had no time for the client, the rate is too low, and
+/// this is not Foxy's fault.
 fn row(name: &'static str, rate: f64, wanted: f64) -> Row {
     let off = (rate / wanted - 1.0) * 100.0;
     let text = format!("{rate:.1}, quota {wanted}: {off:+.2} %");
@@ -148,7 +150,7 @@ async fn bytes(mut client: Client, length: Duration) -> Result<f64, String> {
     Ok(got as f64 / begun.elapsed().as_secs_f64())
 }
 
-/// The bytes that a user gets: none while the quota is spent.
+/// Returns the number of bytes that a user gets. It is 0 while the quota is used up.
 async fn large(client: &mut Client, login: &str) -> Result<usize, String> {
     match client.get("/large", Some(login)).await? {
         (200, LARGE) => Ok(LARGE),
@@ -171,7 +173,7 @@ mod tests {
         one[3] = 9;
         assert!((jain(&one) - 0.02).abs() < 1e-9);
         assert!(jain(&[0; 50]) < FAIR && jain(&[]) < FAIR);
-        // Half of the users have three times as much as the others.
+        // One half of the users has three times as much as the other half.
         let half: Vec<u64> = (0..50).map(|user| 1 + 2 * (user % 2)).collect();
         assert!((jain(&half) - 0.8).abs() < 1e-9);
     }

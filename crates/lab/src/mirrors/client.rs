@@ -1,4 +1,5 @@
-//! Clients that install packages: each document, and then the artefact that it names.
+//! Clients that install packages. A client requests each document, and then the artefact that the document
+//! names.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,13 +14,13 @@ use super::document::{Compared, Filling};
 use super::registry::Package;
 use crate::kit::{Body, Child, Head, Wire};
 
-/// Longest time of a request.
+/// Longest duration of a request.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// `Accept` of npm.
+/// The `Accept` field that npm sends.
 const ACCEPT: &str =
     "Accept: application/vnd.npm.install-v1+json; q=1.0, application/json; q=0.8, */*\r\n";
 
-/// A client with a connection that is kept.
+/// A client with a connection that stays open.
 #[derive(Debug)]
 pub(super) struct Client {
     to: SocketAddr,
@@ -31,10 +32,10 @@ impl Client {
         Self { to, wire: None }
     }
 
-    /// Asks for a path and gives the pieces of its body to `take`. Returns the head.
+    /// Requests a path and passes the pieces of the body to `take`. Returns the head.
     ///
     /// # Errors
-    /// No answer, or not the whole of it.
+    /// There is no answer, or the answer is incomplete.
     pub(super) async fn get(
         &mut self,
         path: &str,
@@ -64,7 +65,7 @@ impl Client {
         }
     }
 
-    /// Asks for a package's document. True if it is what a mirror must send.
+    /// Requests a package's document. Returns true if the document is as a mirror must send it.
     ///
     /// # Errors
     /// As [`get`](Self::get).
@@ -93,7 +94,7 @@ impl Client {
         Ok(head.status() == 200 && right)
     }
 
-    /// Asks for a package's artefact. True if it is right.
+    /// Requests a package's artefact. Returns true if the artefact is correct.
     ///
     /// # Errors
     /// As [`get`](Self::get).
@@ -110,20 +111,20 @@ impl Client {
     }
 }
 
-/// A registry or a mirror of it.
+/// A registry or a mirror of a registry.
 #[derive(Clone, Debug)]
 pub(super) struct Source {
     pub(super) to: SocketAddr,
-    /// Path before those of the registry.
+    /// Prefix before the paths of the registry.
     pub(super) prefix: &'static str,
     /// URL of the registry.
     pub(super) registry: String,
-    /// Documents are compared with what a mirror must send.
+    /// True if documents are compared with the documents that a mirror must send.
     pub(super) exact: bool,
 }
 
 impl Source {
-    /// A mirror of the registry, below this prefix.
+    /// The mirror of the registry below this prefix.
     pub(super) fn mirror(foxy: &Child, prefix: &'static str, registry: String) -> Self {
         Self {
             to: foxy.address(),
@@ -143,7 +144,7 @@ pub(super) struct Replayed {
     pub(super) wrong: Vec<String>,
 }
 
-/// Asks for every package `times` times, over this many connections.
+/// Requests every package `times` times, over this number of connections.
 pub(super) async fn replay(
     from: &Source,
     packages: &Arc<Vec<Arc<Package>>>,

@@ -1,28 +1,28 @@
-//! Documents of an npm registry, of the real shape and of any length, as the registry sends them and
-//! as a mirror must send them.
+//! Documents of an npm registry, with real structure and any length. Each document exists in two forms: as
+//! the registry sends it, and as a mirror must send it.
 //!
-//! A document is made once, with gaps for what differs between the two. So what a mirror must send
-//! follows from the gaps, and from no code of the product.
+//! A document is made once, with gaps at the places where the two forms differ. So the form that a mirror
+//! must send follows from the gaps, and not from code of the product.
 
 use foxy_base::Rng;
 
-/// Kind of text that fills a gap of the document.
+/// Kind of text that fills a gap in the document.
 #[derive(Clone, Copy, Debug)]
 enum Gap {
     /// The name of the package.
     Name,
-    /// Where artefacts are: the registry, or the mirror of it.
+    /// Base URL of artefacts: the registry, or the mirror of the registry.
     Artefacts,
-    /// The registry, where a mirror must leave it as it is.
+    /// URL of the registry at a place where a mirror must not change it.
     Registry,
 }
 
-/// Texts for the gaps.
+/// Texts that fill the gaps.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Filling<'a> {
     /// The name of the package.
     pub(super) name: &'a str,
-    /// URL of the registry, or of the mirror.
+    /// Base URL of artefacts: the URL of the registry, or of the mirror.
     pub(super) artefacts: &'a str,
     /// URL of the registry.
     pub(super) registry: &'a str,
@@ -46,8 +46,9 @@ pub(super) struct Document {
 }
 
 impl Document {
-    /// A packument. `about` bytes of each version are of fields that installing does not need. The
-    /// artefact of the last version has this digest (base64), others have any.
+    /// A packument. In each version, `about` bytes belong to fields that an installation does not need. The
+    /// artefact of the last version has the digest `digest` (base64). The other artefacts have arbitrary
+    /// digests.
     pub(super) fn packument(rng: &mut Rng, versions: usize, about: usize, digest: &str) -> Self {
         let mut document = Self::default();
         let last = versions.saturating_sub(1);
@@ -70,7 +71,7 @@ impl Document {
                 ",\"{of}\":\"2025-06-{day:02}T{hour:02}:00:00.000Z\""
             ));
         }
-        // A text that resembles the field of an artefact, as a readme may have it.
+        // A text in the readme that resembles the field of an artefact. A mirror must not change it.
         document.push("},\"tarball\":\"$R/$N/-/$N-1.0.0.tgz\",\"readme\":\"\\\"tarball\\\":");
         document.push("\\\"$R/$N/-/$N-1.0.0.tgz\\\"\"}");
         document
@@ -127,13 +128,13 @@ impl Document {
         }
     }
 
-    /// Its length.
+    /// Length of the document.
     pub(super) fn length(&self, filling: &Filling<'_>) -> usize {
         let gaps = self.gaps.iter().map(|(_, gap)| filling.of(*gap).len());
         self.text.len() + gaps.sum::<usize>()
     }
 
-    /// Its text, part by part.
+    /// Text of the document, part by part.
     pub(super) fn parts<'a>(&'a self, filling: Filling<'a>) -> impl Iterator<Item = &'a [u8]> {
         let begins = std::iter::once(0).chain(self.gaps.iter().map(|(at, _)| *at));
         let gaps = self.gaps.iter().map(|(at, gap)| (*at, Some(*gap)));
@@ -145,7 +146,7 @@ impl Document {
     }
 }
 
-/// The number of a version.
+/// The version with this number, as text.
 pub(super) fn version(number: usize) -> String {
     format!("1.{}.{}", number / 100, number % 100)
 }
@@ -161,7 +162,7 @@ fn noise(rng: &mut Rng, length: usize) -> String {
     text
 }
 
-/// Compares a body with a document while it comes.
+/// Compares a body with a document while the body arrives.
 #[derive(Debug)]
 pub(super) struct Compared<'a, I: Iterator<Item = &'a [u8]>> {
     parts: I,
@@ -178,7 +179,7 @@ impl<'a, I: Iterator<Item = &'a [u8]>> Compared<'a, I> {
         }
     }
 
-    /// Takes the next bytes of the body.
+    /// Compares the next bytes of the body.
     pub(super) fn push(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() && !self.wrong {
             if self.now.is_empty() {
@@ -194,7 +195,7 @@ impl<'a, I: Iterator<Item = &'a [u8]>> Compared<'a, I> {
         }
     }
 
-    /// True if it was the whole document and nothing else.
+    /// True if the body was the complete document and nothing else.
     pub(super) fn ends_right(mut self) -> bool {
         !self.wrong && self.now.is_empty() && self.parts.all(<[u8]>::is_empty)
     }

@@ -1,4 +1,5 @@
-//! A registry of container images with one large layer: tokens, and a storage behind signed URLs.
+//! A registry of container images with one large layer. It requires tokens, and its storage has signed
+//! URLs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,9 +8,9 @@ use sha2::{Digest as _, Sha256};
 
 use crate::kit::{Asked, Body, Play, Then, Wire};
 
-/// Where the layer is at the storage, and what signs its URL.
+/// Path of the layer at the storage, with the signature of its URL.
 const SIGNED: &str = "/storage/layer?sig=1";
-/// Every body is this name, repeated.
+/// Every body is a repetition of this name.
 const NAME: &str = "layer";
 const TOKEN: &str = "Bearer t";
 
@@ -17,7 +18,7 @@ const TOKEN: &str = "Bearer t";
 #[derive(Debug)]
 pub(super) struct Layer {
     pub(super) length: u64,
-    /// Its name by its contents.
+    /// Digest of the layer's contents, which is its name.
     pub(super) digest: String,
 }
 
@@ -40,12 +41,12 @@ impl Layer {
         }
     }
 
-    /// Its bytes.
+    /// Bytes of the layer.
     pub(super) fn body() -> Body {
         Body::of(NAME)
     }
 
-    /// Its path at the registry.
+    /// Path of the layer at the registry.
     pub(super) fn path(&self) -> String {
         format!("/v2/team/app/blobs/{}", self.digest)
     }
@@ -103,7 +104,7 @@ pub(super) struct Storage {
     layer: Arc<Layer>,
     pub(super) transfers: AtomicU64,
     pub(super) bytes: AtomicU64,
-    /// Credentials that came along.
+    /// Number of requests to the storage that contained credentials.
     pub(super) leaks: AtomicU64,
 }
 

@@ -1,5 +1,5 @@
-//! Packages from a registry behind a slow line: without a mirror, and through one that has nothing, all,
-//! or all with documents that it must ask for again.
+//! Packages from a registry behind a slow line: without a mirror, and through a mirror. The mirror has
+//! stored nothing, has stored everything, or has stored everything but must request the documents again.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use super::scene::{Server, Setup};
 use super::{Mirrors, npm};
 
 const CONNECTIONS: usize = 8;
-/// Goal of a warm run: its time as a part of the time without a mirror.
+/// Goal of a warm run: its time as a fraction of the time without a mirror.
 const SHARE: f64 = 0.1;
-/// A little more than the time for which documents of the second mirror are fresh.
+/// A little longer than the documents of the second mirror stay fresh.
 const SHORT: Duration = Duration::from_millis(1200);
 
 pub(super) async fn measure(options: &Mirrors, folder: &Path) -> Result<Report, String> {
@@ -68,7 +68,7 @@ pub(super) async fn measure(options: &Mirrors, folder: &Path) -> Result<Report, 
     Ok(report)
 }
 
-/// Replays the list once. Returns the time, and reports it as a share of `without`.
+/// Replays the list once. Returns the time, and reports it as a fraction of `without`.
 async fn run(
     (name, is_warm): (&str, bool),
     (from, packages): (&Source, &Arc<Vec<Arc<Package>>>),

@@ -1,7 +1,8 @@
-//! Mirrors of registries: long documents at once, the list of an installation, a slow line to the
-//! registry, and one large layer of an image for many.
+//! Mirrors of registries: many long documents at once, the list of an installation, a slow line to the
+//! registry, and one large layer of an image for several clients.
 //!
-//! Registries are played by this program. The documents that a mirror must send are made without code of the product.
+//! This program plays the registries. The documents that a mirror must send are made without code of the
+//! product.
 
 mod client;
 mod document;
@@ -26,11 +27,11 @@ use crate::kit::{self, beside};
 /// Measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Row {
-    /// 20 packuments of 32 MiB at once: times and memory
+    /// 20 packuments of 32 MiB are requested at once; times and memory are measured
     Packuments,
-    /// The list of an installation of 1,000 packages on one core, beside verdaccio
+    /// The list of an installation of 1,000 packages, on one core, compared with verdaccio
     Replay,
-    /// 200 packages from a registry behind a slow line
+    /// 200 packages come from a registry behind a slow line
     Relay,
     /// Four clients pull one large layer of an image
     Pull,
@@ -40,28 +41,28 @@ enum Row {
 /// an artefact is fetched twice
 #[derive(Clone, Debug, clap::Args)]
 pub struct Mirrors {
-    /// The Foxy to measure; default: the one beside this program
+    /// Foxy program to measure; default: the `foxy` in the folder of this program
     #[arg(long, value_name = "PATH")]
     foxy: Option<PathBuf>,
     /// Rows to measure; default: all
     #[arg(long, value_name = "ROW", value_enum, value_delimiter = ',')]
     only: Vec<Row>,
-    /// Less of everything
+    /// Measure with fewer and smaller packages
     #[arg(long)]
     quick: bool,
-    /// Seed of packages and documents
+    /// Seed of the random packages and documents
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Length of the layer; default: 2GB, and 200MB with `--quick`
     #[arg(long, value_name = "SIZE")]
     layer: Option<ByteSize>,
-    /// A folder in which npm has installed verdaccio; default: it is installed into a temporary one
+    /// Folder in which npm has installed verdaccio; default: npm installs it into a temporary folder
     #[arg(long, value_name = "FOLDER")]
     verdaccio: Option<PathBuf>,
 }
 
 impl Mirrors {
-    /// Measures, prints and judges.
+    /// Measures, prints the results and judges them.
     #[must_use]
     pub fn run(&self) -> ExitCode {
         kit::exit(self.measure())
@@ -92,12 +93,12 @@ impl Mirrors {
 
     fn program(&self) -> PathBuf {
         let named = self.foxy.clone().unwrap_or_else(beside);
-        // It runs in another folder.
+        // verdaccio runs in another folder, so the path must be absolute.
         named.canonicalize().unwrap_or(named)
     }
 }
 
-/// The section of a mirror of packages for npm, whose documents are asked for again after `fresh`.
+/// Configuration of a mirror for npm. The mirror requests its documents again after the time `fresh`.
 fn npm(registry: &str, name: &str, fresh: &str) -> String {
     format!(
         "[[mirror]]\npreset = \"npm\"\nname = \"{name}\"\nupstream = \"{registry}\"\nfresh = \"{fresh}\"\n"

@@ -1,6 +1,6 @@
-//! Many clients ask for long documents at once, each for one of its own.
+//! Many clients request long documents at once, each client another document.
 //!
-//! Foxy's memory is filled with other objects first: what becomes resident beyond that belongs to
+//! Foxy's memory is filled with other objects first. So all further growth of resident memory belongs to
 //! the documents.
 
 use std::path::Path;
@@ -20,17 +20,17 @@ use super::scene::{Before, Server, Setup};
 use super::{Mirrors, npm};
 use crate::kit::cpu_time;
 
-/// Clients, and documents.
+/// Number of clients, and of documents.
 const COUNT: usize = 20;
-/// Bytes of each version that installing does not need.
+/// Bytes of each version that an installation does not need.
 const ABOUT: usize = 2800;
-/// Most growth of resident memory over its size before the load, in MiB.
+/// Greatest permitted growth of resident memory over its size before the load, in MiB.
 const MEMORY: f64 = 64.0;
-/// Objects of 1 MiB that Foxy has before the load.
+/// Number of objects of 1 MiB that Foxy stores before the load.
 const OTHERS: usize = 320;
-/// Time for what was fetched to reach the disk.
+/// Time until fetched objects are on disk.
 const SETTLE: Duration = Duration::from_secs(2);
-/// The time that is aimed at.
+/// Goal for the time.
 const LIMIT: Duration = Duration::from_secs(1);
 
 pub(super) async fn measure(options: &Mirrors, folder: &Path) -> Result<Report, String> {
@@ -82,7 +82,7 @@ pub(super) async fn measure(options: &Mirrors, folder: &Path) -> Result<Report, 
     Ok(report)
 }
 
-/// Packages whose artefacts are more than Foxy's memory.
+/// Packages whose artefacts together are larger than Foxy's memory.
 fn others() -> Vec<Arc<Package>> {
     let other = |number| {
         let name = format!("other-{number}");
@@ -91,7 +91,7 @@ fn others() -> Vec<Arc<Package>> {
     (0..OTHERS).map(other).collect()
 }
 
-/// A packument of at least this length.
+/// A packument with at least this length.
 fn document(seed: u64, length: usize) -> Document {
     let mut rng = Rng::new(seed);
     let filling = Filling {
@@ -99,12 +99,12 @@ fn document(seed: u64, length: usize) -> Document {
         artefacts: "http://127.0.0.1:12345",
         registry: "http://127.0.0.1:12345",
     };
-    // The length of one version tells how many versions are needed.
+    // The number of versions follows from the length of one version.
     let one = Document::packument(&mut rng, 100, ABOUT, "").length(&filling) / 100;
     Document::packument(&mut rng, length / one + 1, ABOUT, "")
 }
 
-/// The times of right answers, and the time of all together.
+/// Returns the times of the correct answers, and the time of all requests together.
 async fn at_once(
     from: &Source,
     packages: &[Arc<Package>],

@@ -1,4 +1,4 @@
-//! Clients that pull one large layer of an image at once.
+//! Clients that request one large layer of an image at once.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub(super) async fn measure(options: &Mirrors, folder: &Path) -> Result<Report, 
     let registry = Server::start(Arc::new(Images::new(Arc::clone(&layer), stores.url())))?;
     let setup = Setup {
         program: options.program(),
-        // An object may take a quarter of a store.
+        // An object may take a quarter of a store, so the store is more than four times as large.
         store: length * 9 / 2 + (1 << 30),
         pinned: false,
         mirrors: format!(
@@ -44,7 +44,7 @@ pub(super) async fn measure(options: &Mirrors, folder: &Path) -> Result<Report, 
     let foxy = setup.start(folder)?;
     for run in ["cold", "warm"] {
         pulled(run, &foxy, &layer, &storage, &mut report).await;
-        // The end of the layer reaches the disk.
+        // Waits until the end of the layer is on disk.
         sleep(Duration::from_secs(2)).await;
     }
     let leaks = storage.leaks.load(Ordering::Relaxed);

@@ -13,13 +13,13 @@ use sha2::{Digest as _, Sha512};
 use super::document::{Document, Filling, version};
 use crate::kit::{Asked, Body, Play, Then, Wire};
 
-/// Pieces of bodies that are written at once.
+/// Bytes of a body that are written at once.
 const PIECE: usize = 64 << 10;
-/// Bytes of the abbreviated form of a version that installing does not need.
+/// Bytes in the abbreviated form of a version that an installation does not need.
 const ABOUT: usize = 300;
-/// Medians and spreads (sigma) of the lognormal distributions: versions of a package, bytes of an
-/// artefact. And the most of each.
+/// Lognormal distribution of the number of versions of a package: median, spread (sigma) and maximum.
 const VERSIONS: (f64, f64, f64) = (20.0, 1.2, 1000.0);
+/// Lognormal distribution of the length of an artefact in bytes: median, spread (sigma) and maximum.
 const ARTEFACT: (f64, f64, f64) = (16384.0, 1.6, 4_194_304.0);
 
 /// A package.
@@ -27,13 +27,14 @@ const ARTEFACT: (f64, f64, f64) = (16384.0, 1.6, 4_194_304.0);
 pub(super) struct Package {
     pub(super) name: String,
     pub(super) document: Arc<Document>,
-    /// Version and length of the one artefact that there is.
+    /// Version of the only artefact of this package.
     version: String,
+    /// Length of the artefact, in bytes.
     pub(super) length: u64,
 }
 
 impl Package {
-    /// A package of this many versions.
+    /// A package with this number of versions.
     pub(super) fn new(name: String, document: Arc<Document>, versions: usize, length: u64) -> Self {
         Self {
             name,
@@ -43,7 +44,7 @@ impl Package {
         }
     }
 
-    /// Packages of which an installation needs one version each.
+    /// Draws random packages. An installation needs one version of each.
     pub(super) fn drawn(seed: u64, count: usize) -> Vec<Self> {
         let mut rng = Rng::new(seed);
         let draw = |rng: &mut Rng, (median, sigma, most): (f64, f64, f64)| {
@@ -63,7 +64,7 @@ impl Package {
             .collect()
     }
 
-    /// Path of the artefact, below the registry.
+    /// Path of the artefact, relative to the registry.
     pub(super) fn artefact(&self) -> String {
         let name = &self.name;
         format!("/{name}/-/{name}-{}.tgz", self.version)
@@ -89,12 +90,12 @@ pub(super) struct Counts {
     bytes: AtomicU64,
 }
 
-/// The same at one moment.
+/// The values of [`Counts`] at one moment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
     pub(super) documents: u64,
     pub(super) artefacts: u64,
-    /// Bytes of artefacts.
+    /// Bytes of artefacts that were sent.
     pub(super) bytes: u64,
 }
 
@@ -116,7 +117,7 @@ impl Registry {
         }
     }
 
-    /// Takes what was asked since the last call.
+    /// Returns the counts since the last call and resets them.
     pub(super) fn take(&self) -> Seen {
         let take = |count: &AtomicU64| count.swap(0, Ordering::Relaxed);
         Seen {

@@ -1,4 +1,5 @@
-//! A slow and distant line: each direction delays what it carries, and all connections share its rate.
+//! A slow line to a distant server. Each direction delays all data, and all connections share the line's
+//! rate.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,17 +16,17 @@ use tokio::time::{Instant, sleep, sleep_until};
 pub(super) const DELAY: Duration = Duration::from_millis(25);
 /// Bits per second of each direction.
 pub(super) const RATE: u64 = 20_000_000;
-/// Bytes that are carried as one.
+/// Bytes that the line carries as one piece.
 const PIECE: usize = 1460 * 4;
-/// Pieces of a connection that are under way: more than the line holds.
+/// Pieces of one connection that may be on the line at once. This is more than the line holds.
 const QUEUE: usize = 16;
 
-/// One direction of the line: the time at which it will have carried everything given to it so far.
+/// One direction of the line: the time at which the line will have carried all data that it got so far.
 #[derive(Clone, Debug, Default)]
 struct Direction(Arc<Mutex<Option<Instant>>>);
 
 impl Direction {
-    /// Adds these bytes. Returns the time at which the line will have carried them too.
+    /// Adds this number of bytes. Returns the time at which the line will have carried them.
     fn carries(&self, bytes: usize) -> Instant {
         let takes = Duration::from_nanos(bytes as u64 * 8 * 1_000_000_000 / RATE);
         let now = Instant::now();
@@ -36,7 +37,7 @@ impl Direction {
     }
 }
 
-/// Carries every connection to `to`, until the runtime ends.
+/// Forwards every connection to `to`, until the runtime ends.
 pub(super) async fn relay(listener: TcpListener, to: SocketAddr) {
     let (there, back) = (Direction::default(), Direction::default());
     loop {
@@ -46,7 +47,7 @@ pub(super) async fn relay(listener: TcpListener, to: SocketAddr) {
         };
         let (there, back) = (there.clone(), back.clone());
         tokio::spawn(async move {
-            // The connection itself is made over the line too.
+            // Opening the connection also takes a round trip on the line.
             sleep(DELAY * 2).await;
             let Ok(far) = TcpStream::connect(to).await else {
                 return;
@@ -59,7 +60,7 @@ pub(super) async fn relay(listener: TcpListener, to: SocketAddr) {
     }
 }
 
-/// Carries one direction of a connection until it ends.
+/// Forwards one direction of a connection until it ends.
 async fn carry(read: OwnedReadHalf, write: OwnedWriteHalf, line: Direction) {
     let (send, receive) = mpsc::channel(QUEUE);
     tokio::spawn(arrive(receive, write));

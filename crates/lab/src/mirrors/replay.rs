@@ -1,5 +1,4 @@
-//! The list of one installation of many packages, asked for again and again from one core of Foxy, and
-//! of verdaccio.
+//! Replays the list of packages of one installation many times. Foxy and verdaccio each run on one core.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,14 +12,14 @@ use super::{Mirrors, npm, verdaccio};
 use crate::kit::peers::install::ensure;
 use crate::kit::{Child, cpu_time};
 
-/// Connections that npm opens.
+/// Number of connections that npm opens.
 const CONNECTIONS: usize = 15;
-/// How often the list is replayed, to Foxy and to verdaccio.
+/// Number of replays of the list, to Foxy and to verdaccio.
 const TIMES: (usize, usize) = (40, 3);
-/// The ratio that is aimed at.
+/// Goal for the ratio of Foxy's rate to verdaccio's rate.
 const RATIO: f64 = 3.0;
 
-/// Requests per second of one core, by its time.
+/// Requests per second of one core, computed from its processor time.
 struct Core(f64);
 
 pub(super) async fn measure(options: &Mirrors, folder: &Path) -> Result<Report, String> {
@@ -83,7 +82,7 @@ struct Load<'a> {
 }
 
 impl Load<'_> {
-    /// Asks for all once, and then `times` times.
+    /// Requests all packages once, and then `times` more times.
     async fn run(
         &self,
         name: &str,

@@ -1,8 +1,8 @@
-//! The report of a row.
+//! The report of one measurement (a row).
 
 use std::fmt;
 
-/// Faults of a row that are told.
+/// Greatest number of faults of a row that are printed.
 const TOLD: usize = 5;
 
 /// Results of a row.
@@ -27,7 +27,7 @@ impl Report {
         self.lines.push(line);
     }
 
-    /// Adds what must not be.
+    /// Adds a fault.
     pub(super) fn fault(&mut self, text: String) {
         self.faults.push(text);
     }
@@ -38,7 +38,7 @@ impl Report {
         }
     }
 
-    /// True if all was as it must be.
+    /// True if there was no fault.
     pub(super) const fn is_good(&self) -> bool {
         self.faults.is_empty()
     }

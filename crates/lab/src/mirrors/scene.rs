@@ -1,4 +1,4 @@
-//! Foxy with mirrors, other servers beside it, and its memory and processor time.
+//! Foxy with mirrors, other servers beside it, and the memory and processor time of a process.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ use tokio::sync::oneshot;
 
 use crate::kit::{Child, Launch, Memory, Play, forget_peak, free_port, runtime, serve};
 
-/// Memory of each Foxy.
+/// Memory budget of each Foxy.
 pub(super) const MEMORY: &str = "256MiB";
 const MIB: f64 = 1024.0 * 1024.0;
 
-/// A server on a thread of its own, until this is dropped.
+/// A server on its own thread. It ends when this is dropped.
 #[derive(Debug)]
 pub(super) struct Server {
     pub(super) port: u16,
@@ -26,7 +26,7 @@ impl Server {
         Self::with(move |listener| serve(listener, play))
     }
 
-    /// A server of any kind.
+    /// Starts a server with its own function for connections.
     pub(super) fn with<F: Future<Output = ()>>(
         serves: impl FnOnce(TcpListener) -> F + Send + 'static,
     ) -> Result<Self, String> {
@@ -59,20 +59,20 @@ impl Server {
     }
 }
 
-/// How a Foxy is started.
+/// Options for the start of a Foxy.
 #[derive(Clone, Debug)]
 pub(super) struct Setup {
     pub(super) program: PathBuf,
-    /// Size of its store in bytes.
+    /// Size of the store, in bytes.
     pub(super) store: u64,
-    /// It runs on the first core alone.
+    /// True if Foxy runs only on the first core.
     pub(super) pinned: bool,
-    /// The sections of its mirrors.
+    /// Configuration of the mirrors.
     pub(super) mirrors: String,
 }
 
 impl Setup {
-    /// With these mirrors of packages, and a store for all of them.
+    /// Options for these mirrors of packages, with a store that has room for all packages.
     pub(super) fn of_packages(program: PathBuf, mirrors: String) -> Self {
         Self {
             program,
@@ -82,7 +82,7 @@ impl Setup {
         }
     }
 
-    /// Starts it with its files in `folder`.
+    /// Starts Foxy with its files in `folder`.
     pub(super) fn start(&self, folder: &Path) -> Result<Child, String> {
         let port = free_port()?;
         let text = format!(
@@ -101,7 +101,7 @@ impl Setup {
     }
 }
 
-/// The same program on the first core alone, if `pinned`.
+/// If `pinned`, the same program, but only on the first core.
 pub(super) fn pinned(launch: Launch, pinned: bool) -> Launch {
     if !pinned {
         return launch;
@@ -129,13 +129,14 @@ impl Before {
         }
     }
 
-    /// The peak since then, above what was resident then, in MiB.
+    /// The peak of resident memory since this value was taken, less the resident memory at that time, in
+    /// MiB.
     pub(super) fn above(self) -> f64 {
         let memory = Memory::of(self.pid).unwrap_or_default();
         memory.peak.saturating_sub(self.resident) as f64 / MIB
     }
 
-    /// In MiB.
+    /// The resident memory in MiB.
     pub(super) fn resident(self) -> f64 {
         self.resident as f64 / MIB
     }

@@ -1,4 +1,5 @@
-//! verdaccio, a registry for npm that fetches from another one: installed by npm, started on one core.
+//! verdaccio, a registry for npm that fetches from another registry. npm installs it, and it runs on one
+//! core.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,11 +9,13 @@ use crate::kit::{Child, Launch, free_port, peers};
 
 /// The release that is measured.
 const PACKAGE: &str = "verdaccio@6";
-/// Some registries do not know the tags of packages, and one dependency is named by a tag.
+/// A manifest for the installation. One dependency is named by a tag, and some registries do not support
+/// tags of packages.
 const MANIFEST: &str =
     "{\"name\":\"peer\",\"private\":true,\"overrides\":{\"node-fetch\":\"2.7.0\"}}";
 
-/// Starts it before the registry at this URL. It is installed into `folder`, unless `installed` names a folder.
+/// Starts verdaccio in front of the registry at this URL. It is installed into `folder`, unless `installed`
+/// names a folder.
 pub(super) fn start(
     installed: Option<&Path>,
     folder: &Path,
@@ -25,7 +28,7 @@ pub(super) fn start(
     let (home, port) = (folder.join("verdaccio"), free_port()?);
     let problem = |error: std::io::Error| format!("no folder: {error}");
     std::fs::create_dir_all(&home).map_err(problem)?;
-    // Documents are fresh as long as Foxy's.
+    // Documents stay fresh as long as those of Foxy.
     let text = format!(
         "storage: {}\nself_path: {}\nuplinks:\n  up:\n    url: {registry}/\n    maxage: 60m\n    \
          timeout: 120s\n    cache: true\npackages:\n  '**':\n    access: $all\n    proxy: up\nweb:\n  enable: false\n\
@@ -36,7 +39,7 @@ pub(super) fn start(
     let file = home.join("config.yaml");
     std::fs::write(&file, text).map_err(problem)?;
     let mut args = Vec::new();
-    // The registry is on this machine.
+    // The registry is on this machine, so no proxy may be used.
     for name in ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"] {
         args.extend(["-u".to_owned(), name.to_owned()]);
     }
@@ -51,7 +54,7 @@ pub(super) fn start(
 fn program(folder: &Path) -> Result<PathBuf, String> {
     let program = folder.join("node_modules/.bin/verdaccio");
     match program.exists() {
-        // It runs in another folder.
+        // verdaccio runs in another folder, so the path must be absolute.
         true => program.canonicalize().map_err(|error| error.to_string()),
         false => Err(format!("{} is not there", program.display())),
     }

@@ -1,4 +1,5 @@
-//! Clients that ask at a steady rate, each for a page of its own, and count what they get.
+//! Clients that send requests at a steady rate. Each request is for another page. The clients count the
+//! answers.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,22 +11,22 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
 use crate::kit::Wire;
 
-/// An answer that takes longer counts as none.
+/// An answer that takes longer counts as missing.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Counts of the answers that the clients got since the last look.
+/// Counts of the answers that the clients got since the last reading.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     good: AtomicU64,
-    /// Answers of 500 and above.
+    /// Answers with status 500 or above.
     errors: AtomicU64,
-    /// Requests without a whole answer, and other statuses.
+    /// Requests without a complete answer, and answers with other statuses.
     broken: AtomicU64,
     /// The longest time to an answer, in microseconds.
     longest: AtomicU64,
 }
 
-/// The same, at one moment.
+/// The values of [`Counts`] at one moment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Got {
     pub(super) good: u64,
@@ -41,7 +42,7 @@ impl Got {
 }
 
 impl Counts {
-    /// Takes the counts since the last call.
+    /// Returns the counts since the last call and resets them.
     pub(super) fn take(&self) -> Got {
         let take = |count: &AtomicU64| count.swap(0, Ordering::Relaxed);
         Got {
@@ -72,7 +73,7 @@ pub(super) struct Load {
 }
 
 impl Load {
-    /// `rate` requests per second over `connections` connections.
+    /// Starts clients that send `rate` requests per second over `connections` connections.
     pub(super) fn start(to: SocketAddr, connections: u64, rate: u64) -> Self {
         let load = Self {
             stop: Arc::default(),
@@ -82,7 +83,7 @@ impl Load {
         for number in 0..connections {
             let (stop, counts) = (Arc::clone(&load.stop), Arc::clone(&load.counts));
             tokio::spawn(async move {
-                // Spread over one interval.
+                // The starts of the connections are spread over one interval.
                 sleep(every.mul_f64(number as f64 / connections as f64)).await;
                 client(to, number, every, &stop, &counts).await;
             });

@@ -1,5 +1,5 @@
-//! A site with three origins, of which one dies, one answers 500 and one becomes ten times slower,
-//! and then all fail: what clients notice.
+//! A site with three origins. One origin dies, one answers 500 and one becomes ten times slower. Later all
+//! origins fail. The measurement shows the effect on clients.
 
 mod load;
 mod server;
@@ -17,43 +17,43 @@ use crate::kit::{self, Ask, Child, Door, Launch, beside, free_port};
 use load::{Got, Load};
 use server::{Mode, Server};
 
-/// How long bad origins may take to be left out.
+/// Longest permitted time until Foxy stops using a bad origin.
 const OUT: Duration = Duration::from_secs(1);
-/// Requests to origins per request of a client, when all origins fail.
+/// Permitted requests to origins per request of a client, when all origins fail.
 const STORM: f64 = 1.3;
-/// Objects that are stored before all origins fail.
+/// Number of objects that are stored before all origins fail.
 const KEPT: usize = 50;
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Pause between two looks at the statistics.
+/// Pause between two readings of the statistics.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Measure a site with three origins that fail. Exit code 1 if a client of GET sees an error while
-/// one origin is well, if bad ones are used for longer than a second, or if origins that all fail
-/// get more than 1.3 times the requests
+/// Measure a site with three origins that fail. Exit code 1 if a client's GET fails while one origin is
+/// healthy, if bad origins are used for longer than a second, or if the origins get more than 1.3 times the
+/// clients' requests while all of them fail
 #[derive(Clone, Debug, clap::Args)]
 pub struct Origins {
-    /// The Foxy to measure; default: the one beside this program
+    /// Foxy program to measure; default: the `foxy` in the folder of this program
     #[arg(long, value_name = "PATH")]
     foxy: Option<PathBuf>,
     /// Requests per second
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     rate: u64,
-    /// Connections of clients
+    /// Number of client connections
     #[arg(long, value_name = "N", default_value_t = 100)]
     connections: u64,
-    /// Length of each phase
+    /// Duration of each phase, in seconds
     #[arg(long, value_name = "N", default_value_t = 5)]
     seconds: u64,
     /// Delay of a healthy origin, in milliseconds
     #[arg(long, value_name = "N", default_value_t = 1)]
     delay: u64,
-    /// How Foxy chooses
+    /// Setting `balance`: the way in which Foxy chooses an origin
     #[arg(long, value_name = "WORD", default_value = "least_outstanding")]
     balance: String,
 }
 
 impl Origins {
-    /// Measures, prints and judges.
+    /// Measures, prints the results and judges them.
     #[must_use]
     pub fn run(&self) -> ExitCode {
         kit::exit(self.measure())
@@ -114,7 +114,7 @@ fn door(proxy: SocketAddr, name: &str) -> Door {
     }
 }
 
-/// Addresses of a run, and its origins.
+/// Addresses of a run, and the site's origins.
 struct Scene {
     site: Door,
     admin: Door,
@@ -123,7 +123,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// Lets the load run for the length of a phase, and prints what it got.
+    /// Lets the load run for the length of a phase, and prints the counts of the answers.
     async fn phase(&self, load: &Load, name: &str) -> Got {
         let before = self.asked();
         let begun = Instant::now();
@@ -150,7 +150,7 @@ impl Scene {
         self.servers.iter().map(Server::asked).collect()
     }
 
-    /// One dies, one answers 500, one becomes slow.
+    /// One origin dies, one answers 500, and one becomes slow.
     async fn some_fail(&self, load: &Load) -> Result<bool, String> {
         let begun = Instant::now();
         self.servers[0].set(Mode::Dead).await?;
@@ -172,7 +172,7 @@ impl Scene {
         Ok(out && took < OUT && errors == 0)
     }
 
-    /// All recover.
+    /// All origins recover.
     async fn all_well(&self, load: &Load) -> Result<bool, String> {
         for server in &self.servers {
             server.set(Mode::Well).await?;
@@ -191,7 +191,7 @@ impl Scene {
         Ok(back && first.errors + first.broken + got.errors + got.broken == 0)
     }
 
-    /// All reset every connection.
+    /// All origins reset every connection.
     async fn all_fail(&self, load: &Load) -> Result<bool, String> {
         for n in 0..KEPT {
             self.kept(n).await?;
@@ -212,12 +212,12 @@ impl Scene {
             "all fail          {stale} of {KEPT} stored pages answered stale, {ratio:.2} requests to \
              origins per request"
         );
-        // Requests that were under way when the origins failed may still be good.
+        // Requests that had already begun when the origins failed may still succeed.
         let fails = got.good < got.all() / 20 && got.broken == 0;
         Ok(stale == KEPT && ratio <= STORM && fails)
     }
 
-    /// The status of a page that may be stored.
+    /// Returns the status of the answer for a page that may be stored.
     async fn kept(&self, n: usize) -> Result<u16, String> {
         let answer = Ask::get(format!("/kept/{n}"))
             .send(&self.site, PATIENCE, None)
@@ -225,7 +225,7 @@ impl Scene {
         Ok(answer.head.status())
     }
 
-    /// Waits until the standings of these origins fit; false after a minute.
+    /// Waits until the states of these origins match. Returns false after one minute.
     async fn until(
         &self,
         what: &str,

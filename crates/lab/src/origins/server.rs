@@ -1,4 +1,4 @@
-//! An origin that can be killed, made to fail or slowed down, and comes back on the same port.
+//! An origin that can be stopped, made to fail or slowed down. It can return on the same port.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -12,19 +12,19 @@ use tokio::time::sleep;
 
 use crate::kit::{Asked, Play, Then, Wire, serve};
 
-/// How an origin behaves.
+/// Behaviour of an origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Mode {
-    /// It answers after its delay.
+    /// The origin answers after its delay.
     Well,
-    /// It answers after ten times its delay.
+    /// The origin answers after ten times its delay.
     Slow,
-    /// It answers 500 at once.
+    /// The origin answers 500 at once.
     Errors,
-    /// It resets connections when a request has come.
+    /// The origin resets a connection when a request has arrived.
     Resets,
-    /// It is gone: connections are refused.
+    /// The origin does not listen, so connections are refused.
     Dead,
 }
 
@@ -38,7 +38,7 @@ impl Mode {
     ];
 }
 
-/// One origin, on a port of its own.
+/// One origin with its own port.
 #[derive(Debug)]
 pub(super) struct Server {
     port: u16,
@@ -74,7 +74,7 @@ impl Server {
         self.port
     }
 
-    /// Requests that have come.
+    /// Number of requests that arrived.
     pub(super) fn asked(&self) -> u64 {
         self.site.asked.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! One cell of the matrix: a page, a way, and its users.
+//! One cell of the matrix: one page, one way (relation of the requests) and several users.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,23 +12,23 @@ use super::site::{Hold, ID, Page, Site, WHOLE};
 use super::table::{Pair, Set, Way};
 use crate::kit::{Answer, Ask, Door, Progress};
 
-/// An answer is missing after this time.
+/// After this time, an answer counts as missing.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Wait after which a remaining lifetime of one second has expired.
+/// After this wait, a remaining lifetime of one second has expired.
 const EXPIRY: Duration = Duration::from_millis(2200);
 
-/// Users of a cell.
+/// Kind of the users in a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     /// No user sends credentials.
     Plain,
-    /// Each has a Cookie.
+    /// Each user sends a Cookie.
     Cookie,
-    /// Each has Authorization.
+    /// Each user sends Authorization.
     Authorization,
-    /// The first sends none, the others a Cookie.
+    /// The first user sends no Cookie, the other users send a Cookie.
     GuestFirst,
-    /// The first sends a Cookie, the others none.
+    /// The first user sends a Cookie, the other users send none.
     GuestLast,
 }
 
@@ -43,7 +43,7 @@ impl Kind {
         }
     }
 
-    /// Table row for answers that go from the first user to another.
+    /// Row of the table for answers that were fetched for the first user and go to another user.
     pub(super) const fn pair(self) -> Pair {
         match self {
             Self::Plain => Pair::Plain,
@@ -61,7 +61,7 @@ pub(super) enum Shows {
     Authorization,
 }
 
-/// One request's user.
+/// The user of one request.
 #[derive(Clone, Debug)]
 pub(super) struct Person {
     pub(super) id: u64,
@@ -70,7 +70,7 @@ pub(super) struct Person {
 }
 
 impl Person {
-    /// Table row for an answer that was fetched for this person and given to `other`.
+    /// Row of the table for an answer that was fetched for this person and sent to `other`.
     pub(super) fn pair(&self, other: &Self) -> Pair {
         match (self.shows, other.shows) {
             (Shows::Authorization, _) => Pair::Authorization,
@@ -103,16 +103,16 @@ pub(super) struct Exchange {
 pub(super) struct Stage {
     pub(super) door: Door,
     pub(super) site: Arc<Site>,
-    /// Numbers of requests.
+    /// Number of the next request.
     pub(super) ids: AtomicU64,
-    /// Time for which the origin holds an answer after the others have asked.
+    /// Time for which the origin holds an answer after the other users have sent their requests.
     pub(super) settle: Duration,
-    /// Users of a cell besides the first.
+    /// Number of users in a cell besides the first.
     pub(super) others: usize,
 }
 
 impl Stage {
-    /// A person with a request number of its own.
+    /// A person with a new request number.
     pub(super) fn person(&self, shows: Shows, number: usize) -> Person {
         let user = match shows {
             Shows::Nothing => mark::ANYBODY.to_owned(),
@@ -123,7 +123,7 @@ impl Stage {
     }
 }
 
-/// A cell.
+/// A cell of the matrix.
 #[derive(Clone, Debug)]
 pub(super) struct Cell {
     pub(super) set: Arc<Set>,
@@ -138,7 +138,7 @@ impl Cell {
         format!("/p/{set}/{way}/{kind}/{}", self.round)
     }
 
-    /// Plays the cell to its end.
+    /// Plays all requests of the cell.
     pub(super) async fn play(&self, stage: &Arc<Stage>) -> Vec<Exchange> {
         let path = self.path();
         let (age, hold) = match self.way {
@@ -165,11 +165,13 @@ impl Cell {
     }
 }
 
-/// A follower's method, and its range.
+/// A follower's method and range. `None` leaves the request unchanged.
 type Wish = (Option<&'static str>, Option<&'static str>);
 
-/// Wishes of the followers: the first one asks while the origin has not answered, the others after.
+/// Requests of the followers. The first follower sends its request before the origin has answered, the
+/// others send theirs after the answer.
 const HEADS: [Wish; 3] = [(Some("HEAD"), None), (Some("HEAD"), None), (None, None)];
+/// The same with ranges.
 const RANGES: [Wish; 3] = [
     (None, Some("bytes=0-255")),
     (None, Some("bytes=1024-2047")),
@@ -192,7 +194,7 @@ struct Running {
 }
 
 impl Running {
-    /// Waits for this progress, or for the end of the request.
+    /// Waits until the request has made this progress or has ended.
     async fn reaches(&mut self, wanted: Progress) {
         let _ = self.progress.wait_for(|at| *at >= wanted).await;
     }
@@ -236,7 +238,7 @@ impl Play<'_> {
         self.start(number, |ask, _| ask)
     }
 
-    /// Sends all other requests, and gives them time to reach the proxy.
+    /// Sends the requests of these users, and gives them time to reach the proxy.
     async fn others(&self, from: usize, to: usize) -> Vec<Running> {
         let mut others: Vec<_> = (from..to).map(|number| self.plain(number)).collect();
         for other in &mut others {
@@ -258,7 +260,7 @@ impl Play<'_> {
         exchanges
     }
 
-    /// The others come while the origin holds the head, or the middle of the body.
+    /// The other users send their requests while the origin holds the head or the middle of the body.
     async fn together(&self) -> Vec<Exchange> {
         let mut first = self.plain(0);
         match self.cell.way {
@@ -294,7 +296,8 @@ impl Play<'_> {
         exchanges
     }
 
-    /// A stored answer expires; several users ask at a time, then one that already has a version.
+    /// A stored answer expires. Then several users request it at the same time. After that, a user requests
+    /// it who already has a version.
     async fn revalidation(&self) -> Vec<Exchange> {
         let mut exchanges = vec![self.plain(0).end().await];
         if self.cell.set.life > 0 {

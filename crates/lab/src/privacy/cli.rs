@@ -11,28 +11,28 @@ use crate::kit::Secured;
 use crate::kit::peers::Peer;
 use crate::kit::{self, Mode, beside, foxy};
 
-/// Check that no user gets an answer that was fetched for another. Exit code 1 if one does
+/// Check that no user gets an answer that was fetched for another user. Exit code 1 if a user does
 #[derive(Clone, Debug, clap::Args)]
 pub struct Privacy {
-    /// The Foxy to measure; default: the one beside this program
+    /// Foxy program to measure; default: the `foxy` in the folder of this program
     #[arg(long, value_name = "PATH")]
     foxy: Option<PathBuf>,
-    /// Measure these in place of Foxy: nginx, varnish, squid, ats
+    /// Measure these caches in place of Foxy: nginx, varnish, squid, ats
     #[arg(long, value_delimiter = ',', value_name = "PEER")]
     peers: Vec<Peer>,
-    /// Repeat the matrix for this time
+    /// Repeat the matrix for this time, in seconds
     #[arg(long, value_name = "N")]
     seconds: Option<u64>,
-    /// Order of cells and visits
+    /// Seed of the order of cells and visits
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Ten rounds with eight users in each cell
+    /// Run ten rounds with eight users in each cell
     #[arg(long)]
     long: bool,
-    /// Measure Foxy with TLS to users and origin
+    /// Measure Foxy with TLS to the users and to the origin
     #[cfg(feature = "tls")]
     #[arg(long, conflicts_with = "peers")]
     tls: bool,
@@ -42,7 +42,7 @@ pub struct Privacy {
 }
 
 impl Privacy {
-    /// Measures, prints and judges.
+    /// Measures, prints the results and judges them.
     #[must_use]
     pub fn run(&self) -> ExitCode {
         kit::exit(self.all())
@@ -59,7 +59,7 @@ impl Privacy {
         }
     }
 
-    /// True if no answer belonged to another user.
+    /// Measures. Returns true if no user got an answer of another user.
     fn all(&self) -> Result<bool, String> {
         let folder = kit::folder()?;
         let subjects = self.subjects();

@@ -1,4 +1,5 @@
-//! Origin of the parts of an answer, and whether the table permits them.
+//! Finds the request for which each part of an answer was made, and checks whether the table permits this
+//! sharing.
 
 use std::collections::BTreeSet;
 
@@ -11,15 +12,15 @@ use crate::kit::Answer;
 /// Judgement of one request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Verdict {
-    /// Parts of the answer that were made for another request.
+    /// True if the answer has parts that were made for another request.
     pub(super) shared: bool,
-    /// Those of them that the table forbids.
+    /// Parts that were made for another request although the table forbids it.
     pub(super) foreign: BTreeSet<&'static str>,
-    /// Reason for the lack of an origin's answer.
+    /// Reason why there is no answer of the origin.
     pub(super) missing: Option<String>,
 }
 
-/// Judges one request of a cell; `cell` has all of them.
+/// Judges one request of a cell. `cell` contains all requests of the cell.
 pub(super) fn judge(
     set: &Set,
     way: Way,
@@ -67,11 +68,11 @@ pub(super) fn judge(
     verdict
 }
 
-/// The proxy's own error, or a truncated body.
+/// Returns a reason if the answer is the proxy's own error or has a truncated body.
 fn missing(answer: &Answer, set: &Set) -> Option<String> {
     let status = answer.head.status();
     let of_origin = answer.head.get(mark::FIELD).is_some() || status == 304;
-    // Waiting requests get the proxy's own error in place of an error's page.
+    // Waiting requests get the proxy's own error in place of the page of an error answer.
     let own_error = set.status >= 500 && status >= 500;
     if !of_origin && !own_error && status != set.status {
         return Some(format!("status {status} of the proxy"));

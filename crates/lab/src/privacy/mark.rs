@@ -1,17 +1,17 @@
-//! Marks: every part of an answer names the request that it was made for.
+//! Marks: every part of an answer names the request for which it was made.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::kit::{Answer, Head};
 
-/// The field of the head.
+/// The field that contains the mark of a head.
 pub(super) const FIELD: &str = "X-Made-For";
-/// The user of requests that name none.
+/// The user in the mark of a request without a user.
 pub(super) const ANYBODY: &str = "anybody";
-/// Bytes of a line: any part of a body has whole lines.
+/// Length of a line in bytes. Parts of a body begin and end at line boundaries.
 pub(super) const LINE: usize = 128;
-/// Lines of a body.
+/// Number of lines in a body.
 pub(super) const LINES: usize = 32;
 
 /// A user and the number of one of its requests.
@@ -47,14 +47,14 @@ pub(super) fn tag(user: &str) -> String {
     format!("\"{user}\"")
 }
 
-/// The body for a request: one line, again and again.
+/// The body for a request: the same line again and again.
 pub(super) fn body(mark: &Mark, path: &str) -> Vec<u8> {
     let text = format!("{mark} {path}");
     let line = format!("{text:<width$}\n", width = LINE - 1);
     line.repeat(LINES).into_bytes()
 }
 
-/// A part of an answer.
+/// Kind of a part of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Part {
     Interim,
@@ -99,7 +99,7 @@ pub(super) fn found(answer: &Answer) -> BTreeSet<(Part, Mark)> {
     found
 }
 
-/// The user whose version an answer's entity tag names.
+/// The user of the version that an answer's entity tag names.
 pub(super) fn tagged(head: &Head) -> Option<String> {
     let tag = head.get("ETag")?.trim_start_matches("W/");
     Some(tag.trim_matches('"').to_owned())
@@ -118,7 +118,7 @@ fn lines(answer: &Answer) -> BTreeSet<String> {
     lines
 }
 
-/// True if the lines of a body are of this page.
+/// True if the lines of a body belong to this page.
 pub(super) fn is_of(answer: &Answer, path: &str) -> bool {
     let other = |line: &String| match line.split_once(' ') {
         Some((mark, page)) => Mark::read(mark).is_some() && page != path,

@@ -1,4 +1,4 @@
-//! The whole matrix: all cells, many in parallel.
+//! The complete matrix: all cells, many of them in parallel.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,65 +10,65 @@ use super::cell::{Cell, Exchange, Kind, Stage};
 use super::judge::judge;
 use super::table::{Pair, Set, Sharing, WAYS, Way};
 
-/// Cells played in parallel.
+/// Number of cells that are played in parallel.
 const AT_A_TIME: usize = 64;
 
-/// Counters of one way.
+/// Counters for one way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Cells.
+    /// Number of cells.
     pub cells: u64,
-    /// Requests.
+    /// Number of requests.
     pub requests: u64,
-    /// Answers that were made for another request.
+    /// Number of answers that were made for another request.
     pub shared: u64,
-    /// Answers with a part that the table forbids.
+    /// Number of answers with a part that the table forbids.
     pub foreign: u64,
-    /// Requests without an answer of the origin.
+    /// Number of requests without an answer of the origin.
     pub missing: u64,
-    /// Cells without the sharing that is expected.
+    /// Number of cells without the expected sharing.
     pub lost: u64,
 }
 
 /// A cell with foreign answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Foreign {
-    /// Answers.
+    /// Number of foreign answers.
     pub answers: u64,
-    /// The parts that were another user's.
+    /// Parts that belonged to another user.
     pub parts: BTreeSet<&'static str>,
 }
 
-/// Name of a cell: set, way, users.
+/// Name of a cell: set, way and users.
 pub type Name = (String, Way, &'static str);
 
 /// Findings of a run of the matrix.
 #[derive(Clone, Debug, Default)]
 pub struct Matrix {
-    /// By way.
+    /// Counters of each way.
     pub ways: BTreeMap<Way, Counts>,
     /// Cells with foreign answers.
     pub foreign: BTreeMap<Name, Foreign>,
     /// Cells without the sharing that the table expects.
     pub lost: BTreeSet<Name>,
-    /// Reasons for missing answers, with counts.
+    /// Reasons for missing answers, and the number of answers for each.
     pub missing: BTreeMap<String, u64>,
 }
 
 impl Matrix {
-    /// Answers with a forbidden part.
+    /// Number of answers with a forbidden part.
     #[must_use]
     pub fn foreign_answers(&self) -> u64 {
         self.ways.values().map(|counts| counts.foreign).sum()
     }
 
-    /// Requests without an answer of the origin.
+    /// Number of requests without an answer of the origin.
     #[must_use]
     pub fn missing_answers(&self) -> u64 {
         self.ways.values().map(|counts| counts.missing).sum()
     }
 
-    /// All requests.
+    /// Number of all requests.
     #[must_use]
     pub fn requests(&self) -> u64 {
         self.ways.values().map(|counts| counts.requests).sum()
@@ -111,8 +111,8 @@ pub(super) fn cells(sets: &[Arc<Set>], round: u32, rng: &mut Rng) -> Vec<Cell> {
     for set in sets {
         for way in WAYS {
             let mut kinds = vec![Kind::Plain, Kind::Cookie, Kind::Authorization];
-            // Users without a Cookie beside others only add coverage where a Cookie makes a
-            // difference.
+            // Cells with both kinds of users, with and without a Cookie, add coverage only where the table
+            // distinguishes the two kinds.
             let same = set.sharing(way, Pair::Plain) == set.sharing(way, Pair::Cookie);
             if !same && matches!(way, Way::Concurrent | Way::Sequential) {
                 kinds.extend([Kind::GuestFirst, Kind::GuestLast]);

@@ -1,7 +1,7 @@
-//! The privacy matrix: checks that no user gets an answer that was fetched for another.
+//! The privacy matrix: checks that no user gets an answer that was fetched for another user.
 //!
-//! A proxy stands between users and an origin that makes every page for the requesting user.
-//! `table.txt`, written by hand, defines the permitted sharing; no code of Foxy is used.
+//! The proxy is between the users and an origin that makes every page for the user of the request. The file
+//! `table.txt` was written by hand and defines the permitted sharing. No code of Foxy is used.
 
 mod cell;
 mod cli;
@@ -37,13 +37,13 @@ pub use traffic::{PAGES, VISITS, Visits};
 pub struct Extent {
     /// Seed of the order of cells and visits.
     pub seed: u64,
-    /// Rounds of the matrix.
+    /// Number of rounds of the matrix.
     pub rounds: u32,
-    /// Further rounds of the matrix run for this time.
+    /// After these rounds, further rounds run until this time has passed.
     pub at_least: Duration,
-    /// Users of a cell besides the first.
+    /// Number of users in a cell besides the first.
     pub others: usize,
-    /// The traffic on per-user pages is measured too.
+    /// True if the traffic on per-user pages is measured too.
     pub traffic: bool,
 }
 
@@ -62,21 +62,21 @@ impl Default for Extent {
 /// Findings for one proxy.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
-    /// The matrix.
+    /// Results of the matrix.
     pub matrix: Matrix,
-    /// The traffic, by header set.
+    /// Results of the traffic, by header set.
     pub traffic: BTreeMap<String, Visits>,
 }
 
 impl Findings {
-    /// Answers that the table forbids, in matrix and traffic.
+    /// Number of answers that the table forbids, in matrix and traffic.
     #[must_use]
     pub fn foreign(&self) -> u64 {
         let visits: u64 = self.traffic.values().map(|visits| visits.foreign).sum();
         self.matrix.foreign_answers() + visits
     }
 
-    /// True if one answer in a hundred or more is missing: the proxy cannot be judged.
+    /// True if at least one answer in a hundred is missing. Then the proxy cannot be judged.
     #[must_use]
     pub fn is_broken(&self) -> bool {
         let visits: u64 = self.traffic.values().map(|visits| visits.missing).sum();
@@ -85,12 +85,12 @@ impl Findings {
     }
 }
 
-/// The proxy under test; it ends when dropped.
+/// The proxy under test. It ends when this is dropped.
 pub trait Front {
     /// Address that users connect to.
     fn address(&self) -> SocketAddr;
 
-    /// Port of the origin in requests, if it is not the origin's own `port`.
+    /// Port of the origin in requests. It may differ from the origin's own `port`.
     fn origin(&self, port: u16) -> u16 {
         port
     }
@@ -113,11 +113,11 @@ impl Front for kit::Secured {
     }
 }
 
-/// Measures the proxy that `start` puts before the origin on the given port. `scheme`: that of the
-/// whole URLs in requests; `None` if requests have paths.
+/// Measures the proxy that `start` starts in front of the origin on the given port. `scheme`: scheme of the
+/// absolute URLs in requests; `None` if requests contain only paths.
 ///
 /// # Errors
-/// The proxy does not start, or the table is not well formed.
+/// The proxy does not start, or the table is not well-formed.
 pub fn measure<F: Front>(
     extent: &Extent,
     scheme: Option<&'static str>,
@@ -177,7 +177,7 @@ pub fn measure<F: Front>(
 mod tests {
     use super::*;
 
-    /// No proxy.
+    /// A front without a proxy.
     struct Nothing(SocketAddr);
 
     impl Front for Nothing {

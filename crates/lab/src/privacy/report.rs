@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use super::table::WAYS;
 use super::{Findings, VISITS};
 
-/// Most names of cells without sharing that are printed; the rest is counted.
+/// Greatest number of printed names of cells without sharing. The other cells are only counted.
 const LOST_SHOWN: usize = 20;
 
-/// A table of counts; every cell with foreign answers is named.
+/// Formats a table of counts, and the names of all cells with foreign answers.
 #[must_use]
 pub fn text(title: &str, findings: &Findings) -> String {
     let mut text = format!("{title}\n");
@@ -68,7 +68,7 @@ pub fn text(title: &str, findings: &Findings) -> String {
     text
 }
 
-/// The same as JSON.
+/// Formats the same results as JSON.
 #[must_use]
 pub fn json(title: &str, findings: &Findings) -> Value {
     let matrix = &findings.matrix;

@@ -1,5 +1,5 @@
-//! The origin of the matrix. It makes each page for the requesting user, and marks every part of an
-//! answer with its request.
+//! The origin of the matrix. It makes each page for the user of the request, and marks every part of an
+//! answer with that request.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use super::mark::{self, LINE, LINES, Mark};
 use super::table::Set;
 use crate::kit::{Asked, Play, Then, Wire};
 
-/// The field with a request's number. Proxies pass it on.
+/// The field that contains a request's number. Proxies forward it.
 pub(super) const ID: &str = "X-Lab-Id";
 /// A held answer continues after this time if nothing releases it.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -31,12 +31,12 @@ pub(super) enum Hold {
 #[derive(Debug)]
 pub(super) struct Page {
     pub(super) set: Arc<Set>,
-    /// Answers state that this much of their lifetime has passed.
+    /// `Some`: answers state in Age that this part of their lifetime has passed, in seconds.
     pub(super) age: Option<u32>,
-    /// Every answer takes this long.
+    /// Delay of every answer.
     pub(super) delay: Duration,
     pub(super) hold: watch::Sender<Hold>,
-    /// Requests that came.
+    /// Number of requests that arrived.
     pub(super) asked: watch::Sender<u32>,
 }
 
@@ -51,7 +51,7 @@ impl Page {
         }
     }
 
-    /// Waits for this many requests.
+    /// Waits until this number of requests has arrived.
     pub(super) async fn asked(&self, times: u32) {
         let mut count = self.asked.subscribe();
         let _ = timeout(PATIENCE, count.wait_for(|count| *count >= times)).await;
@@ -66,10 +66,11 @@ impl Page {
 /// The origin.
 #[derive(Debug)]
 pub(super) struct Site {
-    /// Seconds since the epoch at the start: pages do not change during a run.
+    /// Time of the start in seconds since the Unix epoch. Dates of pages follow from it, so pages do not
+    /// change during a run.
     epoch: u64,
     pages: Mutex<HashMap<String, Arc<Page>>>,
-    /// Requests that were answered with 304, by their number.
+    /// Requests that were answered with 304, by request number, with their users.
     confirmed: Mutex<HashMap<u64, String>>,
 }
 
@@ -82,7 +83,7 @@ impl Site {
         }
     }
 
-    /// Puts a page there.
+    /// Adds a page at a path.
     pub(super) fn add(&self, path: &str, page: Page) -> Arc<Page> {
         let page = Arc::new(page);
         held(&self.pages).insert(path.to_owned(), Arc::clone(&page));
@@ -94,13 +95,13 @@ impl Site {
         held(&self.confirmed).get(&id).cloned()
     }
 
-    /// A page's date for a user; it differs by user.
+    /// The modification date of a page for a user. It differs between users.
     fn modified(&self, user: &str) -> String {
         let own: u64 = user.bytes().map(u64::from).sum();
         date(self.epoch - 1000 - own % 100)
     }
 
-    /// True if the request's condition names the user's current version.
+    /// True if the condition of the request matches the user's current version.
     fn is_current(&self, asked: &Asked, page: &Page, user: &str) -> bool {
         let has = |name: &str| {
             let same = |field: &&(String, String)| field.0.eq_ignore_ascii_case(name);
@@ -117,7 +118,7 @@ impl Site {
         has("Last-Modified") && since == Some(self.modified(user).as_str())
     }
 
-    /// Field lines of the page for a user; `only` those that a 304 repeats if it is one.
+    /// Field lines of the page for a user. With `is_304`, only the fields that a 304 repeats.
     fn fields(&self, page: &Page, mark: &Mark, path: &str, is_304: bool) -> String {
         let mut text = format!("Date: {}\r\n", date(self.now()));
         for (name, value) in &page.set.fields {
@@ -237,14 +238,14 @@ fn then<E>(written: &Result<(), E>) -> Then {
     }
 }
 
-/// The user named by a request.
+/// The user that a request contains.
 fn user_of(asked: &Asked) -> Option<&str> {
     let bearer = asked.head.get("Authorization");
     let token = bearer.and_then(|value| value.strip_prefix("Bearer "));
     token.or_else(|| asked.head.get("Cookie")?.strip_prefix("session="))
 }
 
-/// The requested part of a body, in bytes.
+/// The requested part of a body: begin and end in bytes.
 fn part(asked: &Asked, page: &Page, user: &str, whole: usize) -> Option<(usize, usize)> {
     if page.set.status != 200 || asked.method != "GET" {
         return None;
@@ -269,10 +270,10 @@ fn date(seconds: u64) -> String {
     httpdate::fmt_http_date(time)
 }
 
-/// A lock whose holder never panics with broken data.
+/// Locks the mutex, even if a thread panicked while it held the lock. Panics do not damage the data.
 fn held<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
     lock.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Length of every page.
+/// Length of every page, in bytes.
 pub(super) const WHOLE: usize = LINE * LINES;

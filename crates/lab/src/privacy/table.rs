@@ -1,44 +1,44 @@
-//! The table of header sets and permissions, read from a hand-written text.
+//! The table of header sets and permissions. It is parsed from a text that was written by hand.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// The table as checked in.
+/// Text of the table.
 const TEXT: &str = include_str!("table.txt");
 
-/// Permission to give an answer fetched for one user to another.
+/// Permission to send an answer that was fetched for one user to another user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
-    /// Yes, and it is expected.
+    /// Sharing is permitted and expected.
     Yes,
-    /// Permitted, not expected.
+    /// Sharing is permitted, but not expected.
     May,
-    /// Yes, without the field that the directive names.
+    /// Sharing is permitted without the field that the directive names.
     NotTheField,
-    /// After a 304 to the asking user's own conditional request.
+    /// Sharing is permitted after a 304 to the receiving user's own conditional request.
     Validated,
-    /// Never.
+    /// Sharing is forbidden.
     No,
 }
 
-/// Relation of the second user's request to the first one's.
+/// Relation between the second user's request and the first user's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Way {
-    /// While the origin has not answered.
+    /// The second request arrives before the origin has answered.
     Concurrent,
-    /// After the answer is whole.
+    /// The second request arrives after the answer is complete.
     Sequential,
-    /// While the body comes.
+    /// The second request arrives while the body is being sent.
     Late,
-    /// With HEAD, while the origin has not answered and after.
+    /// Requests with HEAD, before the origin has answered and after the answer.
     Head,
-    /// With Range, while the origin has not answered and after.
+    /// Requests with Range, before the origin has answered and after the answer.
     Range,
-    /// When the answer is stored and has expired; several at a time.
+    /// Requests arrive when the stored answer has expired; several at a time.
     Revalidation,
 }
 
-/// All ways, in the order of the table's letters.
+/// All ways, in the order of the letters in the table.
 pub const WAYS: [Way; 6] = [
     Way::Concurrent,
     Way::Sequential,
@@ -69,51 +69,51 @@ impl fmt::Display for Way {
     }
 }
 
-/// A row of letters: the credentials of the two requests.
+/// Credentials of the two requests. They select a row of letters in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pair {
     /// Neither request has a Cookie or Authorization.
     Plain,
-    /// One of the two has a Cookie.
+    /// One of the two requests has a Cookie.
     Cookie,
-    /// The request that fetched has Authorization.
+    /// The request that fetched the answer has Authorization.
     Authorization,
 }
 
-/// Fields of an answer, and its permitted users.
+/// Fields of an answer, and the users who may get it.
 #[derive(Clone, Debug, Default)]
 pub struct Set {
-    /// Its name.
+    /// Name of the set.
     pub name: String,
-    /// Status code.
+    /// Status code of the answer.
     pub status: u16,
-    /// Content-Type.
+    /// Content-Type of the answer.
     pub content_type: Option<String>,
-    /// Lifetime in seconds.
+    /// Lifetime of the answer in seconds.
     pub life: u32,
-    /// An interim answer comes first.
+    /// True if an interim answer comes first.
     pub interim: bool,
     /// Method of the first request.
     pub method: &'static str,
-    /// Method of the others.
+    /// Method of the later requests.
     pub then: &'static str,
-    /// Field lines, with their placeholders.
+    /// Field lines; they may contain placeholders.
     pub fields: Vec<(String, String)>,
     sharing: [Vec<Sharing>; 3],
 }
 
 impl Set {
-    /// Permissions of the table.
+    /// The permission in the table for this way and pair.
     #[must_use]
     pub fn sharing(&self, way: Way, pair: Pair) -> Sharing {
         self.sharing[pair as usize][way as usize]
     }
 }
 
-/// Reads the table.
+/// Parses the table.
 ///
 /// # Errors
-/// The text is not well formed; the message names the line.
+/// The text is not well-formed. The message contains the line number.
 pub fn table() -> Result<Vec<Set>, String> {
     parse(TEXT)
 }

@@ -1,4 +1,5 @@
-//! Ordinary traffic on pages that are made per user, as a review of the product measured it.
+//! Ordinary traffic on pages that are made per user. The same traffic was measured in a review of the
+//! product.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,23 +22,23 @@ pub const PAGES: [&str; 6] = [
     "set-cookie-max-age",
 ];
 const USERS: u64 = 30;
-/// Visits of a page.
+/// Number of visits to each page.
 pub const VISITS: u64 = 300;
 const VISITS_PER_SECOND: f64 = 42.0;
 /// Latency of the origin.
 const LATENCY: Duration = Duration::from_millis(50);
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Foreign and missing answers of the visits to one page.
+/// Number of foreign and missing answers in the visits to one page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Visits {
-    /// Visits whose answer has another user's parts.
+    /// Number of visits whose answer contained another user's parts.
     pub foreign: u64,
-    /// Visits without an answer of the origin.
+    /// Number of visits without an answer of the origin.
     pub missing: u64,
 }
 
-/// Visits all pages, side by side, and counts by header set.
+/// Visits all pages in parallel. Returns the counts by header set.
 pub(super) async fn run(
     sets: &[Arc<Set>],
     stage: &Arc<Stage>,

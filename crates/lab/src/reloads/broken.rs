@@ -1,4 +1,4 @@
-//! Files with a mistake: each is refused, with words, and changes nothing.
+//! Configuration files with a mistake. Foxy must refuse each file with a message and change nothing.
 
 use foxy_base::Rng;
 
@@ -6,11 +6,11 @@ use super::Findings;
 use super::scene::Scene;
 use super::settings::Settings;
 
-/// A mistake, written after a right file or in its place.
+/// A mistake in a file. It is appended to a correct file, or it is the complete file.
 struct Mistake {
-    /// `{n}` is replaced by a number.
+    /// Text of the mistake. `{n}` is replaced by a number.
     text: &'static str,
-    /// In place of the right file.
+    /// True if the text is the complete file.
     alone: bool,
 }
 
@@ -54,7 +54,7 @@ const MISTAKES: [Mistake; 25] = [
     after("[[access_rule]]\naction = \"parent\"\nparent = \"nobody-{n}\"\n"),
 ];
 
-/// Has `count` wrong files read, and after each the right one.
+/// Makes Foxy read `count` files with a mistake, and the correct file after each.
 pub(super) async fn run(
     (scene, settings): (&Scene, &Settings),
     (count, rng): (u32, &mut Rng),

@@ -1,5 +1,5 @@
-//! Downloads that last as long as the reloads, and their origin: it sends a little now and then,
-//! and the rest when it is told.
+//! Downloads that last as long as the reloads, and their origin. The origin sends a few bytes at intervals.
+//! It sends the rest when it is told to.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -14,13 +14,15 @@ use tokio::time::sleep;
 use super::scene::PATIENCE;
 use crate::kit::{Ask, Asked, Door, Play, Progress, Then, Wire, serve};
 
-/// Bytes of each download.
+/// Length of each download in bytes.
 const LENGTH: usize = 256 << 10;
-/// Bytes that are sent at once, and then now and then.
+/// Bytes that are sent at once.
 const FIRST: usize = 32 << 10;
+/// Bytes that are sent at each interval.
 const LITTLE: usize = 64;
+/// Interval between these bytes.
 const PAUSE: Duration = Duration::from_millis(500);
-/// A download may take as long as all reloads.
+/// Time limit of a download. A download may last as long as all reloads.
 const LONGEST: Duration = Duration::from_secs(1800);
 
 /// The origin.
@@ -30,14 +32,14 @@ pub(super) struct Long {
 }
 
 impl Long {
-    /// Serves on this socket.
+    /// Starts the origin on this socket.
     pub(super) fn start(listener: TcpListener) -> Arc<Self> {
         let long = Arc::new(Self::default());
         tokio::spawn(serve(listener, Arc::clone(&long)));
         long
     }
 
-    /// Sends the rest of every body.
+    /// Makes the origin send the rest of every body.
     pub(super) fn finish(&self) {
         self.finish.store(true, Ordering::Relaxed);
     }
@@ -46,7 +48,7 @@ impl Long {
 impl Play for Long {
     async fn play(&self, asked: &Asked, wire: &mut Wire) -> Then {
         let body: Vec<u8> = body(&asked.path).collect();
-        // Every second one may be stored.
+        // Every second download may be stored.
         let caching = match asked.path.ends_with(['0', '2', '4', '6', '8']) {
             true => "max-age=600",
             false => "no-store",
@@ -63,8 +65,8 @@ impl Play for Long {
             let piece = match sent {
                 _ if finish => body.len() - sent,
                 0 => FIRST,
-                // Slow enough that the body does not end before the origin is told to send the
-                // rest.
+                // The bytes are sent so slowly that the body does not end before the origin is told to send
+                // the rest.
                 _ => LITTLE.min(body.len() - sent),
             };
             if wire.write(&body[sent..sent + piece]).await.is_err() {
@@ -79,12 +81,12 @@ impl Play for Long {
     }
 }
 
-/// The path over and over.
+/// The body of a path: the path, repeated.
 fn body(path: &str) -> impl Iterator<Item = u8> {
     path.bytes().cycle().take(LENGTH)
 }
 
-/// Each download has a client of its own: the limits of one client are not what is measured.
+/// Each download has another client address, because the limits of one client are not measured here.
 fn client(number: u64) -> Ipv4Addr {
     let [.., high, low] = number.to_be_bytes();
     Ipv4Addr::new(127, 9, high, low)
@@ -99,7 +101,7 @@ pub(super) struct Downloads {
 }
 
 impl Downloads {
-    /// Starts `count` of them, by these doors in turn; two share each URL.
+    /// Starts `count` downloads and uses these doors in turn. Each URL is used by two downloads.
     pub(super) fn start(count: u64, doors: &[Door]) -> Self {
         let mut tasks = JoinSet::new();
         let begun = Arc::new(AtomicU64::new(0));
@@ -116,7 +118,7 @@ impl Downloads {
                 };
                 let exchange = ask.send(&door, LONGEST, Some(progress));
                 let told = async {
-                    // An error is a download that ended before.
+                    // An error means that the download ended before its head arrived.
                     if seen.wait_for(|at| *at == Progress::Head).await.is_ok() {
                         begun.fetch_add(1, Ordering::Relaxed);
                     }
@@ -142,7 +144,7 @@ impl Downloads {
         }
     }
 
-    /// Waits until all have a head.
+    /// Waits until all downloads have a head.
     pub(super) async fn under_way(&self) -> Result<(), String> {
         let step = Duration::from_millis(10);
         for _ in 0..PATIENCE.as_millis() / step.as_millis() {
@@ -158,7 +160,7 @@ impl Downloads {
         ))
     }
 
-    /// Waits for all; each that was cut or wrong.
+    /// Waits for all downloads. Returns a description of each download that was truncated or wrong.
     pub(super) async fn end(mut self) -> Vec<String> {
         let mut bad = Vec::new();
         while let Some(ended) = self.tasks.join_next().await {

@@ -1,5 +1,5 @@
-//! Reloads of a configuration with a great many sites, each with a certificate of its own: how much
-//! time they take from the threads that serve requests.
+//! Reloads of a configuration with very many sites, each with its own certificate. The measurement shows
+//! the processor time that the reloads take from the threads that serve requests.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -13,14 +13,14 @@ use super::scene::{Scene, listener};
 use super::{Findings, Reloads};
 use crate::kit::{free_port, thread_times};
 
-/// The most that one reload may take of any worker.
+/// Greatest processor time that one reload may take from any worker.
 const LIMIT: Duration = Duration::from_millis(50);
-/// Reloads; the worst counts.
+/// Number of reloads. The slowest reload is judged.
 const RELOADS: u32 = 10;
-/// Time for the work that a reload leaves to the workers.
+/// Time that the workers get for the work that a reload leaves to them.
 const AFTERWARDS: Duration = Duration::from_millis(500);
 
-/// Runs them.
+/// Runs the reloads.
 pub(super) async fn run(
     wanted: &Reloads,
     program: &Path,
@@ -28,12 +28,12 @@ pub(super) async fn run(
     findings: &mut Findings,
 ) -> Result<(), String> {
     certificates(folder, wanted.sites)?;
-    // The origin only holds its port and answers nothing: no request is sent to it.
+    // The origin only occupies its port and answers nothing, because no request is sent to it.
     let (_origin, origin) = listener().await?;
     let (tls, admin) = (free_port()?, free_port()?);
     let text = |mark| text(folder, (tls, admin, origin), wanted.sites, mark);
     let scene = Scene::start(program, folder, &text(0), (tls, admin))?;
-    // Foxy accepts connections before its workers run. Once it has answered a reload, they run.
+    // Foxy accepts connections before its workers run. After it has answered a reload, the workers run.
     scene.apply(&text(0)).await?;
     let clock = SystemClock::default();
     let (mut slowest, mut whole) = (Duration::ZERO, Duration::ZERO);
@@ -96,7 +96,7 @@ fn host(number: u32) -> String {
     format!("site{number}.test")
 }
 
-/// The file. Every site has `mark`.
+/// The text of the configuration file. Every site contains `mark`.
 fn text(folder: &Path, (tls, admin, origin): (u16, u16, u16), sites: u32, mark: u32) -> String {
     let folder = folder.display();
     let mut text = format!(

@@ -1,5 +1,5 @@
-//! Reloads of a running Foxy: under load with long downloads, by broken files, beside running
-//! fetches, and with many sites.
+//! Reloads of a running Foxy: under load with long downloads, with broken files, while fetches run, and
+//! with many sites.
 //!
 //! Nothing here uses code of the product. The configuration of each reload follows from the seed.
 
@@ -18,33 +18,34 @@ use std::process::ExitCode;
 
 use crate::kit::{self, beside};
 
-/// Measure reloads: under load with long downloads, by broken files, and beside running fetches.
-/// Exit code 1 if a request fails, a body is cut, a hit is lost, a broken file changes something, or
-/// an answer was made under rules that no longer allow it, or many sites take too long
+/// Measure reloads: under load with long downloads, with broken files, while fetches run, and with many
+/// sites. Exit code 1 if a request fails, a body is truncated, a hit is lost, a broken file changes
+/// something, an answer was made under rules that no longer allow it, or a reload with many sites takes too
+/// long
 #[derive(Clone, Debug, clap::Args)]
 pub struct Reloads {
-    /// The Foxy to measure; default: the one beside this program
+    /// Foxy program to measure; default: the `foxy` in the folder of this program
     #[arg(long, value_name = "PATH")]
     pub foxy: Option<PathBuf>,
     /// Seed of the changes and of the load
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Reloads under load
+    /// Number of reloads under load
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub reloads: u32,
-    /// Requests per second meanwhile; 0: as many as possible
+    /// Requests per second during the reloads; 0: as many as possible
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub rate: u32,
-    /// Downloads that last from before the first reload until after the last one
+    /// Number of downloads that last from before the first reload until after the last one
     #[arg(long, value_name = "N", default_value_t = 500)]
     pub downloads: u32,
-    /// Files with a mistake
+    /// Number of files with a mistake
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub broken: u32,
     /// Pause between two reloads, in milliseconds
     #[arg(long, value_name = "N", default_value_t = 200)]
     pub pause: u64,
-    /// Sites of the largest configuration
+    /// Number of sites in the largest configuration
     #[cfg(feature = "tls")]
     #[arg(long, value_name = "N", default_value_t = 1000)]
     pub sites: u32,
@@ -55,7 +56,7 @@ pub struct Reloads {
 pub struct Findings {
     /// Lines of figures.
     pub figures: Vec<String>,
-    /// Each promise that was not kept.
+    /// Descriptions of the promises that were not kept.
     pub faults: Vec<String>,
 }
 
@@ -88,7 +89,7 @@ impl Findings {
 }
 
 impl Reloads {
-    /// Measures, prints and judges.
+    /// Measures, prints the results and judges them.
     #[must_use]
     pub fn run(&self) -> ExitCode {
         kit::exit(self.measure().map(|findings| {
@@ -121,7 +122,7 @@ impl Reloads {
     }
 }
 
-/// Parts that have a Foxy of their own.
+/// Parts of the measurement that have their own Foxy.
 #[derive(Clone, Copy)]
 enum Part {
     Load,

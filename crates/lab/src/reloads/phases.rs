@@ -17,16 +17,16 @@ use super::settings::{Ports, Settings};
 use super::{Findings, Reloads, broken};
 use crate::kit::{Ask, free_port};
 
-/// Objects that are stored before the first reload.
+/// Number of objects that are stored before the first reload.
 const STORED: u64 = 500;
 const SIZE: u64 = 4096;
-/// One request in this number is for an object that was not requested before.
+/// One request in `NEW` requests is for an object that was not requested before.
 const NEW: u64 = 100;
-/// The lowest permitted share of hits: the share of requests for stored objects, less what the
-/// order of the last requests can cost.
+/// The lowest permitted share of hits. It is the share of requests for stored objects, less a small
+/// allowance for the order of the last requests.
 const HITS: f64 = 1.0 - 1.0 / NEW as f64 - 0.001;
 
-/// Runs them.
+/// Runs reloads and broken files while the load and the downloads run.
 pub(super) async fn run(
     wanted: &Reloads,
     program: &Path,
@@ -75,7 +75,7 @@ pub(super) async fn run(
     Ok(())
 }
 
-/// Asks for each stored object once.
+/// Requests each stored object once.
 async fn warm(ports: Ports) -> Result<(), String> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
     let config = LoadConfig {
@@ -113,7 +113,7 @@ fn object(id: u64) -> Work {
     }
 }
 
-/// Requests at a steady rate, until it is ended.
+/// Requests at a steady rate, until the load is stopped.
 struct Load {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<std::io::Result<Report>>,
@@ -155,7 +155,7 @@ impl Load {
     }
 }
 
-/// Reloads one configuration after the other. Returns how long each took, sorted.
+/// Reloads one configuration after the other. Returns the durations, sorted.
 async fn reloads(
     wanted: &Reloads,
     (scene, ports): (&Scene, Ports),
@@ -173,7 +173,7 @@ async fn reloads(
             !words.contains("nothing") && !words.contains("restart"),
             || format!("reload {number}: {words}"),
         );
-        // Every request that begins after the answer has the new settings.
+        // Every request that begins after the answer to the reload is handled with the new settings.
         let ask = Ask::get(format!("/o/{}?s={SIZE}&h=1", 1 + number % 9));
         let door = door(ports.main, "main.test");
         let answer = match ask.send(&door, PATIENCE, None).await {

@@ -1,5 +1,5 @@
-//! Reloads beside running fetches and stored answers: what was made under the old rules does not
-//! reach a request under the new ones that forbid it.
+//! Reloads while fetches run or answers are stored. An answer that was made under the old rules must not
+//! reach a later request if the new rules forbid it.
 
 mod origin;
 mod table;
@@ -18,17 +18,17 @@ use super::Findings;
 use super::scene::{PATIENCE, Scene, listener, words};
 use crate::kit::{Answer, Ask, Door, Progress, free_port};
 
-/// A request that is not held gets its answer within this time.
+/// A request that the origin does not hold gets its answer within this time.
 const SOON: Duration = Duration::from_secs(10);
 
-/// State of the answer under the old rules, at the moment of the reload.
+/// State of the answer under the old rules at the moment of the reload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Point {
     /// The origin has not answered yet.
     Head,
-    /// A part of the body has gone to the client.
+    /// A part of the body was sent to the client.
     Body,
-    /// It is stored.
+    /// The answer is stored.
     Stored,
 }
 
@@ -84,7 +84,7 @@ pub(super) async fn run(
     Ok(())
 }
 
-/// Plays one; what went wrong.
+/// Plays one race. Returns descriptions of the faults.
 async fn played(
     race: &Race,
     point: Point,
@@ -114,7 +114,7 @@ async fn played(
     if !(first.whole && first.head.status() == 200 && old.starts_with("one ")) {
         faults.push(format!("the request of before got {:?}, {old}", first.head));
     }
-    // The same after the old fetch has ended.
+    // The same request after the old fetch has ended.
     let third = ask("b").send(&door, SOON, None).await;
     for (name, answer) in [("during", second), ("after", third)] {
         match answer {
@@ -131,7 +131,7 @@ async fn played(
     Ok(faults)
 }
 
-/// Why an answer under the new rules is wrong, if so.
+/// Reason why an answer under the new rules is wrong; `None` if it is correct.
 fn wrong(late: &Late, answer: &Answer, old: &str) -> Option<&'static str> {
     let status = answer.head.status();
     let new = words(answer);
@@ -146,7 +146,7 @@ fn wrong(late: &Late, answer: &Answer, old: &str) -> Option<&'static str> {
     }
 }
 
-/// The request under the old rules.
+/// The request that begins under the old rules.
 struct First {
     task: JoinHandle<Result<Answer, String>>,
     progress: watch::Receiver<Progress>,
@@ -171,7 +171,7 @@ impl First {
     async fn ended(&self) -> Result<(), String> {
         for _ in 0..PATIENCE.as_millis() {
             if self.task.is_finished() {
-                // The engine has the object a moment later than the client.
+                // The engine has the complete object a moment later than the client.
                 sleep(Duration::from_millis(20)).await;
                 return Ok(());
             }

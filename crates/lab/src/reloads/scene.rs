@@ -1,4 +1,4 @@
-//! A Foxy whose configuration file is replaced, and what it answers to reloads.
+//! A Foxy whose configuration file is replaced, and its answers to reloads.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ pub(super) struct Scene {
 }
 
 impl Scene {
-    /// With this configuration, which listens on `port` and has its admin address on `admin`.
+    /// Starts Foxy with this configuration. It listens on `port` and has its admin address on `admin`.
     pub(super) fn start(
         program: &Path,
         folder: &Path,
@@ -47,8 +47,8 @@ impl Scene {
         self.foxy.pid()
     }
 
-    /// Replaces the file and has it read. Returns the words of an accepted file, or those of a
-    /// refused one as an error within.
+    /// Replaces the configuration file and makes Foxy read it. Returns Foxy's message; the inner result is
+    /// an error if Foxy refused the file.
     pub(super) async fn reload(&self, text: &str) -> Result<Result<String, String>, String> {
         write(&self.file, text)?;
         let ask = Ask {
@@ -74,14 +74,14 @@ impl Scene {
 }
 
 fn write(file: &Path, text: &str) -> Result<(), String> {
-    // A reload must never read half of a file.
+    // A reload must never read an incomplete file.
     let beside = file.with_extension("new");
     std::fs::write(&beside, text)
         .and_then(|()| std::fs::rename(&beside, file))
         .map_err(|error| format!("no configuration: {error}"))
 }
 
-/// A listener of the loopback address.
+/// The door to a listener on the loopback address.
 pub(super) fn door(port: u16, name: &str) -> Door {
     Door {
         proxy: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
@@ -99,7 +99,7 @@ pub(super) async fn listener() -> Result<(TcpListener, u16), String> {
     Ok((listener, port))
 }
 
-/// The text of a body, up to its padding.
+/// The text of a body, without its padding.
 pub(super) fn words(answer: &Answer) -> String {
     let text = String::from_utf8_lossy(&answer.body);
     text.split('\n').next().unwrap_or_default().to_owned()

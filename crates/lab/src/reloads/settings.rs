@@ -1,17 +1,17 @@
-//! Configurations that follow each other: every one differs from the one before.
+//! A series of configurations. Each configuration differs from the previous one.
 
 use std::fmt::Write;
 
 use foxy_base::Rng;
 
-/// Sites beside the one that has the load. They come and go.
+/// Number of sites beside the main site. They are added and removed during the run.
 pub(super) const SIDES: usize = 3;
 
 /// Ports of a run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ports {
     pub(super) admin: u16,
-    /// The site that has the load; always there.
+    /// Port of the main site, which gets the load. This site always exists.
     pub(super) main: u16,
     pub(super) forward: u16,
     pub(super) sides: [u16; SIDES],
@@ -21,12 +21,12 @@ pub(super) struct Ports {
     pub(super) long: u16,
 }
 
-/// The present settings.
+/// The current settings.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
     ports: Ports,
     store: String,
-    /// In a field of every answer of the main site.
+    /// A number in a field of every answer of the main site.
     pub(super) mark: u64,
     idle: u64,
     rule: u64,
@@ -38,11 +38,11 @@ pub(super) struct Settings {
     debug: bool,
 }
 
-/// Kinds of change.
+/// Number of kinds of change.
 const KINDS: u64 = 9;
 
 impl Settings {
-    /// With all listeners.
+    /// Initial settings, with all listeners.
     pub(super) fn new(ports: Ports, store: String) -> Self {
         Self {
             ports,
@@ -59,8 +59,8 @@ impl Settings {
         }
     }
 
-    /// Changes one to three settings, again until the file differs: settings of side sites do not
-    /// show in the file while all side sites are absent.
+    /// Changes one to three settings, and repeats this until the file differs. Settings of side sites do
+    /// not appear in the file while all side sites are absent.
     pub(super) fn change(&mut self, rng: &mut Rng) {
         let before = self.text();
         while self.text() == before {
@@ -88,7 +88,7 @@ impl Settings {
         }
     }
 
-    /// The file.
+    /// The text of the configuration file.
     pub(super) fn text(&self) -> String {
         let mut text = String::new();
         self.head(&mut text);

@@ -1,4 +1,4 @@
-//! Clients that ask again as soon as they have an answer, and check every byte.
+//! Clients that send the next request as soon as they have an answer, and check every byte.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use tokio::task::JoinSet;
 use super::origin::is_body_of;
 use crate::kit::Wire;
 
-/// Answers that the clients got.
+/// Counts of the answers that the clients got.
 #[derive(Debug, Default)]
 pub(super) struct Got {
-    /// Answers from the cache.
+    /// Number of answers from the cache.
     pub(super) hits: AtomicU64,
-    /// Answers that the origin was asked for.
+    /// Number of answers that came from the origin.
     pub(super) misses: AtomicU64,
-    /// Connections that broke, other statuses, wrong bytes.
+    /// Number of broken connections, answers with other statuses, and answers with wrong bytes.
     pub(super) bad: AtomicU64,
 }
 
@@ -37,7 +37,7 @@ impl Got {
 /// The path of each request, by the request's number; `None` ends the client.
 pub(super) type Paths = Arc<dyn Fn(u64) -> Option<String> + Send + Sync>;
 
-/// Runs `clients` clients, which ask for the paths in turn, until there are no more paths or the
+/// Runs `clients` clients, which request the paths in turn. They end when there are no more paths or the
 /// time is over.
 pub(super) async fn run(
     to: SocketAddr,
@@ -78,7 +78,7 @@ pub(super) async fn run(
     got
 }
 
-/// Whether it was a hit, and the connection; `None` if the answer is not right.
+/// Requests a path. Returns true for a hit, and the connection; `None` if the answer is not correct.
 pub(super) async fn ask(to: SocketAddr, path: &str, wire: Option<Wire>) -> Option<(bool, Wire)> {
     let mut open = match wire {
         Some(open) => open,

@@ -1,7 +1,9 @@
-//! Several stores, from outside: starts with one bad store of two, and disks of different speed.
+//! Several stores, measured from outside: starts when one of two stores is bad, and disks of different
+//! speed.
 //!
-//! Disks are loop devices whose reads or writes the kernel limits (control groups, version 1): the disk
-//! is the limit then, and not the processor. Both need root; without it those parts say so.
+//! Disks are loop devices whose reads or writes the kernel limits (control groups, version 1). So the disk
+//! is the limit, and not the processor. Loop devices and control groups need root. Without root, the parts
+//! that need them report that they were not measured.
 
 mod load;
 mod origin;
@@ -15,39 +17,40 @@ use std::process::ExitCode;
 
 use crate::kit::{self, beside};
 
-/// A measurement.
+/// A part of the measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Part {
-    /// First answer with one bad store of two
+    /// Time to the first answer when one of two stores is bad
     Starts,
-    /// Reads of two disks against those of one
+    /// Read rate of two disks compared with one disk
     Reads,
-    /// Bytes written to four disks of different speed
+    /// Bytes written to each of four disks of different speed
     Shares,
-    /// Bytes that small objects take on the device
+    /// Bytes that small objects occupy on the device
     Small,
 }
 
-/// Measure starts with one bad store of two, and several disks. Exit code 1 if a first answer takes
-/// longer than 0.3 s, two disks read less than 1.9 times what one does, or a disk gets less than it can take
+/// Measure starts with one bad store of two, and several disks. Exit code 1 if a first answer takes longer
+/// than 0.3 s, two disks read less than 1.9 times as much as one disk, or a disk gets less than 75 % of the
+/// bytes that it can write
 #[derive(Clone, Debug, clap::Args)]
 pub struct Stores {
-    /// The Foxy to measure; default: the one beside this program
+    /// Foxy program to measure; default: the `foxy` in the folder of this program
     #[arg(long, value_name = "PATH")]
     foxy: Option<PathBuf>,
     /// Parts to measure; default: all
     #[arg(long, value_name = "PART", value_enum, value_delimiter = ',')]
     only: Vec<Part>,
-    /// Length of each measurement of disks
+    /// Duration of each measurement of disks, in seconds
     #[arg(long, value_name = "N", default_value_t = 10)]
     seconds: u64,
-    /// Starts of each kind
+    /// Number of starts of each kind
     #[arg(long, value_name = "N", default_value_t = 5)]
     starts: usize,
 }
 
 impl Stores {
-    /// Measures, prints and judges.
+    /// Measures, prints the results and judges them.
     #[must_use]
     pub fn run(&self) -> ExitCode {
         kit::exit(self.measure())

@@ -1,4 +1,4 @@
-//! An origin whose answers are as long as their path says.
+//! An origin. The path contains the length of the answer.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 
 use crate::kit::{Asked, Play, Then, Wire, serve};
 
-/// Starts it; returns its port. It answers `/LENGTH/...` with LENGTH bytes.
+/// Starts the origin and returns its port. The origin answers `/LENGTH/...` with LENGTH bytes.
 pub(super) async fn start() -> Result<u16, String> {
     let problem = |error| format!("the origin has no port: {error}");
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
@@ -29,7 +29,7 @@ impl Play for Lengths {
         let length = length_of(&asked.path);
         let now = u64::try_from(self.clock.wall().millis()).unwrap_or(0);
         let date = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_millis(now));
-        // The fields of a usual server.
+        // Fields that a typical server sends.
         let head = format!(
             "HTTP/1.1 200 OK\r\nServer: nginx\r\nDate: {date}\r\nContent-Type: application/json\r\n\
              Last-Modified: Mon, 02 Nov 2026 10:00:00 GMT\r\nETag: \"6907-{length:x}\"\r\n\
@@ -49,12 +49,12 @@ fn length_of(path: &str) -> usize {
     first.and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
-/// The path over and over.
+/// The body of a path: the path, repeated.
 fn body(path: &str, length: usize) -> impl Iterator<Item = u8> {
     path.bytes().cycle().take(length)
 }
 
-/// Returns whether this is the body of that path.
+/// Returns true if `found` is the body of that path.
 pub(super) fn is_body_of(path: &str, found: &[u8]) -> bool {
     found.len() == length_of(path) && body(path, found.len()).eq(found.iter().copied())
 }

@@ -1,4 +1,4 @@
-//! A Foxy with some stores, and what it says of them.
+//! A Foxy with some stores, and its statistics of these stores.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ pub(super) struct Scene {
 }
 
 impl Scene {
-    /// With these stores, by path and size.
+    /// Starts Foxy with these stores, given by path and size.
     pub(super) fn start(
         program: &Path,
         folder: &Path,
@@ -49,7 +49,7 @@ impl Scene {
         self.foxy.address()
     }
 
-    /// Bytes written to each store.
+    /// Number of bytes written to each store.
     pub(super) async fn written(&self) -> Result<Vec<f64>, String> {
         let stats = self.stats().await?;
         let stores = stats["stores"].as_array();

@@ -1,4 +1,4 @@
-//! Bytes that small objects take on the device, beside their key, fields and body.
+//! Bytes that small objects occupy on the device, compared with their key, fields and body.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use super::scene::Scene;
 
 const STORE: u64 = 64 << 20;
 const BODIES: [u64; 3] = [400, 2_000, 8_000];
-/// The smallest objects may take this many times the bytes of their key, fields and body.
+/// The smallest objects may occupy at most this many times the bytes of their key, fields and body.
 const GOAL: f64 = 1.10;
 
-/// Fills a store with objects of one length until it is being reused, for each length.
+/// For each length, fills a store with objects of that length until segments are reused.
 pub(super) async fn measure(program: &Path, folder: &Path) -> Result<bool, String> {
     println!("Bytes on the device of small objects, from a store of 64 MiB that is being reused");
     let origin = origin::start().await?;
@@ -50,9 +50,9 @@ pub(super) async fn measure(program: &Path, folder: &Path) -> Result<bool, Strin
 struct Bytes {
     payload: f64,
     record: f64,
-    /// With its share of headers, tables and paddings.
+    /// Bytes of the record and its share of headers, tables and padding in the cluster.
     cluster: f64,
-    /// With its share of summaries and of what is free.
+    /// Bytes of the record and its share of the cluster, of summaries and of free space.
     device: f64,
 }
 

@@ -1,4 +1,4 @@
-//! Two disks against one, and four of different speed.
+//! Two disks compared with one, and four disks of different speed.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use super::load::{self, Paths};
 use super::origin;
 use super::scene::Scene;
 
-/// Reads per second of each disk, of one block or more.
+/// Permitted reads per second of each disk. A read may have one or more blocks.
 const READS: u64 = 300;
 const OBJECTS: u64 = 10_000;
 const OBJECT: usize = 8 << 10;
 const CLIENTS: usize = 32;
-/// Two disks have to read this many times as much as one.
+/// Two disks must have at least this many times the hits of one disk.
 const TWICE: f64 = 1.9;
-/// Bytes per second that the disks can take.
+/// Bytes per second that each of the four disks can write.
 const WRITES: [u64; 4] = [1 << 20, 2 << 20, 4 << 20, 8 << 20];
-/// A disk that could take more than it gets has to get this part of what it can take.
+/// Each disk must get at least this fraction of its write rate.
 const FILLED: f64 = 0.75;
 
 fn on(disks: &[Loop]) -> Vec<(PathBuf, Option<u64>)> {
@@ -36,7 +36,7 @@ fn disks(folder: &Path, count: usize, bytes: u64) -> Result<Vec<Loop>, String> {
         .map_err(|error| error.to_string())
 }
 
-/// Hits per second from disks with a limit on reads: two against one.
+/// Measures hits per second from disks with a limit on reads, for one disk and for two.
 pub(super) async fn reads(program: &Path, folder: &Path, seconds: u64) -> Result<bool, String> {
     println!("Hits from disks with {READS} reads per second each, objects of {OBJECT} bytes");
     let mut rates = Vec::new();
@@ -62,10 +62,10 @@ async fn read_rate(
     let path = |n: u64| format!("/{OBJECT}/{n}");
     let fill: Paths = Arc::new(move |n| (n < OBJECTS).then(|| path(n)));
     load::run(scene.address(), 8, fill, None).await;
-    // After this time everything is written, and the store is at rest.
+    // After this time, all objects are on disk and the store is idle.
     sleep(Duration::from_secs(4)).await;
     let any: Paths = Arc::new(move |n| Some(path(Rng::new(n).below(OBJECTS))));
-    // After this run Foxy knows the rate of reads.
+    // After this run Foxy knows the read rate of the disks.
     load::run(
         scene.address(),
         CLIENTS,
@@ -89,7 +89,7 @@ async fn read_rate(
     Ok(rate)
 }
 
-/// New objects for four disks, more than they can take.
+/// Sends more new objects to four disks than the disks can write.
 pub(super) async fn shares(program: &Path, folder: &Path, seconds: u64) -> Result<bool, String> {
     println!("New objects for four disks of 512 MiB with limits on writing");
     let disks = disks(folder, WRITES.len(), 512 << 20)?;

@@ -1,4 +1,5 @@
-//! Starts with one bad store of two: time from the start of the process to the first answer.
+//! Starts when one of two stores is bad. The measured time is from the start of the process to the first
+//! answer.
 
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -15,13 +16,13 @@ use super::load::{self, Paths};
 use super::origin;
 use crate::kit::{Child, Launch, free_port};
 
-/// The first answer has to come within this time.
+/// The first answer must arrive within this time.
 const WITHIN: Duration = Duration::from_millis(300);
 const PATIENCE: Duration = Duration::from_secs(20);
 const STORE: u64 = 256 << 20;
 const OBJECTS: u64 = 4_000;
 
-/// Change of the second store while Foxy does not run.
+/// Change of the second store while Foxy is not running.
 #[derive(Clone, Copy, Debug)]
 enum Bad {
     Nothing,
@@ -53,7 +54,8 @@ impl Bad {
         }
     }
 
-    /// Does it to the store at this path; `file`: what lies under it, if it is a device.
+    /// Applies the change to the store at `store`. `file`: the file of the loop device, if the store is a
+    /// device.
     fn carry_out(self, store: &Path, file: &Path) -> Result<(), String> {
         let problem = |error: std::io::Error| format!("{}: {error}", store.display());
         let open = || File::options().write(true).open(store).map_err(problem);
@@ -70,7 +72,7 @@ impl Bad {
             Self::Unmounted => {
                 std::fs::rename(folder, folder.with_extension("away")).map_err(problem)?;
             }
-            // The device keeps its length, and has nothing under it.
+            // The device keeps its length, but its file is empty.
             Self::Unreadable => {
                 let file = File::options().write(true).open(file).map_err(problem)?;
                 file.set_len(0).map_err(problem)?;
@@ -80,7 +82,7 @@ impl Bad {
     }
 }
 
-/// Measures each way and judges the slowest start.
+/// Measures each kind of change and judges the slowest start.
 pub(super) async fn measure(program: &Path, folder: &Path, count: usize) -> Result<bool, String> {
     println!(
         "First answer after the start of the process, one bad store of two ({OBJECTS} objects)"
@@ -165,7 +167,8 @@ impl Place<'_> {
         Launch::new("/usr/bin/env".into(), args)
     }
 
-    /// Fills both stores, spoils the second, starts again and asks.
+    /// Fills both stores, changes the second store, starts Foxy again and requests an object. Returns the
+    /// time to the answer.
     async fn once(&self, bad: Bad, device: Option<&Loop>) -> Result<Duration, String> {
         let second = device.map_or_else(|| self.store("b"), |device| device.device().to_owned());
         for name in ["a", "b", "state"] {

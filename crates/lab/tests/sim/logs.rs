@@ -1,4 +1,4 @@
-//! Bad logs: what is wrong, and where.
+//! Bad logs: the message must contain the problem and its position.
 
 use std::io::Write as _;
 
@@ -34,10 +34,10 @@ fn garbage() -> Vec<u8> {
     (0..30_000).map(|_| rng.below(256) as u8).collect()
 }
 
-/// Name, log, exit code, words of the message, and whether figures are printed.
+/// A case: name, log, exit code, words of the message, and whether figures are printed.
 struct Case(&'static str, Vec<u8>, i32, &'static [&'static str], bool);
 
-/// Logs of which nothing or everything can be read.
+/// Logs of which all lines or no lines can be read.
 fn plain_cases() -> Vec<Case> {
     let mut mixed = log(100).into_bytes();
     mixed.extend(b"\x00\xff not a line\n");
@@ -54,7 +54,7 @@ fn plain_cases() -> Vec<Case> {
     ]
 }
 
-/// Logs that end where they should not.
+/// Logs that end at a wrong place.
 fn broken_cases() -> Vec<Case> {
     let wrong = log(100) + &"nothing like it\n".repeat(2_000);
     let wrong_words = &["of the first 1000 lines", "line 101:"];
@@ -91,7 +91,7 @@ fn every_bad_log_is_told_with_its_place() {
             let told = "1 bad lines\n  line 101: no date in brackets";
             assert!(out.contains(told), "{out}");
         }
-        // The other command that reads logs refuses what is broken.
+        // The other command that reads logs refuses broken logs.
         let (got, _, error) = call("run --workload {} --ram 1MiB --disk 1MiB", &path);
         assert_eq!(got, code, "{name}: {error}");
     }

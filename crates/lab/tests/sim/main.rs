@@ -1,4 +1,5 @@
-//! The commands as a user runs them: bad logs, absurd parameters, no room for results, Ctrl-C.
+//! The commands as a user runs them: with bad logs, with absurd parameters, without space for results, and
+//! with Ctrl-C.
 
 #![expect(clippy::unwrap_used, reason = "tests: a panic is their way to fail")]
 
@@ -9,7 +10,7 @@ mod stopping;
 
 use std::process::{Command, Output, Stdio};
 
-/// The binary with the words of a line; `{}` stands for `file`.
+/// A command of the binary with the words of `line` as arguments; `{}` is replaced by `file`.
 fn command(line: &str, file: &std::path::Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_foxy-lab"));
     command.arg("sim");
@@ -22,7 +23,7 @@ fn command(line: &str, file: &std::path::Path) -> Command {
     command
 }
 
-/// Exit code, standard output and standard error.
+/// Returns exit code, standard output and standard error.
 fn parts(output: &Output) -> (i32, String, String) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let code = output.status.code().unwrap_or(-1);

@@ -1,4 +1,5 @@
-//! No room for results, or no right to write them: an error that names the file, no panic.
+//! There is no space for results, or no right to write them. The command must print an error that contains
+//! the file's name, and must not panic.
 
 use std::{
     fs::File,
@@ -53,7 +54,7 @@ fn files_that_cannot_be_written_are_named() {
     }
 }
 
-/// As [`command`] on a disk that has room for files of this many bytes (in steps of 512).
+/// As [`command`], but files may have at most this many bytes (in steps of 512).
 fn limited(bytes: u64, line: &str, file: &Path) -> Command {
     let whole = command(line, file);
     let mut shell = Command::new("sh");
@@ -77,7 +78,7 @@ fn a_disk_that_fills_midway_keeps_what_was_finished() {
     let kept = std::fs::read_to_string(&some).unwrap();
     let whole = kept.lines().filter(|l| l.ends_with('}')).count();
     assert_eq!(whole, 2, "of three runs: {}", kept.len());
-    // With room again the same command goes on behind what is there.
+    // When there is space again, the same command continues after the existing results.
     let (code, out, error) = call(&line, &some);
     assert_eq!((code, out), (0, wanted), "{error}");
     let again = std::fs::read_to_string(&some).unwrap();

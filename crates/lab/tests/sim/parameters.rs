@@ -1,4 +1,4 @@
-//! Absurd parameters: exit code 2 and a sentence that says what would do.
+//! Absurd parameters: the exit code is 2, and a message describes the permitted values.
 
 use super::call;
 

@@ -1,4 +1,4 @@
-//! Ctrl-C: what was finished is printed and kept, and the same command goes on.
+//! Ctrl-C: finished results are printed and kept, and the same command continues later.
 
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
@@ -9,7 +9,7 @@ use std::{
 
 use super::{call, command, parts};
 
-/// Starts the command, presses Ctrl-C when `ready`, and returns code, output and error.
+/// Starts the command, sends Ctrl-C when `ready` returns true, and returns exit code, output and error.
 fn interrupted(line: &str, file: &Path, ready: impl Fn() -> bool) -> (i32, String, String) {
     let mut command = command(line, file);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -43,7 +43,7 @@ fn a_sweep_prints_and_keeps_the_runs_that_were_finished() {
     assert_eq!(out.lines().count(), 1 + done, "{out}");
     let told = format!("stopped: {done} of 16 runs are finished; the same command goes on there");
     assert!(error.contains(&told), "{error}");
-    // The same command does the others and nothing twice.
+    // The same command computes the remaining results and repeats none.
     let (code, whole, _) = call(line, &resume);
     assert_eq!((code, whole.lines().count(), lines(&resume)), (0, 17, 16));
     assert!(std::fs::read_to_string(&resume).unwrap().starts_with(&kept));
@@ -73,7 +73,7 @@ fn a_log_counts_up_to_where_reading_was_stopped() {
     let path = pipe.clone();
     let writer = std::thread::spawn(move || {
         let mut file = std::fs::File::options().write(true).open(path).unwrap();
-        // A log without end; the reader's end ends it.
+        // The log has no end. The loop ends when the reader closes the pipe.
         for number in 0u64.. {
             let line = format!("{number} {} 900\n", number % 50);
             if file.write_all(line.as_bytes()).is_err() {
@@ -102,7 +102,8 @@ fn measuring_disks_prints_what_was_finished_and_takes_its_file_systems_away() {
     let mut first = String::new();
     told.read_line(&mut first).unwrap();
     if first.contains("takes root and the tools") {
-        // Written past the test's capture of output, so that the log shows what was not tested.
+        // Written directly, not through the test's captured output, so that the log shows which part was
+        // not tested.
         let note = format!("SKIPPED: Ctrl-C while disks are measured: {first}");
         std::io::stderr().write_all(note.as_bytes()).unwrap();
         child.wait().unwrap();

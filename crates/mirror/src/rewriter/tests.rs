@@ -1,5 +1,6 @@
-//! Documents of the real shapes, and properties: the result does not depend on how the document is
-//! split, and what is not a URL of a listed host stays byte for byte.
+//! Tests with documents in the forms of the registries, and tests of two properties. The result
+//! does not depend on how the document is split. All bytes stay unchanged except URLs of listed
+//! hosts.
 
 use proptest::prelude::*;
 
@@ -202,7 +203,7 @@ fn documents() -> impl Strategy<Value = (Transform, &'static str, &'static str)>
     ])
 }
 
-/// Texts of the words and signs that decide, in any order.
+/// Texts that contain the decisive words and characters in any order.
 fn noise(words: &'static [&'static str]) -> impl Strategy<Value = String> {
     prop::collection::vec(prop::sample::select(words), 0..60).prop_map(|words| words.concat())
 }
@@ -241,7 +242,7 @@ const HTML: &[&str] = &[
     "\"",
     "'",
     "=",
-    // Nothing here begins with `/`: that would be a link of the upstream itself.
+    // No piece here begins with `/`, because that would be a link of the upstream itself.
     "</a",
     " ",
     "https://evil.test/x",
@@ -304,7 +305,7 @@ fn long_strings_and_deep_brackets_take_no_memory() {
     assert_eq!(whole(Transform::Cargo, "", &deep), deep);
     let tag = format!("<a href=\"https://files.test/{}\">", "x".repeat(100_000));
     assert_eq!(whole(Transform::Pypi, "html", &tag), tag);
-    // Also after them the next link is found.
+    // After these tags the next link is found too.
     let page = format!("{tag}<a href=\"https://files.test/b\">");
     let got = whole(Transform::Pypi, "html", &page);
     assert!(
@@ -332,7 +333,7 @@ fn artefacts_are_found_with_their_own_digests() {
     };
     let (one, two) = ("11".repeat(32), "22".repeat(32));
     let digests = [Digest::Sha256([0x11; 32]), Digest::Sha256([0x22; 32])];
-    // The digest may come first; one without a digest, or at another host, has none.
+    // The digest may come first. A file without a digest, or at another host, has no digest here.
     let json = format!(
         r#"{{"files":[{{"hashes":{{"md5":"0","sha256":"{one}"}},"url":"https://files.test/a.whl"}},
         {{"url":"https://files.test/b.whl","x":{{"sha256":"{two}"}}}},

@@ -1,5 +1,5 @@
-//! A file of a sparse index of crates: lines of hidden versions are marked as yanked. Removed lines
-//! would break lock files that name them.
+//! A file of a sparse index of crates. Lines of hidden versions are marked as yanked, because
+//! removed lines would break lock files that name these versions.
 
 use super::edits::{Body, Edits};
 use super::json::{MOST, members, only, place, string};
@@ -8,7 +8,7 @@ use super::{Screening, TOO_MANY, Unreadable, Verdict, time};
 pub(super) fn screen(screening: &mut Screening<'_>, text: String) -> Result<Body, Unreadable> {
     let mut edits = Edits::default();
     for line in text.lines() {
-        // cargo cannot read such a line either.
+        // cargo cannot read such a line either, so it stays.
         if let Some(yanking) = yanked(screening, &text, line) {
             edits.replace(yanking.0, yanking.1);
         }
@@ -19,7 +19,7 @@ pub(super) fn screen(screening: &mut Screening<'_>, text: String) -> Result<Body
     Ok(Body::new(text, edits))
 }
 
-/// Text that a line of a hidden version gets.
+/// The text that replaces a part of the line of a hidden version.
 fn yanked(
     screening: &mut Screening<'_>,
     text: &str,

@@ -1,8 +1,9 @@
-//! A document with parts cut out or replaced, sent in pieces, so that memory never holds the document twice.
+//! A document from which parts are cut or in which parts are replaced. It is sent in pieces, so that memory
+//! never contains the document twice.
 
 use std::ops::Range;
 
-/// Parts of a text and what is written in their place.
+/// Parts of a text, and the text that replaces each part.
 #[derive(Debug, Default)]
 pub(super) struct Edits(Vec<(Range<usize>, String)>);
 
@@ -19,8 +20,8 @@ impl Edits {
         self.replace(range, String::new());
     }
 
-    /// Cuts items out of a list or an object of JSON. `start` is the place after its bracket, `ends`
-    /// the end of each item, and whether it stays.
+    /// Cuts items out of a JSON list or object. `start` is the position after its opening bracket. Each item
+    /// consists of its end, and of true if the item stays.
     pub(super) fn keep(
         &mut self,
         text: &str,
@@ -32,7 +33,7 @@ impl Edits {
             if !stays {
                 self.cut(at..end);
             } else if !kept && at > start {
-                // All items before this one are cut, so the comma before it is cut too.
+                // All earlier items are cut, so the comma before this item is cut too.
                 let comma = text[at..end].find(',').map_or(0, |comma| comma + 1);
                 self.cut(at..at + comma);
             }
@@ -42,14 +43,14 @@ impl Edits {
     }
 }
 
-/// A document on its way to its clients.
+/// A document that is being sent to clients.
 #[derive(Debug)]
 pub struct Body {
     text: String,
-    /// In order, and none overlaps another.
+    /// The edits in order of position; they do not overlap.
     edits: std::vec::IntoIter<(Range<usize>, String)>,
     at: usize,
-    /// Text that is written before the text at `at`.
+    /// Text that is sent before the text at `at`.
     pending: String,
     left: u64,
 }
@@ -81,25 +82,25 @@ impl Body {
         Self::new(text, Edits::default())
     }
 
-    /// Bytes that are still to be sent.
+    /// Number of bytes that are still to be sent.
     #[must_use]
     pub const fn left(&self) -> u64 {
         self.left
     }
 
-    /// Memory that it takes.
+    /// Bytes of memory that the document needs.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.text.capacity()
     }
 
-    /// Hash of the whole text before the changes, for the name of its version.
+    /// Hash of the complete text before the edits, for the name of its version.
     #[must_use]
     pub fn hash(&self) -> u64 {
         foxy_base::hash64(0, self.text.as_bytes())
     }
 
-    /// Appends the next bytes to `out`, about `most` of them; none at the end.
+    /// Appends the next bytes to `out`: about `most` of them, or none at the end.
     pub fn next(&mut self, most: usize, out: &mut Vec<u8>) {
         let before = out.len();
         while out.len() - before < most {

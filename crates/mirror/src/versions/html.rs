@@ -1,5 +1,5 @@
-//! The simple index of Python packages in HTML: links of blocked files are cut out. The form has no
-//! dates, so all other files are of unknown age.
+//! The simple index of Python packages in HTML. Links of blocked files are cut out. This form has
+//! no dates, so the age of all other files is unknown.
 
 use std::ops::Range;
 
@@ -7,10 +7,10 @@ use super::edits::{Body, Edits};
 use super::{Screening, TOO_MANY, Unreadable, Verdict, json, paths, pypi};
 use crate::html::href;
 
-/// Bytes after a tag in which the end of its element is looked for.
+/// Number of bytes after a tag in which the end of its element is searched for.
 const TEXT_MAX: usize = 16 << 10;
 
-/// A text inside of an element or of an attribute in quotes.
+/// Escapes a text for use in an element or a quoted attribute.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -43,7 +43,7 @@ pub(super) fn screen(screening: &mut Screening<'_>, text: String) -> Result<Body
         if verdicts.contains(&Verdict::Blocked) {
             edits.cut(element(&text, &tag));
         } else if !verdicts.is_empty() {
-            // If it is yanked already, it stays so.
+            // A link that is already yanked stays yanked.
             let place = tag.start + 2;
             edits.replace(place..place, format!(" data-yanked=\"{}\"", pypi::UNDATED));
         }
@@ -55,7 +55,7 @@ pub(super) fn screen(screening: &mut Screening<'_>, text: String) -> Result<Body
     Ok(Body::new(text, edits))
 }
 
-/// The next opening tag of a link from `at` on.
+/// The next opening tag of a link at or after `at`.
 fn next_link(text: &str, mut at: usize) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
     loop {
@@ -79,7 +79,7 @@ fn next_link(text: &str, mut at: usize) -> Option<Range<usize>> {
     }
 }
 
-/// The whole element of an opening tag.
+/// The range of the complete element that begins with this opening tag.
 fn element(text: &str, tag: &Range<usize>) -> Range<usize> {
     let rest = &text.as_bytes()[tag.end..];
     let rest = &rest[..rest.len().min(TEXT_MAX)];

@@ -1,5 +1,5 @@
-//! JSON as slices of its text: names and values of one object, elements of one list. Their
-//! contents are skipped.
+//! JSON as slices of its text: names and values of one object, or elements of one list. The contents of
+//! values are skipped.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use super::{TOO_MANY, UNREADABLE, Unreadable};
 
-/// Most names in one object, or elements in one list. No registry has packages with more versions.
+/// Most names in one object, or elements in one list. No package of a registry has more versions.
 pub(super) const MOST: usize = 200_000;
 
 /// Name and value of a member of an object.
@@ -33,7 +33,7 @@ impl<'a> Visitor<'a> for Members<'a> {
         let mut all = Vec::new();
         while let Some((Text(name), value)) = map.next_entry()? {
             if all.len() == MOST {
-                // The rest is read so that the end is found.
+                // The remaining members are read, so that the end of the object is found.
                 while map.next_entry::<Text<'_>, &RawValue>()?.is_some() {}
                 return Ok(None);
             }
@@ -83,18 +83,18 @@ pub(super) fn elements(text: &str) -> Result<Vec<&RawValue>, Unreadable> {
     all.ok_or(TOO_MANY)
 }
 
-/// The text of a string; `None` if the value is not a string.
+/// The text of a JSON string; `None` if the value is not a string.
 pub(super) fn string(value: &RawValue) -> Option<Cow<'_, str>> {
     let read: Result<Text<'_>, _> = serde_json::from_str(value.get());
     read.ok().map(|Text(text)| text)
 }
 
-/// A string as JSON.
+/// Writes a text as a JSON string.
 pub(super) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// The value of a name that may occur only once: clients differ about which of several values counts.
+/// The value of a name that may occur only once, because clients differ in which of several values they use.
 pub(super) fn only<'a>(
     members: &[Member<'a>],
     name: &str,
@@ -107,7 +107,7 @@ pub(super) fn only<'a>(
     }
 }
 
-/// The range of a part within its text.
+/// The range of `part` in `text`.
 pub(super) fn place(text: &str, part: &RawValue) -> Range<usize> {
     let part = part.get();
     let start = (part.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);

@@ -1,9 +1,9 @@
-//! Names of packages and versions in the form in which they are compared.
+//! The forms in which names of packages and versions are compared.
 
 use super::Listing;
 
-/// The normal form of a package's name. Where a registry knows several ways to write one, all are
-/// the same here, so that another spelling does not get around a rule.
+/// The normal form of a package's name. If a registry accepts several spellings of one name, all of them have
+/// the same normal form. So another spelling cannot bypass a rule.
 pub(super) fn package(listing: Listing, name: &str) -> String {
     let name = name.to_ascii_lowercase();
     match listing {
@@ -14,7 +14,7 @@ pub(super) fn package(listing: Listing, name: &str) -> String {
     }
 }
 
-/// The normal form of PEP 503: runs of `-`, `_` and `.` are one `-`.
+/// The normal form of PEP 503: each run of `-`, `_` and `.` becomes one `-`.
 fn collapsed(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     for c in name.chars() {
@@ -27,7 +27,7 @@ fn collapsed(name: &str) -> String {
     out
 }
 
-/// The normal form of a version; one that cannot be read stays as it is.
+/// The normal form of a version. A version that cannot be read stays unchanged.
 pub(super) fn version(listing: Listing, text: &str) -> String {
     let text = text.trim();
     match listing {
@@ -40,7 +40,7 @@ pub(super) fn version(listing: Listing, text: &str) -> String {
     }
 }
 
-/// The normal form of an exact version; `None` if it is none.
+/// The normal form of an exact version; `None` if the text is not an exact version.
 pub(super) fn exact(listing: Listing, text: &str) -> Option<String> {
     match listing {
         Listing::Pypi => pep440(text),
@@ -51,8 +51,8 @@ pub(super) fn exact(listing: Listing, text: &str) -> Option<String> {
     }
 }
 
-/// The normal form of a version of PEP 440, without zeros at the end of the release: `1.0` and `1`
-/// are the same.
+/// The normal form of a version of PEP 440. Zeros at the end of the release are left out: `1.0` and `1` are
+/// the same.
 pub(super) fn pep440(text: &str) -> Option<String> {
     let text = text.trim().to_ascii_lowercase();
     let text = text.strip_prefix('v').unwrap_or(&text);
@@ -78,7 +78,7 @@ pub(super) fn pep440(text: &str) -> Option<String> {
     Some(out)
 }
 
-/// Digits without zeros before them.
+/// Digits without leading zeros; `None` for other text.
 fn number(text: &str) -> Option<&str> {
     if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
         return None;
@@ -87,7 +87,7 @@ fn number(text: &str) -> Option<&str> {
     Some(if plain.is_empty() { "0" } else { plain })
 }
 
-/// Numbers with dots between them, and what follows.
+/// Reads numbers with dots between them. Returns them and the rest of the text.
 fn release(text: &str) -> Option<(String, &str)> {
     let (mut numbers, mut rest) = (Vec::new(), text);
     loop {
@@ -105,13 +105,13 @@ fn release(text: &str) -> Option<(String, &str)> {
     Some((numbers.join("."), rest))
 }
 
-/// Digits at the beginning, and what follows.
+/// The digits at the start of a text, and the rest.
 fn digits(text: &str) -> (&str, &str) {
     let is_other = |c: char| !c.is_ascii_digit();
     text.split_at(text.find(is_other).unwrap_or(text.len()))
 }
 
-/// Pre-releases, post-releases and releases of development.
+/// Appends suffixes for pre-releases, post-releases and development releases.
 fn suffixes(mut rest: &str, out: &mut String) -> Option<()> {
     while !rest.is_empty() {
         let dashed = rest.starts_with('-');

@@ -1,4 +1,4 @@
-//! Packuments: hidden versions are cut out, and tags that point to them point to others.
+//! Packuments: hidden versions are cut out, and tags of hidden versions get other versions.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -13,7 +13,7 @@ use super::{BLOCKED, Form, OF_A_TAG, Screening, UNREADABLE, Unreadable, Verdict,
 /// Media type of the abbreviated form.
 const SHORT_TYPE: &str = "application/vnd.npm.install-v1+json";
 
-/// Fields of a version that the abbreviated form has, as npm's registry documents them.
+/// The fields of a version in the abbreviated form, according to the documentation of npm's registry.
 const SHORT_FIELDS: &[&str] = &[
     "name",
     "version",
@@ -38,7 +38,7 @@ const SHORT_FIELDS: &[&str] = &[
     "hasInstallScript",
 ];
 
-/// Parts of a packument that rules are about.
+/// The parts of a packument that the rules need.
 struct Packument<'a> {
     name: Cow<'a, str>,
     tags: Option<&'a RawValue>,
@@ -84,8 +84,8 @@ pub(super) fn screen(
     Ok((Body::new(text, edits), None))
 }
 
-/// Checks a document of one version. The document of a tag is refused if rules concern the package: it
-/// may show a hidden version.
+/// Checks a document of one version. The document of a tag is refused if rules concern the package, because
+/// it may contain a hidden version.
 fn manifest(
     screening: &Screening<'_>,
     top: &[Member<'_>],
@@ -108,10 +108,10 @@ fn manifest(
     }
 }
 
-/// The versions that stay.
+/// The versions that are not hidden.
 struct Kept {
     hidden: HashSet<String>,
-    /// Versions that are shown and can be read, the newest last.
+    /// Versions that are shown and can be parsed, the newest last.
     shown: Vec<Version>,
 }
 
@@ -143,8 +143,8 @@ impl Kept {
         !self.hidden.contains(version)
     }
 
-    /// The version that a tag gets in place of a hidden one: the newest release that is not newer than
-    /// the hidden version, else the newest release, else the newest version.
+    /// The version that a tag gets in place of a hidden version. It is the newest release that is not newer
+    /// than the hidden version. If there is none, it is the newest release, or else the newest version.
     fn instead(&self, hidden: &str) -> Option<&Version> {
         let hidden = Version::parse(hidden).ok();
         let newest = |fits: &dyn Fn(&Version) -> bool| self.shown.iter().rev().find(|v| fits(v));
@@ -154,7 +154,7 @@ impl Kept {
             .or_else(|| newest(&|_| true))
     }
 
-    /// The version that replaces the version of a tag; `Some(None)`: the tag stays; `None`: no version is
+    /// The version that a tag gets. `Some(None)` means that the tag stays; `None` means that no version is
     /// left for it.
     fn tagged(&self, version: &str) -> Option<Option<String>> {
         if self.has(version) {
@@ -164,7 +164,7 @@ impl Kept {
     }
 }
 
-/// Parts that are cut and replaced in the full form, or in an abbreviated one of the upstream.
+/// The edits of the full form, or of an abbreviated form that the upstream sent.
 fn edits(
     text: &str,
     packument: &Packument<'_>,
@@ -244,12 +244,12 @@ fn short_version(version: &str, value: &RawValue, out: &mut String) -> Result<()
     Ok(())
 }
 
-/// True if a version runs something when it is installed.
+/// True if a version runs a script when it is installed.
 fn runs_scripts(all: &[Member<'_>]) -> Result<bool, Unreadable> {
     let Some(scripts) = only(all, "scripts")? else {
         return Ok(false);
     };
-    // Some old versions have something else there.
+    // Some old versions have a value here that is not an object.
     let scripts = members(scripts.get()).unwrap_or_default();
     let runs = |name: &str| matches!(name, "preinstall" | "install" | "postinstall");
     Ok(scripts.iter().any(|(name, _)| runs(name)))

@@ -1,4 +1,4 @@
-//! Packages that only one mirror has: no other registry is asked for them.
+//! Packages that only one mirror has. They are not requested from other registries.
 
 use super::paths::{named, segments};
 use super::{Listing, Selector, names};
@@ -12,7 +12,8 @@ pub struct OwnNames {
 
 impl OwnNames {
     /// # Errors
-    /// The entry that names a version: a name belongs to one registry, whatever the version.
+    /// The entry that names a version. A name belongs to one registry with all its versions, so an entry must
+    /// not name a version.
     pub fn new(listing: Listing, entries: Vec<Selector>) -> Result<Self, String> {
         match entries.iter().find(|entry| entry.version.is_some()) {
             Some(entry) => Err(entry.text.clone()),
@@ -20,13 +21,13 @@ impl OwnNames {
         }
     }
 
-    /// The entries as they were written.
+    /// The entries as the settings contain them.
     pub fn entries(&self) -> impl Iterator<Item = &str> {
         self.entries.iter().map(|entry| &entry.text[..])
     }
 
-    /// True if a path of a registry of this kind, without prefix and query, names one of the packages,
-    /// as the most lenient server reads it.
+    /// True if a path of a registry of this kind, as the most lenient server reads it, names one of the
+    /// packages. The path has no prefix and no query.
     #[must_use]
     pub fn has(&self, listing: Listing, path: &[u8]) -> bool {
         if listing != self.listing {
@@ -38,17 +39,17 @@ impl OwnNames {
     }
 }
 
-/// True if a document may say which digest an artefact has: false only if both paths name packages and
-/// have none in common. Paths are without prefix and query.
+/// True if a document may determine the digest of an artefact. It is false only if both paths name packages
+/// and no package is in both. The paths have no prefix and no query.
 pub(crate) fn speaks_for(listing: Listing, document: &[u8], artefact: &[u8]) -> bool {
     let [document, artefact] = [document, artefact].map(|path| packages(listing, path));
     document.is_empty() || artefact.is_empty() || document.iter().any(|own| artefact.contains(own))
 }
 
-/// Packages that a path can name, in normal form.
+/// The packages that a path can name, in normal form.
 fn packages(listing: Listing, path: &[u8]) -> Vec<String> {
     let mut segments = segments(path);
-    // This segment names another host of the mirror.
+    // The first segment names another host of the mirror.
     if segments.first().is_some_and(|first| first.starts_with('~')) {
         segments.remove(0);
     }
@@ -62,7 +63,7 @@ fn packages(listing: Listing, path: &[u8]) -> Vec<String> {
         .collect()
 }
 
-/// Names of packages in the path of a service of npm (`/-/package/@scope/name/dist-tags`).
+/// The names of packages in the path of an npm service (`/-/package/@scope/name/dist-tags`).
 fn of_service(segments: &[String]) -> Vec<String> {
     let pairs = segments.windows(2).filter(|pair| pair[0].starts_with('@'));
     let pairs = pairs.map(|pair| format!("{}/{}", pair[0], pair[1]));

@@ -1,36 +1,37 @@
-//! The package and the version that a path of a registry names, and whether they are refused.
+//! Finds the package and the version that a path of a registry names, and decides whether the path is
+//! refused.
 
 use super::{Listing, VersionRules, names};
 use crate::Kind;
 
-/// Part of a package that a path names.
+/// The part of a package that a path names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Which {
-    /// The document that lists its versions.
+    /// The document that lists the package's versions.
     Document,
     /// An artefact or document of this version.
     Version(String),
-    /// An artefact of a version that cannot be told.
+    /// An artefact whose version is not known.
     Unknown,
-    /// The document of what a tag points to.
+    /// The document of the version to which a tag points.
     Tag(String),
 }
 
-/// Why a path is refused.
+/// The reason why a path is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// An entry of `block` is for it.
+    /// An entry of `block` covers the path.
     Blocked {
-        /// Package, and version if the path names one.
+        /// The package, and the version if the path names a version.
         what: String,
-        /// The entry.
+        /// The entry of `block`.
         entry: String,
     },
-    /// An artefact whose package cannot be told, where versions are blocked.
+    /// The path is of an artefact whose package is not known, and the mirror blocks versions.
     Unknown,
-    /// A document of a tag: it may be of a version that is hidden.
+    /// The path is of a document of a tag, which may contain a hidden version.
     Tag(String),
-    /// A path that is written so that it looks like another.
+    /// The path is written so that it looks like another path.
     Disguised,
 }
 
@@ -46,7 +47,7 @@ impl Refused {
         }
     }
 
-    /// A sentence for people.
+    /// A sentence for people that explains the refusal.
     #[must_use]
     pub fn text(&self) -> String {
         match self {
@@ -66,8 +67,8 @@ impl Refused {
 }
 
 impl VersionRules {
-    /// Why this path, without query, is refused. `kind` is the kind of its class. `own` is true if it is
-    /// at the upstream itself. `other` returns whether a path has another class.
+    /// The reason why this path, without query, is refused. `kind` is the kind of its class. `own` is true if
+    /// the path is at the upstream itself. `other` returns true for a path that has another class.
     #[must_use]
     pub fn refusal(
         &self,
@@ -106,13 +107,13 @@ impl VersionRules {
             }
         }
         let hides = kind == Kind::Immutable && !self.block.is_empty();
-        // The file of another package than the path says, for npm.
+        // For npm: the file belongs to another package than the path states.
         let strange =
             |(_, which): &(String, Which)| self.listing == Listing::Npm && *which == Which::Unknown;
         (hides && named.iter().all(strange)).then_some(Refused::Unknown)
     }
 
-    /// The first entry about a package, of whatever version.
+    /// The first entry of `block` about a package, with or without a version.
     fn about(&self, package: &str) -> Option<&super::Selector> {
         let package = names::package(self.listing, package);
         self.block.iter().find(|entry| entry.has(&package))
@@ -124,8 +125,8 @@ pub(super) fn last(path: &[u8]) -> Option<String> {
     segments(path).pop()
 }
 
-/// A path without escapes. What is encoded several times is decoded several times, because some server
-/// on the way may do the same.
+/// A path without escapes. Escapes that were encoded several times are decoded several times, because a
+/// server on the way may do the same.
 fn plain(path: &[u8]) -> Vec<u8> {
     const ROUNDS: usize = 4;
     let mut path = path.to_vec();
@@ -139,8 +140,8 @@ fn plain(path: &[u8]) -> Vec<u8> {
     path
 }
 
-/// The segments of a path without escapes, as the most lenient server reads them: without parameters
-/// (`;`) and without empty segments.
+/// The segments of a path without escapes, as the most lenient server reads them. Parameters (`;`) and empty
+/// segments are left out.
 pub(super) fn segments(path: &[u8]) -> Vec<String> {
     let path = plain(path);
     let text = String::from_utf8_lossy(&path);
@@ -154,7 +155,7 @@ pub(super) fn segments(path: &[u8]) -> Vec<String> {
         .collect()
 }
 
-/// True if the class of a path is not the class of the path that an upstream may read in it.
+/// True if an upstream may read the path as another path that has another class.
 fn is_disguised(
     path: &[u8],
     segments: &[String],
@@ -169,14 +170,14 @@ fn is_disguised(
         true => "/",
         false => "",
     };
-    // The prefix alone.
+    // The path is only the prefix.
     if path.is_empty() {
         return false;
     }
     let normal = format!("/{}{slash}", segments.join("/"));
     other(&plain)
         || other(normal.as_bytes())
-        // Answers of this kind are not screened, so upper case must not lead to it.
+        // Answers of this kind are not screened, so a spelling in upper case must not lead to this class.
         || kind == Kind::Pass && other(normal.to_ascii_lowercase().as_bytes())
 }
 
@@ -198,7 +199,8 @@ fn decoded(text: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Parts that a path names; several where names can be read in several ways.
+/// The packages, and the parts of them, that a path names. There are several if the path can be read in
+/// several ways.
 pub(super) fn named(listing: Listing, path: &[String]) -> Vec<(String, Which)> {
     match listing {
         Listing::Npm => npm(path).into_iter().collect(),
@@ -249,7 +251,7 @@ fn npm(path: &[String]) -> Option<(String, Which)> {
     Some((package, Which::Document))
 }
 
-/// Where one of these ends begins, in whatever case.
+/// The position at which one of these endings begins. Upper and lower case count as equal.
 fn end_of(text: &str, ends: &[&str]) -> Option<usize> {
     let has = |end: &&&str| {
         let start = text.len().checked_sub(end.len());
@@ -287,8 +289,8 @@ fn cargo(path: &[String]) -> Vec<(String, Which)> {
     }
 }
 
-/// The one path, without prefix, under which the digest of a crate's version is known, whatever its path
-/// at the registry. `None` if name or version have characters that no crate has.
+/// The only path, without prefix, under which the digest of a version of a crate is stored, whatever path the
+/// registry uses. `None` if name or version have characters that no crate has.
 pub(crate) fn crate_path(name: &[u8], version: &[u8]) -> Option<Vec<u8>> {
     let (name, version) = (
         std::str::from_utf8(name).ok()?,
@@ -303,7 +305,7 @@ pub(crate) fn crate_path(name: &[u8], version: &[u8]) -> Option<Vec<u8>> {
     good.then(|| format!("/{name}/{version}/download").into_bytes())
 }
 
-/// The same for the path of an artefact, if it names one version of a crate.
+/// As [`crate_path`], for the path of an artefact, if it names one version of a crate.
 pub(crate) fn crate_of(path: &[u8]) -> Option<Vec<u8>> {
     let named = cargo(&segments(path));
     let [(name, Which::Version(version))] = &named[..] else {
@@ -312,7 +314,7 @@ pub(crate) fn crate_of(path: &[u8]) -> Option<Vec<u8>> {
     crate_path(name.as_bytes(), version.as_bytes())
 }
 
-/// Places of `-`.
+/// Positions of `-`.
 fn dashes(text: &str) -> impl Iterator<Item = usize> {
     text.bytes()
         .enumerate()
@@ -330,20 +332,19 @@ fn pypi(path: &[String]) -> Vec<(String, Which)> {
         false => (package, Which::Version(version)),
     });
     let is_index = before.last().is_some_and(|part| part == "simple");
-    // Some registries have their files beside the documents.
+    // Some registries have their files in the same folder as the documents.
     let document = is_index.then(|| (last.clone(), Which::Document));
     files.chain(document).collect()
 }
 
-/// Endings of the file names of source distributions.
+/// Endings of file names of source distributions.
 const SOURCES: &[&str] = &[
     ".tar.gz", ".zip", ".tar.bz2", ".tar.xz", ".tgz", ".tar.z", ".tar",
 ];
-/// Endings of the names of files that accompany another file.
+/// Endings of names of files that accompany another file.
 const BESIDE: &[&str] = &[".metadata", ".asc", ".sig"];
 
-/// Packages and versions that the path of a file can be of; the version is empty where it cannot be
-/// told.
+/// The packages and versions to which the file at this path may belong. A version that is not known is empty.
 pub(super) fn of_file(path: &[u8]) -> Vec<(String, String)> {
     last(path).map(|name| file(&name)).unwrap_or_default()
 }
@@ -351,7 +352,7 @@ pub(super) fn of_file(path: &[u8]) -> Vec<(String, String)> {
 fn file(name: &str) -> Vec<(String, String)> {
     let name = end_of(name, BESIDE).map_or(name, |end| &name[..end]);
     if let Some(end) = end_of(name, &[".whl", ".egg"]) {
-        // PEP 427: names and versions have no `-` of their own, but `_` in its place.
+        // PEP 427: names and versions contain `_` instead of `-`.
         let mut parts = name[..end].split('-');
         let (package, version) = (parts.next().unwrap_or_default(), parts.next());
         let version = version.unwrap_or_default().replace('_', "-");
@@ -367,13 +368,13 @@ fn file(name: &str) -> Vec<(String, String)> {
             Some(_) => names::pep440(version).is_some(),
             None => version.starts_with(|c: char| c.is_ascii_digit()),
         };
-        // Names of installers also contain the system's name, so their version cannot be told.
+        // Names of installers also contain the name of the system, so their version is not known.
         let version = if source.is_some() { version } else { "" };
         fits.then(|| (text[..at].to_owned(), version.to_owned()))
     };
     let found: Vec<_> = dashes(text).filter_map(split).collect();
     match found.is_empty() {
-        // No version can be read: each `-` may be the one before it.
+        // The version cannot be read: each `-` may be the separator before it.
         true => dashes(text)
             .map(|at| (text[..at].to_owned(), String::new()))
             .collect(),
@@ -381,7 +382,7 @@ fn file(name: &str) -> Vec<(String, String)> {
     }
 }
 
-/// The version of a file of this package; empty if it cannot be told.
+/// The version of a file of this package; empty if it is not known.
 pub(super) fn version_of_file(package: &str, name: &str) -> String {
     let package = names::package(Listing::Pypi, package);
     let of_package = |(own, _): &(String, String)| names::package(Listing::Pypi, own) == package;

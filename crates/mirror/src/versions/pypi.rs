@@ -1,5 +1,5 @@
-//! The simple index of Python packages in JSON: blocked files are cut out, young ones are marked as
-//! yanked (PEP 592), so that they are used only where a version is pinned.
+//! The simple index of Python packages in JSON. Blocked files are cut out. Young files are marked as yanked
+//! (PEP 592), so that clients use them only if a version is pinned.
 
 use std::borrow::Cow;
 
@@ -9,15 +9,15 @@ use super::edits::{Body, Edits};
 use super::json::{Member, elements, members, only, place, quoted, string};
 use super::{Form, Screening, UNREADABLE, Unreadable, Verdict, html, paths, time};
 
-/// Media type of the form for clients that do not accept JSON.
+/// Media type of the HTML form, for clients that do not accept JSON.
 const HTML_TYPE: &str = "text/html; charset=utf-8";
 
-/// Why a file is yanked.
+/// Reasons for which a file is yanked.
 pub(super) const YOUNG: &str = "younger than mirror.min_age allows";
 pub(super) const UNDATED: &str = "of unknown age (mirror.unknown_age)";
 
-/// A file of the index. Its other members are read again when the file is written: all members of all
-/// files would take several times as much memory as the text.
+/// A file of the index. Its other members are read again when the file is written. To keep all members of all
+/// files would need several times as much memory as the text.
 struct File<'a> {
     value: &'a RawValue,
     yanked: Option<&'a RawValue>,
@@ -25,7 +25,7 @@ struct File<'a> {
 }
 
 impl File<'_> {
-    /// The reason to yank it, if it is not yanked already.
+    /// The reason to mark the file as yanked; `None` if it is already marked or has no reason.
     fn yanked_here(&self) -> Option<&'static str> {
         let reason = match self.verdict {
             Verdict::Shown | Verdict::Blocked => return None,
@@ -48,7 +48,7 @@ pub(super) fn screen(
 ) -> Result<(Body, Option<&'static str>), Unreadable> {
     let top = members(&text)?;
     let Some(list) = only(&top, "files")? else {
-        // The list of all projects, or another answer.
+        // The document is the list of all projects, or another kind of answer.
         drop(top);
         return Ok((Body::whole(text), None));
     };
@@ -84,7 +84,7 @@ fn file<'a>(
     })
 }
 
-/// Parts that are cut and replaced.
+/// The edits: the parts that are cut or replaced.
 fn edits(
     screening: &Screening<'_>,
     text: &str,
@@ -110,7 +110,7 @@ fn edits(
             }
         }
     }
-    // PEP 700: the versions that the files are of.
+    // PEP 700: the list of versions to which the files belong.
     if let Some(versions) = only(top, "versions")? {
         let all = elements(versions.get())?;
         let rules = screening.rules.of(name);
@@ -156,7 +156,7 @@ fn rendered(name: &str, files: &[File<'_>]) -> Result<String, Unreadable> {
     Ok(out)
 }
 
-/// Attributes of a link, and what they say.
+/// The attributes of a link, and the text of their values.
 fn attributes(
     file: &File<'_>,
     all: &[Member<'_>],
@@ -165,7 +165,7 @@ fn attributes(
     if let Some(python) = text_of(all, "requires-python")? {
         own.push(("data-requires-python", python.into_owned()));
     }
-    // PEP 658 and PEP 714 name the same twice.
+    // PEP 658 and PEP 714 use two names for the same attribute.
     for (key, attribute) in [
         ("core-metadata", "data-core-metadata"),
         ("dist-info-metadata", "data-dist-info-metadata"),

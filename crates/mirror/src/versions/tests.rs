@@ -1,4 +1,4 @@
-//! Documents of the real shapes under rules.
+//! Tests of rules with documents in the forms of the registries.
 
 use super::edits::text_of;
 use super::*;
@@ -40,7 +40,7 @@ fn shown(rules: &VersionRules, text: &str, form: Option<usize>) -> String {
     text_of(screen(rules, text, form).unwrap().body)
 }
 
-/// A packument whose dates come after its versions, as the registry's do.
+/// A packument whose dates come after its versions, as in documents of the registry.
 const PACKUMENT: &str = r#"{"_id":"a","name":"a","dist-tags":{"latest":"1.2.0","old":"1.0.0","next":"2.0.0-rc.1"},
 "versions":{"1.0.0":{"name":"a","version":"1.0.0","scripts":{"install":"make"},"readme":"long","dist":{"tarball":"http://r/a-1.0.0.tgz"}},
  "1.1.0":{"name":"a","version":"1.1.0","dist":{"tarball":"t"},"dependencies":{"b":"^1"}} , "1.2.0":{"name":"a","version":"1.2.0","dist":{}},
@@ -54,7 +54,7 @@ fn young_versions_of_npm_are_gone_and_tags_move() {
     let rules = cooling(Listing::Npm);
     let screened = screen(&rules, PACKUMENT, Some(1)).unwrap();
     assert_eq!(screened.hidden, 2);
-    // The earlier of the two.
+    // This is the earlier of the two times.
     let until = time("2026-11-27T11:00:00Z");
     assert_eq!(screened.matures, until);
     let text = text_of(screened.body);
@@ -64,7 +64,7 @@ fn young_versions_of_npm_are_gone_and_tags_move() {
     let names: Vec<_> = read["versions"].as_object().unwrap().keys().collect();
     assert_eq!(names, ["1.0.0", "1.1.0", "1.9.0"]);
     assert!(read["time"].get("1.2.0").is_none() && read["time"].get("created").is_some());
-    // What stays, stays byte for byte.
+    // Parts that are not cut stay unchanged, byte for byte.
     assert!(text.starts_with(r#"{"_id":"a","name":"a","dist-tags":{"latest":"1.1.0","old"#));
     assert!(text.contains(r#""dependencies":{"b":"^1"}},"#), "{text}");
     assert!(text.ends_with(r#""readme":"\"versions\":{}"}"#), "{text}");
@@ -117,7 +117,7 @@ fn a_tag_finds_the_nearest_version_that_is_left() {
         )
     };
     for (tag, versions, expected) in [
-        // Another major version is newer than the tag's own.
+        // There is a newer version, but it has another major version than the tag's version.
         (
             "1.1.0",
             &[("1.0.0", false), ("1.1.0", true), ("2.0.0", false)][..],
@@ -187,7 +187,7 @@ fn blocked_versions_are_gone_whatever_their_age() {
     let read: serde_json::Value = serde_json::from_str(&text).unwrap();
     let names: Vec<_> = read["versions"].as_object().unwrap().keys().collect();
     assert_eq!(names, ["1.0.0", "1.2.0", "2.0.0-rc.1"]);
-    // An exception is none from a block.
+    // An exception from the age does not lift a block.
     let rules = VersionRules {
         except: selectors(Listing::Npm, &["a"]),
         ..rules
@@ -279,7 +279,7 @@ fn blocked_files_of_pypi_are_gone() {
     assert_eq!(read["versions"], serde_json::json!(["1.0", "1.2"]));
     assert_eq!(read["files"].as_array().unwrap().len(), 3);
     assert!(!text.contains("a-b-1.1"));
-    // Without a name there is nothing to judge by.
+    // Without a name the file cannot be judged.
     assert!(screen(&rules, "{\"files\":[{}]}", None).is_err());
     assert!(screen(&rules, "{\"name\":\"a\",\"files\":[{}]}", None).is_err());
     let projects = "{\"projects\":[{\"name\":\"a-b\"}]}";
@@ -330,7 +330,7 @@ fn an_index_of_html_alone_has_no_dates() {
             "<a data-yanked=\"of unknown age (mirror.unknown_age)\" href",
             1,
         )
-        // The first of two attributes counts, and both say the same.
+        // The first of two attributes counts; here both have the same value.
         .replace(
             "<a data-yanked=\"\"",
             "<a data-yanked=\"of unknown age (mirror.unknown_age)\" data-yanked=\"\"",
@@ -445,7 +445,7 @@ fn entries_that_are_none_are_told() {
 }
 
 proptest::proptest! {
-    /// Whatever comes: no panic, and what is not concerned stays as it is.
+    /// For any text there is no panic, and parts that no rule concerns stay unchanged.
     #[test]
     fn any_text_is_screened_or_refused(text in "[\\[\\]{}\":,a-c0-9 \\\\]{0,80}") {
         for listing in [Listing::Npm, Listing::Pypi, Listing::Cargo] {

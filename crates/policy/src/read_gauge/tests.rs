@@ -1,16 +1,16 @@
-//! Devices of several kinds, timed.
+//! The gauge with simulated devices of several kinds.
 
 use super::*;
 use foxy_base::Rng;
 
 const SPAN: u64 = 1 << 40;
 
-/// Milliseconds for the way of the head, the turn of the platter, and all else.
+/// A device: milliseconds for the movement of the head, the rotation of the platter, and everything else.
 struct Model {
     way: f64,
     turn: f64,
     fixed: f64,
-    /// Reads carried out at once.
+    /// Number of reads carried out at once.
     width: usize,
 }
 
@@ -26,7 +26,7 @@ const SSD: Model = Model {
     fixed: 0.08,
     width: 16,
 };
-/// As slow as a disk, but the distance does not matter.
+/// A device that is as slow as a disk, but whose times do not depend on the distance.
 const REMOTE: Model = Model {
     way: 0.0,
     turn: 6.0,
@@ -34,8 +34,8 @@ const REMOTE: Model = Model {
     width: 64,
 };
 
-/// Feeds reads of random places within `part` of the device, `depth` in flight; returns the device
-/// kind that the gauge detects.
+/// Feeds reads of random places within `part` of the device, `depth` of them in flight. Returns the kind of
+/// device that the gauge detects.
 fn told(model: &Model, part: f64, depth: usize, reads: usize, seed: u64) -> Device {
     let mut rng = Rng::new(seed);
     let mut gauge = ReadGauge::new((SPAN as f64 * part) as u64);
@@ -70,7 +70,7 @@ fn a_disk_is_known_by_reads_alone_and_by_many_at_once() {
     for seed in 0..20 {
         assert_eq!(told(&DISK, 1.0, 1, 256, seed), Device::Rotating);
         assert_eq!(told(&DISK, 1.0, 8, 256, seed), Device::Rotating);
-        // A store that is a tenth of the disk: short ways, so that it takes longer to be sure.
+        // The store is a tenth of the disk. Head movements are short, so that detection takes longer.
         assert_eq!(told(&DISK, 0.1, 1, 4_000, seed), Device::Rotating);
     }
 }
@@ -97,7 +97,7 @@ fn few_reads_tell_nothing() {
     assert_eq!(told(&SSD, 1.0, 1, 30, 1), Device::Unknown);
 }
 
-/// A known fast device is hardly timed: that is what keeps the gauge off the path of a hit.
+/// A device that is known to be fast is hardly timed. So the gauge costs little on the path of a hit.
 #[test]
 fn the_clock_is_seldom_asked_for_a_fast_device() {
     let asked = std::cell::Cell::new(0u32);

@@ -1,24 +1,25 @@
-//! Slow and plain reference versions of the same rules, written from their sources: vectors, linear
-//! searches, no code shared with the real rules. The property tests compare the real rules with them.
+//! Slow and plain reference versions of the same rules, written from their sources. They use vectors
+//! and linear searches and share no code with the real rules. The property tests compare the real
+//! rules with them.
 
 mod tiny;
 
 pub(crate) use tiny::Tiny;
 
-/// A plain model of a policy: handles one request.
+/// A plain model of a policy.
 pub(crate) trait Naive {
-    /// True on a hit.
+    /// Looks up a key; true on a hit.
     fn get(&mut self, key: u64) -> bool;
-    /// Inserts a key that is absent and fits; the evicted keys in order.
+    /// Inserts a key that is absent and fits. Returns the evicted keys in order.
     fn insert(&mut self, key: u64, size: u64) -> Vec<u64>;
     /// Deletes a key that may be absent.
     fn remove(&mut self, key: u64);
-    /// A new version of a key is about to come: the old one goes, ghosts stay.
+    /// Called before a new version of a key is inserted: the old version is removed, ghosts keep the key.
     fn replace(&mut self, key: u64) {
         self.remove(key);
     }
     fn evict(&mut self) -> Option<u64>;
-    /// True if objects of that size are let in.
+    /// True if objects of that size are accepted.
     fn takes(&self, _size: u64) -> bool {
         true
     }
@@ -72,7 +73,7 @@ fn place(queue: &[Item], key: u64) -> Option<usize> {
     queue.iter().position(|i| i.key == key)
 }
 
-/// LRU, FIFO, CLOCK and SIEVE: the oldest is first in the vector.
+/// LRU, FIFO, CLOCK and SIEVE. The oldest key is first in the vector.
 #[derive(Debug)]
 pub(crate) struct Queue {
     pub(crate) capacity: u64,
@@ -167,7 +168,7 @@ impl Naive for Queue {
     }
 }
 
-/// S3-FIFO with 10 % small, 90 % ghost, promotion at 2 uses, counter to 3.
+/// S3-FIFO: 10 % small queue, 90 % ghost, promotion at 2 uses, use counter up to 3.
 #[derive(Debug, Default)]
 pub(crate) struct S3 {
     pub(crate) capacity: u64,
@@ -260,7 +261,7 @@ impl Naive for S3 {
     }
 }
 
-/// LFU-aging: `(object, turn)`, where the turn of an object is its last use or ageing.
+/// LFU with ageing: `(object, turn)`. The turn of an object is the time of its last use or ageing.
 #[derive(Debug)]
 pub(crate) struct Lfu {
     pub(crate) capacity: u64,

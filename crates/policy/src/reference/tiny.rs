@@ -1,17 +1,17 @@
 //! W-TinyLFU from its definition (Einziger, Friedman, Manes, ACM ToS 2017), slow and plain.
 //!
-//! A window of 1 % under LRU takes every new object. Behind it is a segmented LRU: a hit moves an
-//! object from probation to the protected part (80 %), whose oldest goes back to probation. The
-//! oldest of a window that is too long enters probation while there is room. When the cache is
-//! over its capacity that object and the oldest of probation (of the protected part, if probation
-//! is empty) are compared: the newcomer stays if it was asked for more often. Uses are counted up to
-//! 15; after ten uses for each object that the sketch is made for, all counts are halved.
+//! A window of 1 % under LRU accepts every new object. Behind it is a segmented LRU. A hit moves an object
+//! from probation to the protected part (80 %); the oldest object of a full protected part returns to
+//! probation. The oldest object of a window that is too long enters probation while there is room. When the
+//! cache is over its capacity, that object is compared with the oldest object of probation (or of the
+//! protected part, if probation is empty). The newcomer stays if it was requested more often. Uses are
+//! counted up to 15. After ten uses for each object of the sketch's intended number, all counts are halved.
 
 use std::collections::HashMap;
 
 use super::{Item, Naive, bytes, item, place};
 
-/// Exact counts in place of the sketch: equal as long as no two keys share all four counters.
+/// Exact counts instead of the sketch. Results are equal as long as no two keys share all four counters.
 #[derive(Debug)]
 pub(crate) struct Tiny {
     capacity: u64,
@@ -24,7 +24,7 @@ pub(crate) struct Tiny {
 }
 
 impl Tiny {
-    /// `objects`: a power of two, as the sketch is made for.
+    /// Creates a cache. `objects` is a power of two: the intended number of objects of the sketch.
     pub(crate) fn new(capacity: u64, objects: u64) -> Self {
         Self {
             capacity,

@@ -37,7 +37,7 @@ fn a_bucket_gives_its_rate_and_no_more() {
     assert_eq!(bucket.wait_for(501, at(0)), None, "more than it holds");
     assert!(bucket.try_take(1, at(1)) && !bucket.try_take(1, at(1)));
     assert_eq!(bucket.available(at(10_000)), 500, "the burst is the most");
-    // Whatever the pattern of requests, the bucket gives at most rate x time + burst.
+    // Whatever the pattern of requests, the bucket allows at most rate x time + burst.
     let mut rng = Rng::new(3);
     let mut bucket = TokenBucket::new(777, 100, at(0));
     let (mut now, mut taken) = (0, 0);
@@ -87,7 +87,7 @@ fn a_ghost_is_bounded_and_forgets_the_oldest() {
     }
     let known: Vec<u64> = (0..5).filter(|key| ghost.contains(key)).collect();
     assert_eq!(known, [2, 3, 4]);
-    // Inserted again, 2 is the newest; its stale place in the queue does not remove it.
+    // After its second insertion, 2 is the newest key. Its stale entry in the queue does not remove it.
     ghost.insert(2, 3);
     ghost.insert(9, 3);
     let known: Vec<u64> = (0..10).filter(|key| ghost.contains(key)).collect();

@@ -1,4 +1,4 @@
-//! Locality buffers by the published rule, and their age.
+//! Locality buffers by the published rule, and their maximum age.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -26,7 +26,7 @@ fn a_group_keeps_its_buffer_until_it_is_the_victim() {
     let b = all.place(GroupId(2), 10, at(1));
     assert!(a.buffer != b.buffer && a.flush_before.is_none() && !a.flush_after);
     assert_eq!(all.place(GroupId(1), 10, at(2)).buffer, a.buffer);
-    // Group 2 was used longest ago: its buffer is written and bound anew.
+    // Group 2 is the least recently used group: its buffer is written and bound to group 3.
     let c = all.place(GroupId(3), 10, at(3));
     assert_eq!((c.buffer, c.flush_before), (b.buffer, Some(b.buffer)));
     assert_eq!((all.used(a.buffer), all.used(b.buffer)), (20, 10));

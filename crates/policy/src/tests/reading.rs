@@ -1,4 +1,4 @@
-//! When a batch of reads is due, its order, and what becomes one read.
+//! Due times of batches of reads, their order, and the merging of reads.
 
 use std::time::Duration;
 

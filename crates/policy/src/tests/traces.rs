@@ -1,6 +1,6 @@
-//! The policies against their slow twins on the published traces, request by request: by number
-//! of objects, and by bytes with objects that change. The traces are not part of the repository:
-//! where they are absent the test says so and checks nothing.
+//! Compares the policies with their slow reference versions on the published traces, request by request: by
+//! number of objects, and by bytes with objects that change. The traces are not part of the repository. If
+//! they are absent, the test prints this and checks nothing.
 
 use std::collections::HashMap;
 
@@ -9,8 +9,8 @@ use foxy_trace::{Method, Options, files::Known, open};
 use crate::reference::{Kind, Lfu, Limited, Naive, Queue, S3, Tiny};
 use crate::*;
 
-/// Object and size of each GET answered by 200, 206 or 304. A size that the log does not tell is
-/// the one told before, 1 if there was none.
+/// Object and size of each GET answered by 200, 206 or 304. If the log does not contain the size, the
+/// previous size of the object is used, or 1 if there was none.
 fn requests(known: Known) -> Option<Vec<(u64, u64)>> {
     let path = known
         .path()
@@ -31,8 +31,8 @@ fn requests(known: Known) -> Option<Vec<(u64, u64)>> {
     Some(sized.collect())
 }
 
-/// Hits of a cache that must answer every request as its twin does and evict the same. An object
-/// of another size than the one held is another version: a miss that replaces it.
+/// Hits of a cache that must answer every request like its reference version and evict the same objects. If
+/// the size of an object differs from the stored size, it is a new version: a miss that replaces the object.
 fn equal(
     mut cache: impl CachePolicy<u64, u64>,
     mut naive: impl Naive,
@@ -63,13 +63,13 @@ fn equal(
     hits
 }
 
-/// Hits of LRU, FIFO, SIEVE, S3-FIFO, S3-FIFO that refuses what its small queue cannot hold (as
-/// its authors' simulator does), LRU-TH, LFU with ageing and W-TinyLFU at one capacity, each equal
-/// to its twin's.
+/// Hits at one capacity of LRU, FIFO, SIEVE, S3-FIFO, S3-FIFO that refuses objects larger than its small
+/// queue (as its authors' simulator does), LRU-TH, LFU with ageing and W-TinyLFU. Each result equals that of
+/// the reference version.
 fn hits(requests: &[(u64, u64)], capacity: u64) -> [usize; 8] {
     let queue = |kind| Queue::new(kind, capacity);
     let (small, threshold) = ((capacity / 10).max(2) - 1, capacity / 50 + 1);
-    // So many that no two keys share all four counters, which the twin does not know.
+    // There are enough counters that no two keys share all four; the reference version counts exactly.
     let objects = 1 << 22;
     let tiny = WTinyLfuConfig {
         objects,

@@ -1,6 +1,6 @@
 //! The rule for the addresses that the forward proxy may connect to.
 //!
-//! Judged on the *resolved* address, right before connecting to it, so that neither a name nor a
+//! The rule judges the *resolved* address, right before the connection is opened. So neither a name nor a
 //! change of its addresses gets around the rule. A site's own origin is exempt.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -9,23 +9,23 @@ use foxy_base::rule;
 
 use crate::Access;
 
-/// Why an address may not be reached.
+/// Reason why an address may not be reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Forbidden {
-    /// One of Foxy's own listeners.
+    /// The address is one of Foxy's own listeners.
     Own,
-    /// Link-local, unspecified, multicast, broadcast, or an IPv4 address in disguise.
+    /// The address is link-local, unspecified, multicast, broadcast, or an IPv4 address in disguise.
     Special,
-    /// Private or loopback, and Foxy serves more than loopback.
+    /// The address is private or loopback, and Foxy serves clients beyond loopback.
     Private,
-    /// An address of this machine, and Foxy serves more than loopback.
+    /// The address belongs to this machine, and Foxy serves clients beyond loopback.
     Machine,
-    /// A rule denies it to this request.
+    /// A rule denies the address to this request.
     Rule,
 }
 
 impl Forbidden {
-    /// The stable word.
+    /// Returns the stable word for the reason.
     pub(crate) const fn reason(self) -> &'static str {
         match self {
             Self::Own => "destination-is-foxy",
@@ -37,12 +37,12 @@ impl Forbidden {
     }
 }
 
-/// How far an address is from the public Internet.
+/// Classes of addresses, by their distance from the public Internet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Class {
     Public,
     Private,
-    /// A service listening there would take the proxy for a local client.
+    /// An address of this machine. A service that listens there would treat the proxy as a local client.
     Machine,
     Special,
 }
@@ -70,7 +70,7 @@ pub(crate) fn check(access: &Access, to: SocketAddr) -> Result<(), Forbidden> {
             .iter()
             .any(|net| net.contains(&ip))
     };
-    // `all` excludes addresses that no web server uses: these need a network in the list.
+    // `all` excludes addresses that no web server uses. Such an address needs a network in the list.
     let named = |ip: IpAddr| {
         let mut nets = access.allow_destinations.iter();
         nets.any(|net| {
@@ -105,8 +105,8 @@ pub(crate) fn check(access: &Access, to: SocketAddr) -> Result<(), Forbidden> {
     }
 }
 
-/// Own listeners are never a destination, whatever the allow list says: a request to them
-/// would reach the admin interface, or go round in circles.
+/// Own listeners are never a destination, whatever the allow list contains. A request to them would reach the
+/// admin interface, or would loop.
 fn is_own(access: &Access, to: SocketAddr) -> bool {
     let ip = rule!(
         "guard: the mapped form of an own address is one too",
@@ -125,15 +125,15 @@ fn is_own(access: &Access, to: SocketAddr) -> bool {
     })
 }
 
-/// By the IANA registry of special-purpose addresses (RFC 6890 and later).
+/// Classifies an address by the IANA registry of special-purpose addresses (RFC 6890 and later).
 fn class_v4(ip: Ipv4Addr) -> Class {
     let [a, b, c, d] = ip.octets();
     match (a, b, c) {
-        // Cloud metadata services that are not link-local: Azure's (served by its host) and
-        // Alibaba's.
+        // Cloud metadata services that are not link-local: the service of Azure (its host provides it) and
+        // the service of Alibaba.
         (168, 63, 129) if d == 16 => Class::Special,
         (100, 100, 100) if d == 200 => Class::Special,
-        // "This network", link-local with the clouds' metadata services, multicast, reserved.
+        // "This network", link-local (it includes the clouds' metadata services), multicast, reserved.
         (0, _, _) | (169, 254, _) | (224.., _, _) => Class::Special,
         // Loopback, RFC 1918, carrier NAT, protocol assignments, benchmarking.
         (127 | 10, _, _) | (172, 16..=31, _) | (192, 168, _) | (100, 64..=127, _) => Class::Private,
@@ -146,11 +146,11 @@ fn class_v6(ip: Ipv6Addr) -> Class {
     let s = ip.segments();
     match s {
         [0, 0, 0, 0, 0, 0, 0, 1] => Class::Private,
-        // Unspecified and IPv4-compatible; IPv4-mapped; translated (RFC 6145).
+        // Unspecified and IPv4-compatible, then IPv4-mapped, then translated (RFC 6145).
         [0, 0, 0, 0, 0, 0, ..] | [0, 0, 0, 0, 0, 0xffff, ..] | [0, 0, 0, 0, 0xffff, 0, ..] => {
             Class::Special
         }
-        // NAT64 (RFC 6052, RFC 8215), 6to4 and Teredo: an IPv4 address in disguise.
+        // NAT64 (RFC 6052, RFC 8215), 6to4 and Teredo. These addresses contain an IPv4 address.
         [0x64, 0xff9b, ..] | [0x2002, ..] | [0x2001, 0, ..] => Class::Special,
         // Link-local, site-local, multicast.
         [0xfe80..=0xfeff, ..] | [0xff00..=0xffff, ..] => Class::Special,

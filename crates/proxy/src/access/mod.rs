@@ -1,10 +1,11 @@
-//! Access of clients: lists of addresses, rules of the operator, logins, limits, and the addresses that may
-//! be connected to.
+//! Access of clients: address lists, rules of the operator, logins, limits, and the addresses that Foxy may
+//! connect to.
 //!
-//! The lowest room: it uses no other. `settings` has the lists of clients and proxies, `gatekeeper` applies
-//! the rules of the crate `foxy_access`, `logins` checks users, `parents` are the proxies that a rule may
-//! choose, `places` and `purge_rate` are limits per client, `guard` judges addresses of destinations, `token`
-//! is the admin credential, and `refusal` the answer to what is not permitted.
+//! This is the lowest room: it uses no other room. `settings` has the lists of clients and proxies.
+//! `gatekeeper` applies the rules of the crate `foxy_access`. `logins` checks users. `parents` has the
+//! proxies that a rule may choose. `places` and `purge_rate` are limits per client. `guard` judges addresses
+//! of destinations. `token` is the admin credential. `refusal` is the answer to a request that is not
+//! permitted.
 
 pub(crate) mod gatekeeper;
 pub(crate) mod guard;

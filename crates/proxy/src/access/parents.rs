@@ -1,7 +1,7 @@
 //! Parents: other proxies that requests of the forward proxy are sent through.
 //!
-//! The parent resolves names, so the guard judges only destinations that are addresses, and the parent's
-//! own address. A parent that cannot be reached is tried after the others of its group for a while.
+//! The parent resolves names, so the guard judges only the parent's own address and destinations that are
+//! addresses. For a while, a parent that could not be reached is tried after the other parents of its group.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -15,39 +15,39 @@ use foxy_access::{HostPattern, Scheme};
 use foxy_base::{MonoTime, hash64};
 use foxy_tls::OriginTls;
 
-/// Why a parent that answers 407 cannot be used: the client has no login for the parent, and must not be
-/// asked for one.
+/// Reason word for a parent that answers 407. Such a parent cannot be used: the client has no login for the
+/// parent, and must not be asked for a login.
 pub(crate) const WANTS_LOGIN: &str = "parent-wants-login";
 
-/// Time for which a parent that could not be reached is left out.
+/// Time for which a parent that could not be reached is tried last.
 const DOWN: Duration = Duration::from_secs(10);
 
-/// The parent of a group that is asked first.
+/// The choice of the parent of a group that is asked first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ParentBalance {
-    /// Each in turn.
+    /// Each parent in turn.
     #[default]
     RoundRobin,
-    /// The same one for the same URL.
+    /// The same parent for the same URL.
     Hash,
-    /// The first one, while it can be reached.
+    /// The first parent, as long as it can be reached.
     Failover,
 }
 
-/// A parent.
+/// The settings of a parent.
 #[derive(Clone, PartialEq)]
 pub struct ParentServer {
-    /// Its name or address.
+    /// Name or address of the parent.
     pub host: String,
-    /// Its port.
+    /// Port of the parent.
     pub port: u16,
-    /// It speaks TLS, in this manner.
+    /// TLS settings for the connection to the parent. Without them, the connection is plain.
     pub tls: Option<OriginTls>,
-    /// `USER:PASSWORD` for it.
+    /// `USER:PASSWORD` that Foxy sends to the parent.
     pub login: Option<String>,
 }
 
-/// Shows no password.
+/// The output contains no password.
 impl fmt::Debug for ParentServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let login = self.login.as_ref().map(|login| hash64(0, login.as_bytes()));
@@ -63,22 +63,23 @@ impl fmt::Debug for ParentServer {
 /// A group of parents.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParentGroup {
-    /// Its name in rules.
+    /// Name of the group in rules.
     pub name: String,
-    /// Its parents.
+    /// The parents of the group.
     pub servers: Vec<ParentServer>,
-    /// The one that is asked first.
+    /// The choice of the parent that is asked first.
     pub balance: ParentBalance,
-    /// All requests go through this group unless a rule sends them through another. If false, only those
-    /// that rules send through this group.
+    /// True if all requests go through this group, unless a rule sends them through another group. If false,
+    /// only requests that a rule sends through this group go through it.
     pub always: bool,
-    /// Schemes that it is for if `always`; none: all.
+    /// Schemes that the group is for if `always` is set. An empty list means all schemes.
     pub schemes: Vec<Scheme>,
-    /// Hosts that are asked directly all the same.
+    /// Hosts that are asked without a parent even if `always` is set, unless a rule sends the request through
+    /// this group.
     pub except: Vec<HostPattern>,
 }
 
-/// A group of parents at work.
+/// A group of parents, with its state.
 #[derive(Debug)]
 pub(crate) struct Parents {
     group: ParentGroup,
@@ -86,15 +87,15 @@ pub(crate) struct Parents {
     turn: AtomicUsize,
 }
 
-/// A parent at work.
+/// A parent, with its state.
 #[derive(Debug)]
 pub(crate) struct Parent {
     pub(crate) host: Box<str>,
     pub(crate) port: u16,
     pub(crate) tls: Option<OriginTls>,
-    /// The field line of its login.
+    /// The field line of the login at the parent.
     login: Vec<u8>,
-    /// Until when it is left out, in nanoseconds of the clock.
+    /// Time until which the parent is tried last, in nanoseconds of the clock.
     down: AtomicU64,
 }
 
@@ -113,7 +114,7 @@ impl Parent {
         }
     }
 
-    /// The field line of its login; empty without.
+    /// Returns the field line of the login. The line is empty if there is no login.
     pub(crate) fn login(&self) -> &[u8] {
         &self.login
     }
@@ -149,19 +150,20 @@ impl Parents {
         &self.group
     }
 
-    /// True if a request to this host goes through it without a rule.
+    /// Returns true if a request to this host goes through the group without a rule.
     pub(crate) fn takes(&self, host: &[u8], scheme: Scheme) -> bool {
         let schemes = &self.group.schemes;
         self.group.always && (schemes.is_empty() || schemes.contains(&scheme)) && !self.spares(host)
     }
 
-    /// True if this host is asked directly all the same.
+    /// Returns true if this host is asked without a parent, unless a rule sends the request through this
+    /// group.
     pub(crate) fn spares(&self, host: &[u8]) -> bool {
         let host = host.strip_suffix(b".").unwrap_or(host);
         self.group.except.iter().any(|except| except.fits(host))
     }
 
-    /// Its parents in the order to try them: those that are left out come last.
+    /// Returns the parents in the order in which they are tried. Parents that could not be reached come last.
     pub(crate) fn order(&self, hash: u64, now: MonoTime) -> Vec<Arc<Parent>> {
         let count = self.members.len().max(1);
         let first = match self.group.balance {
@@ -179,7 +181,7 @@ impl Parents {
         [up, down].concat()
     }
 
-    /// Rendezvous hashing: if a parent comes or goes, only its own URLs move.
+    /// Chooses by rendezvous hashing. If a parent is added or removed, only the URLs of that parent move.
     fn best(&self, hash: u64) -> usize {
         let weigh = |parent: &Parent| hash64(hash ^ u64::from(parent.port), parent.host.as_bytes());
         let members = self.members.iter().enumerate();
@@ -188,11 +190,11 @@ impl Parents {
     }
 }
 
-/// The way through a parent.
+/// The way of a request through a parent.
 #[derive(Clone, Debug)]
 pub(crate) struct Through {
     pub(crate) parent: Arc<Parent>,
-    /// By a tunnel, whatever the scheme.
+    /// True if the request goes through a tunnel, whatever its scheme is.
     pub(crate) tunnel: bool,
 }
 

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 const SHARDS: usize = 64;
 
-/// Open connections per client address. An IPv6 client has its whole /64.
+/// Open connections per client address. For IPv6, a client is a whole /64 network.
 #[derive(Debug)]
 pub(crate) struct Places {
     shards: Vec<Mutex<HashMap<IpAddr, Counts>>>,
@@ -23,18 +23,18 @@ pub(crate) struct Places {
 pub(crate) struct Counts {
     /// Connections that are served.
     pub(crate) served: usize,
-    /// Connections that wait to be let in.
+    /// Connections that still wait to be served.
     pub(crate) waiting: usize,
 }
 
 impl Counts {
-    /// All connections.
+    /// Returns the number of all connections.
     pub(crate) const fn open(self) -> usize {
         self.served + self.waiting
     }
 }
 
-/// One connection's place; free again when dropped.
+/// The place of one connection. The place is free again when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Place {
     places: Arc<Places>,
@@ -43,12 +43,12 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Connections of the client, this one included.
+    /// Returns the numbers of connections of the client, this connection included.
     pub(crate) fn counts(&self) -> Counts {
         self.change(|_| {})
     }
 
-    /// Sets whether the connection waits to be let in; it is served otherwise.
+    /// Sets whether the connection still waits to be served. Otherwise the connection counts as served.
     pub(crate) fn set_waits(&self, waits: bool) {
         match (self.waits.replace(waits), waits) {
             (false, true) => self.change(|counts| {
@@ -63,7 +63,7 @@ impl Place {
         };
     }
 
-    /// True if the connection waits to be let in.
+    /// Returns true if the connection still waits to be served.
     pub(crate) fn waits(&self) -> bool {
         self.waits.get()
     }
@@ -75,14 +75,14 @@ impl Place {
         *counts
     }
 
-    /// Distinguishes the client from others.
+    /// Returns a number that distinguishes the client from other clients.
     pub(crate) fn client(&self) -> u64 {
         hash(self.client)
     }
 }
 
 impl Places {
-    /// At most `most` connections per client.
+    /// Permits at most `most` connections per client.
     pub(crate) fn new(most: usize) -> Arc<Self> {
         Arc::new(Self {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
@@ -90,12 +90,13 @@ impl Places {
         })
     }
 
-    /// Sets another limit. Clients that have more keep their connections.
+    /// Sets another limit. Clients that have more connections than that keep them.
     pub(crate) fn set_most(&self, most: usize) {
         self.most.store(most, Ordering::Relaxed);
     }
 
-    /// A place for a connection from `address`; `None` if that client has all of its places.
+    /// Returns a place for a connection from `address`, or `None` if that client already has all of its
+    /// places.
     pub(crate) fn take(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
         let client = client(address);
         let mut shard = self.shard(client).lock();
@@ -137,7 +138,7 @@ impl Drop for Place {
     }
 }
 
-/// The address under which a client is counted.
+/// Returns the address under which a client is counted.
 pub(crate) fn client(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => {

@@ -1,4 +1,5 @@
-//! Rate limits of purges on listeners: one bucket for each client, and one for all together.
+//! Rate limits of purges on listeners. There is one bucket for each client, and one bucket for all clients
+//! together.
 //!
 //! Requests with the admin credential are exempt, so that a flood by clients does not delay an
 //! operator.
@@ -11,19 +12,20 @@ use std::time::Duration;
 use foxy_base::MonoTime;
 use parking_lot::Mutex;
 
-/// Burst, in seconds of the rate.
+/// Size of the burst, as seconds of the rate.
 const BURST: u64 = 10;
-/// Limit of all clients together, in multiples of one client's.
+/// Limit of all clients together, in multiples of the limit of one client.
 const ALL: u64 = 4;
-/// Clients remembered; the least active ones are dropped first.
+/// Largest number of clients that are remembered. Clients with a full bucket are dropped to make room. If
+/// there are none, further clients are refused.
 const CLIENTS: usize = 4096;
-/// Fractions of a purge: buckets count in whole fractions.
+/// Number of fractions that make up one purge. Buckets count in these fractions.
 const PART: u64 = 1_000_000_000;
 
-/// Token bucket: fills at a constant rate, and loses one purge per request.
+/// A token bucket. It fills at a constant rate, and each request takes one purge out of it.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
-    /// Level, in fractions.
+    /// Level of the bucket, in fractions of a purge.
     level: u64,
     at: MonoTime,
 }
@@ -43,7 +45,7 @@ impl Bucket {
         self.at = now;
     }
 
-    /// Time until the next purge is available.
+    /// Returns the time until the next purge is available.
     const fn wait(&self, rate: u64) -> Duration {
         Duration::from_nanos(PART.saturating_sub(self.level) / rate)
     }
@@ -63,7 +65,7 @@ struct State {
 }
 
 impl PurgeRate {
-    /// Limits for this many purges of one client per second, at least one.
+    /// Limits each client to this many purges per second. A rate of 0 counts as 1.
     pub(crate) fn new(rate: u32, now: MonoTime) -> Self {
         let rate = purges(rate);
         Self {
@@ -75,22 +77,22 @@ impl PurgeRate {
         }
     }
 
-    /// Sets another rate. A bucket that holds more than the new burst loses the rest.
+    /// Sets another rate. A bucket is cut to the new burst if it contains more than that.
     pub(crate) fn set(&self, rate: u32) {
         self.rate.store(purges(rate), Ordering::Relaxed);
     }
 
-    /// Takes one purge of this client.
+    /// Takes one purge out of the bucket of this client.
     ///
     /// # Errors
-    /// Time to wait before the next try.
+    /// Returns the time to wait before the next try.
     pub(crate) fn take(&self, client: IpAddr, now: MonoTime) -> Result<(), Duration> {
         let rate = self.rate.load(Ordering::Relaxed);
         let mut state = self.state.lock();
         let State { all, clients } = &mut *state;
         let client = network(client);
         if clients.len() >= CLIENTS && !clients.contains_key(&client) {
-            // A full bucket equals a new one.
+            // A full bucket is equal to a new bucket, so it can be dropped.
             clients.retain(|_, bucket| {
                 bucket.fill(rate, now);
                 bucket.level < rate * BURST * PART
@@ -114,12 +116,12 @@ impl PurgeRate {
     }
 }
 
-/// Purges of one client per second.
+/// Returns the purges of one client per second.
 fn purges(rate: u32) -> u64 {
     u64::from(rate.max(1))
 }
 
-/// A /64 of IPv6 addresses counts as one client.
+/// Returns the network that counts as one client. For IPv6 this is a /64 network.
 fn network(client: IpAddr) -> IpAddr {
     match client {
         IpAddr::V4(_) => client,
@@ -142,7 +144,7 @@ mod tests {
         MonoTime(0) + Duration::from_secs(seconds)
     }
 
-    /// Purges of this client accepted at that time.
+    /// Returns the number of purges of this client that are accepted at that time.
     fn through(rate: &PurgeRate, client: &str, at: MonoTime) -> usize {
         (0..10_000)
             .take_while(|_| rate.take(ip(client), at).is_ok())

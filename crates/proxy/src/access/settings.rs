@@ -1,4 +1,4 @@
-//! Access settings, and the addresses that requests are judged by.
+//! Settings of access, and the addresses of this machine.
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
@@ -9,12 +9,12 @@ use parking_lot::RwLock;
 
 use crate::Token;
 
-/// Permissions of clients, and reachable destinations.
+/// Permissions of clients, and the destinations that can be reached.
 #[derive(Clone, Debug)]
 pub struct Access {
-    /// Clients of the forward proxy. Sites have their own list.
+    /// Clients of the forward proxy. Each site has its own list.
     pub allow_clients: Vec<IpNet>,
-    /// Trusted proxies: their forwarding fields name the client.
+    /// Trusted proxies. Their forwarding fields name the client.
     pub trusted_proxies: Vec<IpNet>,
     /// Ports that plain requests of the forward proxy may reach.
     pub ports: Vec<RangeInclusive<u16>>,
@@ -22,18 +22,18 @@ pub struct Access {
     pub connect_ports: Vec<u16>,
     /// Clients that may `PURGE`.
     pub purge_from: Vec<IpNet>,
-    /// `PURGE` requests of one client per second; all clients together may send four times as many.
+    /// `PURGE` requests of one client per second. All clients together may send four times as many.
     pub purge_rate: u32,
-    /// Credential that gives a `PURGE` on a listener the rights of the admin address.
+    /// Credential that gives a `PURGE` request on a listener the rights of the admin address.
     pub token: Option<Token>,
     /// Destinations that are reachable in spite of the guard.
     pub allow_destinations: Vec<IpNet>,
-    /// True if every listener is on loopback: private and loopback destinations are open then.
+    /// True if every listener is on loopback. Private and loopback destinations are permitted then.
     pub loopback_only: bool,
-    /// Foxy's own listening addresses (admin included): never a destination. An unspecified
-    /// address stands for every local address with that port.
+    /// Foxy's own listening addresses (admin included), which are never a destination. An unspecified address
+    /// stands for every local address with that port.
     pub own: Vec<SocketAddr>,
-    /// Addresses of this machine: guarded like loopback.
+    /// Addresses of this machine. They are guarded like loopback.
     pub local_addresses: LocalAddresses,
 }
 
@@ -68,9 +68,9 @@ const PRIVATE: [(IpAddr, u8); 9] = [
     (v6(0xfe80, 0), 10),
 ];
 
-/// Web ports, the ports of old protocols that were used over HTTP proxies, and registered ports:
-/// Squid's list. It leaves out system services, mail above all. The most frequent ports come
-/// first: the list is searched for every request.
+/// Squid's list of ports: web ports, the ports of old protocols that were used over HTTP proxies, and
+/// registered ports. It leaves out ports of system services, above all of mail. The most frequent ports come
+/// first, because the list is searched for every request.
 const SAFE_PORTS: [RangeInclusive<u16>; 10] = [
     80..=80,
     443..=443,
@@ -98,14 +98,14 @@ fn networks(list: &[(IpAddr, u8)]) -> Vec<IpNet> {
         .collect()
 }
 
-/// True if one of the networks contains this address. IPv4-mapped forms count as IPv4.
+/// Returns true if one of the networks contains this address. An IPv4-mapped address counts as IPv4.
 pub(crate) fn contains(networks: &[IpNet], address: IpAddr) -> bool {
     let address = address.to_canonical();
     networks.iter().any(|network| network.contains(&address))
 }
 
-/// The addresses of the machine's interfaces. They change while the proxy runs: copies share one
-/// list, which the owner of the proxy renews.
+/// The addresses of the machine's interfaces. They change while the proxy runs. Copies share one list, which
+/// the owner of the proxy renews.
 #[derive(Clone, Debug, Default)]
 pub struct LocalAddresses(Arc<RwLock<Vec<IpNet>>>);
 
@@ -115,7 +115,7 @@ impl LocalAddresses {
         *self.0.write() = addresses;
     }
 
-    /// True if the machine has this address.
+    /// Returns true if the machine has this address.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         contains(&self.0.read(), address)

@@ -1,4 +1,4 @@
-//! The admin credential: kept out of logs, compared in constant time.
+//! The admin credential. It is kept out of logs, and compared in constant time.
 
 use std::fmt;
 use std::hint::black_box;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use foxy_base::{Fields, first, rule};
 
-/// Field that may carry the credential in place of `Authorization`.
+/// Field that may carry the credential instead of `Authorization`.
 pub const TOKEN_FIELD: &str = "X-Foxy-Token";
 
 /// The admin credential. Its text is never printed.
@@ -14,18 +14,19 @@ pub const TOKEN_FIELD: &str = "X-Foxy-Token";
 pub struct Token(Arc<[u8]>);
 
 impl Token {
-    /// Fewest characters of a credential, so that it cannot be guessed.
+    /// Smallest number of characters of a credential, so that it cannot be guessed.
     pub const LENGTH_MIN: usize = 16;
 
-    /// A credential with this text; `None` if it is too short or has characters not allowed in a
-    /// field.
+    /// Makes a credential with this text. Returns `None` if the text is too short or has characters that a
+    /// field may not contain.
     #[must_use]
     pub fn new(text: &str) -> Option<Self> {
         let fits = text.len() >= Self::LENGTH_MIN && text.bytes().all(|b| b.is_ascii_graphic());
         fits.then(|| Self(text.as_bytes().into()))
     }
 
-    /// True if a request carries it: `Authorization: Bearer TOKEN`, or `X-Foxy-Token: TOKEN`.
+    /// Returns true if a request carries the credential: `Authorization: Bearer TOKEN`, or `X-Foxy-Token:
+    /// TOKEN`.
     #[must_use]
     pub fn is_in<F: Fields + ?Sized>(&self, fields: &F) -> bool {
         let bearer = first(fields, "Authorization").and_then(bearer);
@@ -53,7 +54,7 @@ impl fmt::Debug for Token {
     }
 }
 
-/// The scheme's name is case-insensitive (RFC 9110 section 11.1).
+/// Returns the token of a `Bearer` value. The name of the scheme is case-insensitive (RFC 9110 section 11.1).
 fn bearer(value: &[u8]) -> Option<&[u8]> {
     let (scheme, rest) = value.split_at_checked(7)?;
     scheme

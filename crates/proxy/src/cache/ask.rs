@@ -1,4 +1,4 @@
-//! A request that outlives the connection's buffer: owned, cheap to share on its worker.
+//! A request that outlives the connection's buffer. It owns its bytes, and sharing it on its worker is cheap.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::http::route::{self, escapes};
 use crate::http::sent::Sent;
 use crate::state::local::Local;
 
-/// An owned request head, and what follows from it.
+/// An owned request head, and the facts that follow from the head.
 #[derive(Debug)]
 pub(crate) struct Ask {
     bytes: Bytes,
@@ -32,19 +32,21 @@ pub(crate) struct Ask {
     pub(crate) client: Asker,
     pub(crate) digest: RequestDigest,
     pub(crate) to: Destination,
-    /// Path and query of the client's URL, as the rules of the operator have them.
+    /// Path and query of the client's URL. For a request that uses the cache, they have the form that the
+    /// rules of the operator use for keys.
     target: Bytes,
     /// Path and query sent to the origin, if the site rewrites them.
     rewritten: Option<Vec<u8>>,
-    /// The answer may be stored under the key and may update what is stored there: the target equals the
-    /// one in the key, and a request past the cache is not rewritten.
+    /// True if the answer may be stored under the key and may update the object that is stored there. This
+    /// requires that the target equals the target in the key, and that a request which bypasses the cache is
+    /// not rewritten.
     pub(crate) by_key: bool,
     /// The primary key.
     pub(crate) base: Bytes,
     pub(crate) base_hash: KeyHash,
-    /// The rule of the operator that decides.
+    /// The rule of the operator that decides about the request.
     pub(crate) rule: RuleId,
-    /// Why that rule sends the request past the cache, if it does.
+    /// Reason why that rule lets the request bypass the cache, if it does.
     pub(crate) bypass: Option<BypassWhy>,
 }
 
@@ -67,7 +69,7 @@ impl<'a> Who<'a> {
 }
 
 impl Ask {
-    /// True if parts of a stored object that are missing may be fetched for this request.
+    /// Returns true if missing parts of a stored object may be fetched for this request.
     pub(crate) fn may_fetch_parts(&self) -> bool {
         !self.digest.only_if_cached && self.role.objects().is_none()
     }
@@ -87,12 +89,13 @@ impl Ask {
         let mut base = Vec::with_capacity(parts.len());
         let rule = key::primary(rules, role.partition(), url, &mut base);
         let digest = request_digest(&Recipient::new(role, who.client), &head, proxy.rules(rule));
-        // Judged by the fields that the client sent: a bypassing request cannot harm the cache.
+        // A bypass is judged by the fields that the client sent, because a bypassing request cannot harm the
+        // cache.
         let bypass = rules.get(rule).and_then(|rule| rule.bypass.of(&head));
         let past = who.client.pass.as_ref().is_some_and(|pass| pass.is_past());
         let bypass = bypass.or_else(|| past.then_some(BypassWhy::Access));
         let base = Bytes::from(base);
-        // A request past the cache keeps the client's query.
+        // A request that bypasses the cache keeps the client's query.
         let cached = bypass.is_none() && past_the_cache(&parts).is_none();
         let of_key = key::target_at(role.partition(), &base).map(|at| base.slice(at..));
         let rewrite = |target: &[u8]| match role.rewriting() {
@@ -112,7 +115,7 @@ impl Ask {
         };
         let own = role.mirrored().and_then(|part| part.target());
         let rewritten = own.map_or_else(|| rewrite(&target), |own| Some(own.to_vec()));
-        // Past the cache, fields of the answer speak of the origin's URLs.
+        // If the request bypasses the cache, fields of the answer refer to the origin's URLs.
         let by_key = by_key && (cached || rewritten.is_none());
         Self {
             target,
@@ -139,19 +142,20 @@ impl Ask {
         self.parts.head(&self.bytes, &self.slots)
     }
 
-    /// True if an answer with this Vary list was selected by values like those of this request.
+    /// Returns true if an answer with this Vary list was selected by values that equal the values of this
+    /// request.
     pub(crate) fn selected_by(&self, local: &Local, list: &[u8], values: &[u8]) -> bool {
         self.sent(local).matches(list, values)
     }
 
-    /// True if the request carries a user's credentials (Cookie or Authorization).
+    /// Returns true if the request carries a user's credentials (Cookie or Authorization).
     pub(crate) fn is_personal(&self) -> bool {
         self.digest.authorization || self.digest.cookie
     }
 
-    /// Hash under which the `unshared` mark for the key `hash` is kept. Requests with and without
-    /// credentials use different hashes: one signed-in visitor does not end the sharing among all
-    /// others.
+    /// Returns the hash under which the `unshared` mark for the key `hash` is kept. Requests with credentials
+    /// and requests without credentials use different hashes, so one visitor who is logged in does not end
+    /// the sharing among all other visitors.
     pub(crate) fn crowd(&self, hash: KeyHash) -> KeyHash {
         if !self.is_personal() {
             return hash;
@@ -160,18 +164,18 @@ impl Ask {
         key_hash(&[&low[..], &high, b"personal"].concat())
     }
 
-    /// True if its answer is a document that is rewritten.
+    /// Returns true if the answer is a document that is rewritten.
     pub(crate) fn is_document(&self) -> bool {
         self.role.is_document()
     }
 
-    /// True if the upstream is asked only for the whole: parts can be neither rewritten nor compared with
-    /// a digest.
+    /// Returns true if the upstream is asked only for complete answers, because a part can be neither
+    /// rewritten nor compared with a digest.
     pub(crate) fn comes_whole(&self) -> bool {
         self.role.mirrored().is_some_and(|part| part.comes_whole())
     }
 
-    /// True if `stored` may be sent, stale, in place of this failure of the origin.
+    /// Returns true if the stale object `stored` may be sent instead of this failure of the origin.
     pub(crate) fn may_have_stale(
         &self,
         local: &Local,
@@ -185,24 +189,24 @@ impl Ask {
         })
     }
 
-    /// True if the registry no longer accepts the client's credential, at all or for this URL: what the
-    /// credential has brought before must be forgotten.
+    /// Returns true if the registry no longer accepts the client's credential, at all or for this URL.
+    /// Everything that was fetched with the credential must then be forgotten.
     pub(crate) fn is_refused(&self, status: u16) -> bool {
         let own = self.role.mirrored().is_some_and(|part| part.is_own());
         own && matches!(status, 401 | 403 | 404 | 410)
     }
 
-    /// The request as its origin gets it.
+    /// Returns the request as its origin receives it.
     pub(crate) fn sent<'a>(&'a self, local: &'a Local) -> Sent<'a, RequestHead<'a>> {
         Sent::of(self.head(), local, &self.role, &self.client)
     }
 
-    /// The parents that it is sent through.
+    /// Returns the parents that the request is sent through.
     pub(crate) fn parents(&self) -> Option<&Parents> {
         self.client.pass.as_ref()?.parents.as_deref()
     }
 
-    /// Path and query of the client's URL, or `*`.
+    /// Returns path and query of the client's URL, or `*`.
     pub(crate) fn target(&self) -> &[u8] {
         &self.target
     }
@@ -211,26 +215,27 @@ impl Ask {
         route::url_of(&self.head(), &self.role)
     }
 
-    /// Length of the head that the client sent.
+    /// Returns the length in bytes of the head that the client sent.
     pub(crate) const fn head_bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Path and query of the request for the origin.
+    /// Returns path and query of the request for the origin.
     pub(crate) fn target_at_origin(&self) -> &[u8] {
         self.rewritten.as_deref().unwrap_or(&self.target)
     }
 }
 
 impl Received<'_> {
-    /// An owned copy of the request.
+    /// Returns an owned copy of the request.
     pub(crate) fn ask(&self, parts: RequestParts, url: &Url<'_>, who: &Who<'_>) -> Ask {
         let (bytes, slots) = self.parts();
         Ask::new(bytes, slots, parts, url, who)
     }
 }
 
-/// Requests that the cache has nothing to do with.
+/// Returns the reason why a request bypasses the cache because of its parts. `None` if there is no such
+/// reason.
 pub(crate) fn past_the_cache(parts: &RequestParts) -> Option<Fwd> {
     match parts.method() {
         Method::Get | Method::Head => {}

@@ -1,5 +1,5 @@
-//! Disk reads of one worker: its own queue on every store's disk, one submission per turn of the
-//! loop, and no wake-up of another thread.
+//! Disk reads of one worker. The worker has its own queue for the disk of every store. It submits reads once
+//! per turn of the loop, and wakes no other thread.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -16,25 +16,26 @@ use foxy_store::{Backlog, Engine, Object, ReadMiss, ReadPlan, StoreId};
 use hashbrown::HashMap;
 use tokio::sync::Notify;
 
-/// Number of reads under way that a queue is opened for.
+/// Number of concurrent reads that a queue is opened for.
 const DEPTH: u32 = 128;
 /// Most bytes of unused read buffers that a worker keeps.
 const IDLE_BUFFERS: usize = 8 << 20;
-/// Unused read buffers of all workers use at most one part in this number of the memory for requests.
+/// Divisor for the unused read buffers of all workers: they use at most this fraction of the memory for
+/// requests.
 const IDLE_PART: usize = 8;
 
-/// A read that would wait for longer behind others is not begun.
+/// Longest expected wait behind other reads. A read that would wait for longer is not started.
 const BACKLOG_MAX: Duration = Duration::from_millis(250);
 
-/// Equal for reads that can be shared.
+/// Identity of a read. Reads with equal values can be shared.
 type Same = (u64, u32, u128);
 
-/// The result that a reader gets.
+/// The result that a reader receives.
 type Answer = Result<Arc<Object>, ReadMiss>;
-/// Checks what was read and takes it in.
+/// Checks the bytes that were read and turns them into an object.
 type Finish = Box<dyn FnOnce(&Engine, &ReadPlan, AlignedBuf) -> Answer>;
 
-/// One worker's disk reads.
+/// The disk reads of one worker.
 #[derive(Debug)]
 pub(crate) struct DiskReader {
     engine: Arc<Engine>,
@@ -43,15 +44,15 @@ pub(crate) struct DiskReader {
     queues: Queues,
 }
 
-/// A queue per store; `None` where none could be opened.
+/// A queue for each store. `None` means that no queue could be opened.
 type Queues = Rc<RefCell<HashMap<StoreId, Option<Rc<StoreQueue>>>>>;
 
 struct StoreQueue {
     clock: Arc<dyn Clock>,
     inner: RefCell<Inner>,
-    /// Something was staged.
+    /// Signals that a read was staged.
     staged: Notify,
-    /// The store was taken out: nothing more is staged.
+    /// True if the store was taken out. No read is staged after that.
     left: Cell<bool>,
 }
 
@@ -64,13 +65,13 @@ struct Inner {
 }
 
 struct Read {
-    /// The read that is carried out: the one that was asked for, or a longer one.
+    /// The read that is carried out: the requested read, or a longer read.
     plan: ReadPlan,
-    /// The read that was asked for.
+    /// Identity of the requested read.
     same: Same,
     finish: Finish,
     waiters: Vec<Rc<RefCell<Slot>>>,
-    /// Nobody waits any longer.
+    /// True if no reader waits any longer.
     given_up: bool,
 }
 
@@ -87,7 +88,7 @@ impl std::fmt::Debug for StoreQueue {
 }
 
 impl DiskReader {
-    /// The reader of one of `workers`, where requests have `memory` bytes.
+    /// Makes the reader of one of `workers` workers. Requests have `memory` bytes.
     pub(crate) fn new(
         engine: Arc<Engine>,
         clock: Arc<dyn Clock>,
@@ -103,8 +104,8 @@ impl DiskReader {
         }
     }
 
-    /// True if so many reads wait for the disk that a caller should do without this one if it can:
-    /// fetching is faster then, and the disk has enough to do. A read that can join an equal one is never
+    /// Returns true if so many reads wait for the disk that the caller should fetch instead, if it can. A
+    /// fetch is faster then, and the disk gets no more work. A read that can join an equal read is never
     /// declined.
     pub(crate) fn declines(&self, plan: &ReadPlan) -> bool {
         let queues = self.queues.borrow();
@@ -115,9 +116,9 @@ impl DiskReader {
         inner.backlog.exceeds(BACKLOG_MAX) && !inner.by_plan.contains_key(&same(plan))
     }
 
-    /// Reads what `plan` says and hands it to `finish`; equal plans under way share one read and
-    /// its answer. The flag says whether this call joined another's read. After `patience` it is a
-    /// miss. Dropping the future does not stop the read.
+    /// Reads what `plan` describes and passes the bytes to `finish`. Equal plans under way share one read and
+    /// its answer. The returned flag is true if this call joined the read of another call. After `patience`
+    /// the answer is a miss. Dropping the future does not stop the read.
     pub(crate) async fn read(
         &self,
         plan: ReadPlan,
@@ -131,20 +132,21 @@ impl DiskReader {
         let shared = queue.start(self, plan, Box::new(finish), Rc::clone(&slot));
         let answer = tokio::time::timeout(patience, wait(&slot)).await;
         let answer = answer.unwrap_or_else(|_| {
-            // A stuck disk must not hold requests: the read is given up. Its buffer stays with the read.
+            // A stuck disk must not delay requests, so the read is given up. The read keeps its buffer.
             queue.give_up(&self.engine, &plan);
             Err(ReadMiss::Device)
         });
         (answer, shared)
     }
 
-    /// This worker's queue on a store, opened at its first read; `None` if that is not possible.
+    /// Returns this worker's queue for a store. The first read opens the queue. `None` if it cannot be
+    /// opened.
     fn queue(&self, store: StoreId) -> Option<Rc<StoreQueue>> {
         if let Some(queue) = self.queues.borrow().get(&store) {
             return queue.clone();
         }
         let opened = self.open(store);
-        // The store was taken out since the lookup: this is no error.
+        // This error is expected: the store was taken out after the lookup.
         let gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
         if opened.as_ref().is_err_and(gone) {
             return None;
@@ -203,7 +205,7 @@ async fn wait(slot: &RefCell<Slot>) -> Answer {
 }
 
 impl StoreQueue {
-    /// Stages a read, or joins an equal one; true if it joined.
+    /// Stages a read, or joins an equal read. Returns true if it joined.
     fn start(
         &self,
         reader: &DiskReader,
@@ -241,8 +243,8 @@ impl StoreQueue {
         false
     }
 
-    /// Gives up a read for which a reader has waited for too long: the other readers, and all that come
-    /// later, need not wait as long.
+    /// Gives up a read because one reader has waited for too long. All other readers of it get a miss at
+    /// once, and later readers do not wait as long.
     fn give_up(&self, engine: &Engine, plan: &ReadPlan) {
         let same = same(plan);
         let mut inner = self.inner.borrow_mut();
@@ -259,7 +261,7 @@ impl StoreQueue {
         answer_all(others, &Err(ReadMiss::Device));
     }
 
-    /// Collects what is finished and answers those who wait.
+    /// Collects the reads that are complete and answers their readers.
     fn reap(&self, engine: &Engine) {
         let mut done = Vec::new();
         {
@@ -308,8 +310,8 @@ fn answer_all(waiters: Vec<Rc<RefCell<Slot>>>, answer: &Answer) {
     }
 }
 
-/// Hands what was staged to the kernel, once per turn: the tasks that are ready now run first
-/// and may stage more.
+/// Submits the staged reads to the kernel, once per turn. Tasks that are ready run first and may stage more
+/// reads.
 async fn flush_turns(queue: Rc<StoreQueue>, engine: Arc<Engine>) {
     loop {
         queue.staged.notified().await;
@@ -328,8 +330,8 @@ async fn flush_turns(queue: Rc<StoreQueue>, engine: Arc<Engine>) {
     }
 }
 
-/// Collects what is finished until the store is taken out and nothing is under way; then its file
-/// can be closed.
+/// Collects reads that are complete until the store is taken out and no read is under way. Then the file of
+/// the store can be closed.
 async fn reap_until_left(
     queue: &StoreQueue,
     engine: &Arc<Engine>,

@@ -1,10 +1,10 @@
 //! The gate: every answer needs a [`Grant`].
 //!
-//! A grant is the permission to give one answer to one request at one moment. There are two ways to
-//! get one. [`Grant::own`] is for the answer that was fetched for the request itself; it needs the
-//! proof that only the leader of a fill has. [`Grant::shared`] and its relatives ask [`decide`] for
-//! this very request. The fields are private, and every sender of stored or shared bytes takes a
-//! [`Shown`] or a [`Hit`], which hold a grant.
+//! A grant is the permission to give one answer to one request at one moment. There are two ways to obtain a
+//! grant. [`Grant::own`] is for the answer that was fetched for the request itself. It needs a proof that
+//! only the leader of a fill has. [`Grant::shared`] and the related functions call [`decide`] for this very
+//! request. The fields are private, and every sender of stored or shared bytes takes a [`Shown`] or a
+//! [`Hit`], both of which contain a grant.
 
 use foxy_base::{Fields, WallTime, rule};
 use foxy_http_rules::{
@@ -19,7 +19,7 @@ use crate::http::reply::{Mode, OwnFields};
 use crate::http::rewriting::Recipient;
 use crate::{Outcome, Proxy};
 
-/// Permission to answer one request, at one moment.
+/// The permission to answer one request at one moment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Grant {
     age: u32,
@@ -30,19 +30,20 @@ pub(crate) struct Grant {
 /// Reason for a grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Basis {
-    /// The request's own fetch.
+    /// The answer comes from the request's own fetch.
     Own,
-    /// Fresh for this request.
+    /// The answer is fresh for this request.
     Fresh,
-    /// Stale, and allowed for this request.
+    /// The answer is stale, and a stale answer is permitted for this request.
     Stale(StaleUse),
 }
 
 impl Grant {
-    /// For a stored or running answer that other requests get as well.
+    /// Makes a grant for a stored answer, or for an answer that is still arriving. Other requests get the
+    /// same answer.
     ///
     /// # Errors
-    /// The decision that forbids it.
+    /// Returns the decision that forbids the answer.
     #[inline]
     pub(crate) fn shared(
         request: &RequestDigest,
@@ -54,7 +55,7 @@ impl Grant {
         Self::of(&decision).ok_or(decision)
     }
 
-    /// As [`shared`](Self::shared), for a stored answer in place of the origin's failure.
+    /// As [`shared`](Self::shared), for a stored answer that is sent because the origin failed.
     pub(crate) fn on_failure(
         request: &RequestDigest,
         stored: &Digest,
@@ -65,10 +66,10 @@ impl Grant {
         Self::of(&stale_on_failure(request, stored, now, failure, rules)?)
     }
 
-    /// As [`shared`](Self::shared), for a request that arrived at `arrived` and waited for the head
-    /// of a running fetch, at a site with `collapse = "arrived"`. Freshness is judged at that
-    /// arrival time. The answer must have an explicit lifetime and no directive that requires
-    /// validation. The caller ensures that the request has neither credentials nor directives.
+    /// As [`shared`](Self::shared), for a request that waited for the head of a running fetch, at a site with
+    /// `collapse = "arrived"`. The request arrived at `arrived`, and freshness is judged at that time. The
+    /// answer must have an explicit lifetime and no directive that requires validation. The caller ensures
+    /// that the request has neither credentials nor directives.
     pub(crate) fn arrived(
         request: &RequestDigest,
         stored: &Digest,
@@ -95,7 +96,7 @@ impl Grant {
         ) {
             return None;
         }
-        // The origin's response time adds to the age shown, but not to the age judged.
+        // The origin's response time adds to the age in the answer, but not to the age that is judged.
         let delay = stored.response_time.0.saturating_sub(stored.request_time.0);
         let since_asked = Digest {
             initial_age_ms: stored.initial_age_ms.saturating_sub(delay.max(0)).max(0),
@@ -111,7 +112,7 @@ impl Grant {
         })
     }
 
-    /// For the answer to the request's own fetch; `stored` if it may be stored.
+    /// Makes a grant for the answer to the request's own fetch. `stored` is set if the answer may be stored.
     pub(crate) fn own(_proof: Own, stored: Option<&Digest>, now: WallTime) -> Self {
         Self {
             age: stored.map_or(0, |stored| freshness::age(stored, now)),
@@ -130,17 +131,17 @@ impl Grant {
         Some(Self { age, ttl, basis })
     }
 
-    /// True if the answer is sent although it is stale.
+    /// Returns true if the answer is sent although it is stale.
     pub(crate) fn is_stale(&self) -> bool {
         matches!(self.basis, Basis::Stale(_))
     }
 
-    /// True if the origin is to be asked in the background.
+    /// Returns true if the origin must be asked in the background.
     pub(crate) fn asks_in_background(&self) -> bool {
         self.basis == Basis::Stale(StaleUse::WhileRevalidate)
     }
 
-    /// Outcome for an answer out of the cache.
+    /// Returns the outcome for an answer out of the cache.
     fn outcome(&self, tier: Tier) -> Outcome {
         match (self.basis, tier) {
             (Basis::Stale(StaleUse::MaxStale), _) => Outcome::HitMaxStale,
@@ -152,30 +153,30 @@ impl Grant {
     }
 }
 
-/// A grant, and the presentation of the answer.
+/// A grant, and the data that describe the answer to the client.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shown {
     grant: Grant,
     pub(crate) outcome: Outcome,
     /// The operator's rule that decided.
     pub(crate) rule: RuleId,
-    /// Set if the origin was asked.
+    /// The request to the origin, if the origin was asked.
     fetched: Option<Fetched>,
 }
 
-/// The request to the origin behind an answer.
+/// The request to the origin that led to an answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fetched {
     /// Reason for the request.
     pub(crate) reason: Fwd,
-    /// Status of the origin's answer, if it differs from the status sent.
+    /// Status of the origin's answer, if it differs from the status that is sent.
     pub(crate) status: Option<u16>,
-    /// Another request asked.
+    /// True if another request asked the origin.
     pub(crate) collapsed: bool,
 }
 
 impl Shown {
-    /// An answer out of the cache.
+    /// Describes an answer out of the cache.
     pub(crate) fn hit_in(grant: Grant, tier: Tier, rule: RuleId) -> Self {
         Self {
             outcome: grant.outcome(tier),
@@ -185,7 +186,7 @@ impl Shown {
         }
     }
 
-    /// A stored or running answer for which the origin was asked.
+    /// Describes a stored answer, or an answer that is still arriving, for which the origin was asked.
     pub(crate) fn fetched(grant: Grant, outcome: Outcome, rule: RuleId, fetched: Fetched) -> Self {
         Self {
             grant,
@@ -195,7 +196,7 @@ impl Shown {
         }
     }
 
-    /// The same for an answer of which a part was fetched.
+    /// Changes the description to an answer of which a part was fetched.
     pub(crate) fn partly(self, outcome: Outcome, collapsed: bool) -> Self {
         let fetched = Fetched {
             reason: Fwd::Partial,
@@ -209,17 +210,17 @@ impl Shown {
         }
     }
 
-    /// True if the origin was asked.
+    /// Returns true if the origin was asked.
     pub(crate) const fn is_fetched(&self) -> bool {
         self.fetched.is_some()
     }
 
-    /// True if the origin is to be asked in the background.
+    /// Returns true if the origin must be asked in the background.
     pub(crate) fn asks_in_background(&self) -> bool {
         self.grant.asks_in_background()
     }
 
-    /// Data for the answer's head.
+    /// Returns the data for the head of the answer.
     #[inline]
     pub(crate) fn hit<'a>(&self, proxy: &'a Proxy, to: Recipient<'a>, keep: bool) -> Hit<'a> {
         let none = CacheStatus {
@@ -252,20 +253,21 @@ impl Shown {
     }
 }
 
-/// Presentation of an answer out of the cache. Made from a [`Shown`] only.
+/// The data for the head of an answer out of the cache. It is made only from a [`Shown`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hit<'a> {
     /// Age in seconds.
     pub(crate) age: u32,
     pub(crate) cache: CacheStatus<'a>,
-    /// The connection can carry another request.
+    /// True if the connection can carry another request.
     pub(crate) keep: bool,
     pub(crate) to: Recipient<'a>,
     _grant: Grant,
 }
 
 impl<'a> Hit<'a> {
-    /// The fields that Foxy adds to the answer to `head`. `fields`: those of the stored answer.
+    /// Returns the fields that Foxy adds to the answer to `head`. `fields` are the fields of the stored
+    /// answer.
     #[inline]
     pub(crate) fn own_fields<F: Fields + ?Sized>(
         &'a self,

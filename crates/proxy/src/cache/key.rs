@@ -1,8 +1,9 @@
-//! Cache keys: `<partition> GET <scheme>://<authority><path?query>`, readable and unambiguous.
+//! Cache keys have the form `<partition> GET <scheme>://<authority><path?query>`, which is readable and
+//! unambiguous.
 //!
-//! HEAD is answered from GET's entries. A variant (Vary) has `\n<nonce>\n<selecting values>`
-//! appended; the nonce is the primary entry's, so that replacing or purging the primary puts all
-//! its variants out of reach.
+//! HEAD is answered from the entries of GET. The key of a variant (Vary) has `\n<nonce>\n<selecting values>`
+//! appended. The nonce belongs to the primary entry. If the primary entry is replaced or purged, no request
+//! can find its variants any more.
 
 use foxy_base::rule;
 use foxy_http_rules::{RuleId, RuleSet};
@@ -11,8 +12,8 @@ use foxy_store::Object;
 
 use crate::http::route::escapes;
 
-/// Writes the primary key into `out`, which is cleared first. Says which rule of the operator
-/// decides about it.
+/// Writes the primary key into `out`, which is cleared first. Returns the operator's rule that decides about
+/// the key.
 pub(crate) fn primary(
     rules: &RuleSet,
     partition: &str,
@@ -27,8 +28,8 @@ pub(crate) fn primary(
     rules.apply(partition, out)
 }
 
-/// Offset of path and query in a primary key: the request target for the origin. `None` if the key
-/// has another form.
+/// Returns the offset of path and query in a primary key. They are the request target for the origin. `None`
+/// if the key has another form.
 pub(crate) fn target_at(partition: &str, key: &[u8]) -> Option<usize> {
     let url_at = partition.len() + b" GET ".len();
     let scheme = key.get(url_at..)?.windows(3).position(|w| w == b"://")?;
@@ -37,7 +38,7 @@ pub(crate) fn target_at(partition: &str, key: &[u8]) -> Option<usize> {
     Some(authority_at + authority)
 }
 
-/// Appends what makes a variant's key out of its primary's.
+/// Appends the nonce and the selecting values to the primary key, which makes it the key of a variant.
 pub(crate) fn push_variant(nonce: u64, values: &[u8], out: &mut Vec<u8>) {
     out.push(b'\n');
     for shift in (0..16).rev() {
@@ -47,12 +48,12 @@ pub(crate) fn push_variant(nonce: u64, values: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(values);
 }
 
-/// The Vary section of an object: list, a line end, selecting values.
+/// Returns the Vary section of an object: the list, a line end, and the selecting values.
 pub(crate) fn join_vary(list: &[u8], values: &[u8]) -> bytes::Bytes {
     [list, b"\n", values].concat().into()
 }
 
-/// Vary list and selecting values of an object; `None` without Vary.
+/// Returns the Vary list and the selecting values of an object. `None` if the object has no Vary list.
 pub(crate) fn split_vary(object: &Object) -> Option<(&[u8], &[u8])> {
     let vary = object.vary();
     let end = vary.iter().position(|b| *b == b'\n')?;

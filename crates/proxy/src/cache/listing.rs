@@ -1,4 +1,4 @@
-//! The facts of a stored object for people, as the caching rules see them.
+//! The facts about a stored object as people see them, by the caching rules.
 
 use foxy_base::WallTime;
 use foxy_http_rules::freshness;
@@ -6,35 +6,35 @@ use foxy_store::{KeyParts, Object};
 
 use crate::cache::stored::stored_digest;
 
-/// Facts of a stored object at a moment.
+/// Facts about a stored object at a moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
     /// `forward`, or the site's name.
     pub partition: String,
-    /// Its URL.
+    /// URL of the object.
     pub url: String,
-    /// For a variant, the request fields that it was selected by; empty otherwise.
+    /// The request fields that select the variant. Empty if the object is not a variant.
     pub variant: String,
     /// Status code.
     pub status: u16,
-    /// Bytes of the whole body.
+    /// Length of the complete body in bytes.
     pub bytes: u64,
-    /// Seconds of age.
+    /// Age in seconds.
     pub age: u32,
-    /// Seconds that it stays fresh; negative for how long it has been stale.
+    /// Seconds that the object stays fresh. A negative number is the time for which it has been stale.
     pub ttl: i64,
-    /// A soft purge made it stale.
+    /// True if a soft purge made the object stale.
     pub soft_purged: bool,
 }
 
 impl Listed {
-    /// The facts of `object` at `now`.
+    /// Returns the facts about `object` at the time `now`.
     #[must_use]
     pub fn of(object: &Object, now: WallTime) -> Self {
         let key = KeyParts::of(object.key());
         let digest = stored_digest(object);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        // Line end, nonce, line end, then the values.
+        // The variant is a line end, the nonce and a line end, followed by the selecting values.
         let variant = key.variant.get(18..).unwrap_or_default();
         Self {
             partition: text(key.partition),

@@ -1,13 +1,14 @@
-//! Stored answers: keys, lookups, the decision whether a stored answer may be given, and answers out of it.
+//! Stored answers: keys, lookups, the decision whether a stored answer may be sent, and the answers
+//! themselves.
 //!
-//! `ask` is an owned request with its key, `key` writes keys, `serve` finds and sends what is stored. `gate`
-//! is the only place that grants an answer to a request. `stored` makes the digests of requests and stored
-//! objects, `disk` has the reads of one worker. `purge` removes, `variants` knows the variants that a purge
-//! removes, `why` and `listing` explain what is stored, `remembered` has properties of keys that fetches
-//! have shown.
+//! `ask` is an owned request with its key. `key` writes keys. `serve` finds and sends stored objects. `gate`
+//! is the only module that grants an answer to a request. `stored` makes the digests of requests and stored
+//! objects. `disk` has the reads of one worker. `purge` removes objects. `variants` knows the variants that a
+//! purge removes. `why` and `listing` explain what is stored. `remembered` has properties of keys that were
+//! learnt from fetches.
 //!
-//! It may use http, state, sites and access, and fill for two things (see lib.rs). It asks no origin:
-//! exchange and fill fetch what is missing.
+//! This room may use http, state, sites and access. It may also use fill for two purposes (see lib.rs). It
+//! does not ask origins: exchange and fill fetch missing objects.
 
 pub(crate) mod ask;
 pub(crate) mod disk;

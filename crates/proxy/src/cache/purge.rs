@@ -1,5 +1,5 @@
-//! Purging: stored objects are removed, what is being fetched is not stored, and the answer waits until a
-//! power cut cannot bring the objects back.
+//! Purges remove stored objects. An object that is being fetched during its purge is not stored. The answer
+//! to a purge waits until a power failure cannot restore the objects.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,40 +16,42 @@ use crate::fill::Fill;
 use crate::fill::fetch::FillHead;
 use crate::http::route::escapes;
 
-/// How long a purge may take to become durable before the client is told that it is not.
+/// Longest wait for a purge to become durable. After that, the client is told that the purge is not durable.
 const DURABLE: Duration = Duration::from_secs(10);
 
-/// With this many active purges that are compared with objects, clients may add none. It is a small part
-/// of the store's capacity.
+/// Limit for purges by clients. If at least this number of purges is active and compared with objects,
+/// clients may add no such purge. The limit is a small part of the store's capacity.
 const CLIENTS_ACTIVE: usize = 64;
 
-/// Numbers of purges since the start are below this; those of earlier purges are not.
+/// Numbers of purges since the start are below this value. Numbers of earlier purges are not.
 const SMALL: u64 = 1 << 32;
 
 /// The result of the purge of a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Purged {
-    /// Objects that were stored under the URL, variants included; without the variants if `counting`.
+    /// Number of objects that were stored under the URL, variants included. If `counting` is set, the
+    /// variants are not included.
     pub objects: u64,
-    /// The purge that counts the variants, where memory does not know them: after a restart.
+    /// The purge that counts the variants. It is set if memory does not know the variants, for example after
+    /// a restart.
     pub counting: Option<u64>,
-    /// The removal survives a power cut. If not, it holds for this process only.
+    /// True if the removal survives a power failure. If false, the removal is valid only for this process.
     pub durable: bool,
 }
 
 /// The start of a purge of many objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Began {
-    /// Its number: what to ask for its progress with.
+    /// Number of the purge. It is used to ask for the progress.
     pub number: u64,
-    /// It survives a power cut. If not, it holds for this process only.
+    /// True if the purge survives a power failure. If false, the purge is valid only for this process.
     pub durable: bool,
 }
 
 impl Proxy {
-    /// Removes what is stored under `url` in this partition, all variants included. A fill that
-    /// runs for it now is neither stored nor joined by later requests. Once started the removal
-    /// holds, whether the future is awaited to its end or not.
+    /// Removes the object that is stored under `url` in this partition, and all of its variants. If a fill
+    /// for `url` runs now, its object is not stored, and later requests do not join it. Once started, the
+    /// removal is valid even if the future is dropped.
     pub async fn purge(&self, partition: &str, url: &Url<'_>) -> Purged {
         let mut bytes = Vec::new();
         key::primary(&self.config.user_rules, partition, url, &mut bytes);
@@ -57,22 +59,23 @@ impl Proxy {
         self.purge_key(hash, &bytes, true).await
     }
 
-    /// True if purges of single URLs by clients leave enough room for operators: all clients share
+    /// Returns true if purges of single URLs by clients leave enough room for operators. All clients share
     /// one limit of purges that are compared with objects.
     pub(crate) fn room_for_clients(&self) -> bool {
         self.engine.purges().active_purges() < CLIENTS_ACTIVE
     }
 
-    /// `may_count`: a further purge may be added to find variants that memory does not know.
+    /// Purges one key. If `may_count` is true, a further purge may be added to find variants that memory does
+    /// not know.
     pub(crate) async fn purge_key(&self, hash: KeyHash, key: &[u8], may_count: bool) -> Purged {
-        // Fills first: what they store before this is removed below, what they would store
-        // afterwards is not stored.
+        // Fills are invalidated first. Objects that they stored before this point are removed below. Objects
+        // that they would store later are not stored.
         self.invalidate(hash);
         let (objects, counting) = match self.variants.take(hash) {
             Some(others) => {
                 let primary = u64::from(self.engine.supersede(hash, key));
-                // Without their primary they are out of reach. They are removed so that they can be
-                // counted.
+                // Without their primary entry, no request can find the variants. They are removed here so
+                // that they can be counted.
                 let others = others.into_iter();
                 let others = others.filter(|other| self.engine.supersede(*other, key));
                 (primary + others.count() as u64, None)
@@ -91,7 +94,7 @@ impl Proxy {
         }
     }
 
-    /// Progress of the purge with this number; `None` if it is unknown, or known no longer.
+    /// Returns the progress of the purge with this number. `None` if the number is unknown or was forgotten.
     #[must_use]
     pub fn purge_status(&self, number: u64) -> Option<PurgeStatus> {
         // Purges of earlier starts have larger numbers.
@@ -103,15 +106,15 @@ impl Proxy {
         Some(shown_status(self, status))
     }
 
-    /// The latest purges, newest first.
+    /// Returns the latest purges, newest first.
     #[must_use]
     pub fn purge_statuses(&self, limit: usize) -> Vec<PurgeStatus> {
         let latest = self.engine.purges().purge_statuses(limit).into_iter();
         latest.map(|status| shown_status(self, status)).collect()
     }
 
-    /// The text of a [`PurgeKind::Url`] purge in this partition: the URL as the operator's rules
-    /// write it into keys.
+    /// Returns the text of a [`PurgeKind::Url`] purge in this partition. The operator's rules write the URL
+    /// into keys in this form.
     #[must_use]
     pub fn purge_text(&self, partition: &str, url: &Url<'_>) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -119,21 +122,21 @@ impl Proxy {
         KeyParts::of(&bytes).url.to_vec()
     }
 
-    /// Text of a [`PurgeKind::Prefix`] purge in this partition, in the form of keys.
+    /// Returns the text of a [`PurgeKind::Prefix`] purge in this partition, in the form of keys.
     #[must_use]
     pub fn prefix_text(&self, partition: &str, text: &str) -> Vec<u8> {
         prefix(text, escapes(&self.config.user_rules, partition))
     }
 
-    /// Purges everything that `purge` covers. This holds for every later request, and what is being
-    /// fetched now is not stored as fresh. The text has to be normalised ([`normalised`]). Once started
-    /// it holds, whether the future is awaited or not. Operators may use reserved places.
+    /// Purges all objects that `purge` covers. The purge is valid for every later request, and objects that
+    /// are being fetched now are not stored as fresh. The text must be normalised ([`normalised`]). Once
+    /// started, the purge is valid even if the future is dropped. Operators may use reserved places.
     ///
     /// # Errors
-    /// The purge is not accepted; nothing was done.
+    /// Returns the reason why the purge is not accepted. Nothing was changed then.
     pub async fn purge_many(&self, purge: &Purge, places: Places) -> Result<Began, PurgeError> {
         let (number, ticket) = self.engine.purges().purge_many(purge, places)?;
-        // A fetch that began before the purge brings older content: no request joins it any more.
+        // A fetch that began before the purge returns older content, so no more requests may join it.
         for fills in self.all_fills() {
             rule!(
                 "purge: nobody joins a fetch from before a purge of many",
@@ -152,8 +155,8 @@ impl Proxy {
     }
 }
 
-/// Removes a key whose variants memory does not know. Returns how many objects were removed, and the
-/// purge that counts the others.
+/// Removes a key whose variants memory does not know. Returns the number of objects that were removed, and
+/// the purge that counts the other objects.
 async fn remove_unknown(
     proxy: &Proxy,
     hash: KeyHash,
@@ -172,7 +175,7 @@ async fn remove_unknown(
     (u64::from(existed), counting)
 }
 
-/// Starts a purge of many objects for what is left under a URL, which counts what it finds.
+/// Starts a purge for all objects that are left under a URL. This purge counts the objects that it finds.
 fn count_variants(proxy: &Proxy, key: &[u8]) -> Option<u64> {
     let parts = KeyParts::of(key);
     let purge = Purge {
@@ -189,8 +192,8 @@ fn count_variants(proxy: &Proxy, key: &[u8]) -> Option<u64> {
         .map(|(number, _)| shown_number(proxy, number))
 }
 
-/// Public number of a purge: numbers since the start begin at 1. Store numbers are never
-/// reused, so each start begins them at 4,294,967,296 times the number of the start.
+/// Returns the public number of a purge. Numbers since the start begin at 1. Store numbers are never reused,
+/// so the store numbers of each start begin at 4,294,967,296 times the number of the start.
 fn shown_number(proxy: &Proxy, number: u64) -> u64 {
     match number.checked_sub(proxy.purges_before) {
         Some(since @ 1..SMALL) => since,
@@ -206,7 +209,8 @@ fn shown_status(proxy: &Proxy, status: PurgeStatus) -> PurgeStatus {
     }
 }
 
-/// Does work that reads a disk, on another thread. The work ends even if the caller does not wait for it.
+/// Does work that reads a disk, on another thread. The work is completed even if the caller does not wait for
+/// it.
 async fn aside<T: Default + Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     // A simulated history has one thread, so that it can be repeated.
     #[cfg(test)]
@@ -221,8 +225,8 @@ async fn durable(ticket: SyncTicket) -> bool {
     matches!(ended, Ok(Durable::Yes))
 }
 
-/// Returns whether a purge may cover the object that a fill brings. Tags are known once the head of the
-/// fill is. Expressions are not evaluated here: they may cover every fill.
+/// Returns whether a purge may cover the object of a fill. Tags are known as soon as the head of the fill is
+/// known. Expressions are not evaluated here, so they may cover every fill.
 fn covers(purge: &Purge, fill: &Fill<FillHead>) -> bool {
     let key = KeyParts::of(fill.key());
     let text = &purge.text[..];
@@ -240,11 +244,11 @@ fn covers(purge: &Purge, fill: &Fill<FillHead>) -> bool {
     }
 }
 
-/// The text of a purge as it is compared with keys: URLs and hosts in their normal form, anything
-/// else as it is. A prefix may end within a URL.
+/// Returns the text of a purge in the form that is compared with keys. URLs and hosts get their normal form,
+/// and other texts do not change. A prefix may end within a URL.
 ///
 /// # Errors
-/// A sentence about what is wrong.
+/// Returns a sentence that describes the error in the text.
 pub fn normalised(kind: PurgeKind, text: &str) -> Result<Vec<u8>, String> {
     match kind {
         PurgeKind::All => Ok(Vec::new()),
@@ -273,7 +277,7 @@ fn host(text: &str) -> Vec<u8> {
         .to_vec()
 }
 
-/// A prefix that reaches beyond its host has the host in its normal form.
+/// Normalises a prefix. If the prefix is longer than its host, the host gets its normal form.
 fn prefix(text: &str, escapes: Escapes) -> Vec<u8> {
     let (with_scheme, added) = match text.contains("://") {
         true => (text.to_owned(), 0),

@@ -1,19 +1,19 @@
-//! Properties of keys, learnt from fetches and remembered for a while in a bounded table. The table may
-//! forget and, seldom, take one key for another. Both may cost a request a shared fetch, never its
-//! answer.
+//! Properties of keys that were learnt from fetches. A bounded table remembers them for a short time. The
+//! table may forget a key and may, rarely, confuse two keys. Both cases may cost a request the sharing of a
+//! fetch, but they never change its answer.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use foxy_base::{KeyHash, WallTime};
 
-/// Entries; 128 KiB in all.
+/// Number of entries, 128 KiB in all.
 const SLOTS: usize = 1 << 14;
-/// Bits of an entry that hold a time in seconds, the rest is of the hash.
+/// Number of bits of an entry for a time in seconds. The other bits are part of the hash.
 const TIME_BITS: u32 = 32;
-/// How long a lesson holds, in seconds.
+/// Time in seconds for which a property is remembered.
 const SECONDS: i64 = 120;
 
-/// Keys with a property that their last answer had.
+/// Keys whose last answer had a certain property.
 #[derive(Debug)]
 pub(crate) struct Remembered {
     slots: Box<[AtomicU64]>,
@@ -31,7 +31,7 @@ impl Remembered {
         (slot, key.high() >> TIME_BITS << TIME_BITS)
     }
 
-    /// Notes the property, or that the key has it no more.
+    /// Notes that the key has the property, or that the key does not have it any more.
     pub(crate) fn note(&self, key: KeyHash, has: bool, now: WallTime) {
         let (slot, tag) = self.slot(key);
         if has {
@@ -42,7 +42,7 @@ impl Remembered {
         }
     }
 
-    /// Returns whether the key had the property not long ago.
+    /// Returns whether the key had the property within the last two minutes.
     pub(crate) fn has(&self, key: KeyHash, now: WallTime) -> bool {
         let (slot, tag) = self.slot(key);
         let entry = slot.load(Ordering::Relaxed);

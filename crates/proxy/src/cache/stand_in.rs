@@ -1,8 +1,9 @@
-//! Another cache in place of the store: the laboratory measures published systems under this front end.
+//! Another cache that replaces the store. The laboratory measures published systems with it, behind Foxy's
+//! front end.
 //!
-//! Compiled with the feature `stand-in` only, which the product does not have. The engine then has
-//! no disk and keeps every object in memory, as the bytes to send. The other cache decides what is
-//! a hit, and when its bytes are there.
+//! This module is compiled only with the feature `stand-in`, which the product does not have. The engine then
+//! has no disk and keeps every object in memory, as the bytes to send. The other cache decides which requests
+//! are hits, and when their bytes are ready.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,36 +16,36 @@ use crate::Proxy;
 use crate::cache::serve::find::Tier;
 use crate::state::local::Local;
 
-/// The reply of another cache about an object that is asked for.
+/// The reply of the other cache to a request for an object.
 #[derive(Debug)]
 pub enum Asked {
     /// The cache has the object in memory.
     Memory,
-    /// The cache reads the object from its disk. The receiver is told when that is done; false, or
-    /// nothing, if it failed.
+    /// The cache reads the object from its disk. The receiver gets true when the read is complete. If the
+    /// read failed, the receiver gets false, or the sender is dropped.
     Disk(oneshot::Receiver<bool>),
-    /// The cache does not have the object, which is fetched again.
+    /// The cache does not have the object. The object is fetched again.
     Miss,
 }
 
-/// A cache that decides about hits and has a disk, but no contents.
+/// A cache that decides about hits and has a disk, but stores no contents.
 pub trait StandIn: fmt::Debug + Send + Sync {
-    /// An object of `bytes` bytes is asked for, which came from site `group`.
+    /// Requests an object of `bytes` bytes that came from site `group`.
     fn ask(&self, key: KeyHash, group: u64, bytes: u64) -> Asked;
 
-    /// An object was fetched and is to be kept.
+    /// Tells the cache to keep an object that was fetched.
     fn keep(&self, key: KeyHash, group: u64, bytes: u64);
 }
 
 impl Proxy {
-    /// Puts another cache in place of the store. Only the first call has an effect.
+    /// Replaces the store by another cache. Only the first call has an effect.
     pub fn set_stand_in(&self, stand_in: Arc<dyn StandIn>) {
-        // A second one is dropped, as documented.
+        // A second stand-in is dropped, as documented.
         let _ = self.stand_in.set(stand_in);
     }
 }
 
-/// Returns an object that the engine has in memory, if the stand-in (when there is one) has it too.
+/// Returns an object that the engine has in memory. If there is a stand-in, it must have the object too.
 pub(crate) async fn confirmed(local: &Local, object: Arc<Object>) -> Option<(Arc<Object>, Tier)> {
     let Some(stand_in) = local.proxy.stand_in.get() else {
         return Some((object, Tier::Memory));

@@ -1,4 +1,4 @@
-//! The input of the caching rules: digests of a request and of a stored object.
+//! The input of the caching rules: the digest of a request and the digest of a stored object.
 
 use foxy_base::{first, rule};
 use foxy_http_rules::range::ContentRange;
@@ -9,8 +9,8 @@ use foxy_store::Object;
 use crate::Proxy;
 use crate::http::rewriting::Recipient;
 
-/// The request as the caching rules see it. A client that its origin knows by a certificate counts as
-/// one with credentials.
+/// Returns the request in the form that the caching rules use. If the client has a certificate, and the site
+/// names the client to the origin by its certificate, the request counts as a request with credentials.
 #[inline]
 pub(crate) fn request_digest(
     to: &Recipient<'_>,
@@ -23,14 +23,16 @@ pub(crate) fn request_digest(
         digest.authorization |= known && rewriting.requests.names_user();
     }
     if let Some(part) = to.role.mirrored() {
-        // The upstream gets neither Authorization nor Cookie, and is asked for no part of a document.
+        // The upstream receives no Cookie. It may receive a client's own credential. Answers to this
+        // credential are then stored under a name of the credential, except layers of images, for which each
+        // client needs a proof. The upstream is never asked for a part of a document.
         (digest.authorization, digest.cookie) = (false, false);
         if part.is_document() || part.image().is_some_and(|image| image.is_proof()) {
             (digest.range, digest.if_range, digest.precondition) = (false, false, false);
         }
     }
     if to.role.objects().is_some() {
-        // Either Foxy has the object or nobody has it: there is nothing newer to ask for.
+        // No other server has the object, so there is no newer version to ask for.
         digest = RequestDigest {
             authorization: false,
             cookie: false,
@@ -41,14 +43,15 @@ pub(crate) fn request_digest(
         };
     }
     if to.client.login_is_spent() {
-        // Permission is judged for each request before the cache is asked.
+        // The permission of each request is judged before the cache is asked.
         digest.authorization = false;
     }
     digest
 }
 
-/// Input of the caching rules for a stored object: its digest, with the mark of a soft purge.
-/// `None` if it is unreadable, or was stored by an older Foxy and must not be used any more.
+/// Returns the input of the caching rules for a stored object: its digest, with the mark of a soft purge.
+/// `None` if the digest is unreadable, or if an older Foxy has stored the object and it must not be used any
+/// more.
 #[inline]
 pub(crate) fn stored_digest(object: &Object) -> Option<Digest> {
     let mut digest = Digest::decode(&object.meta().rules)?;
@@ -66,8 +69,8 @@ pub(crate) fn stored_digest(object: &Object) -> Option<Digest> {
 }
 
 impl Proxy {
-    /// Rules digest of an object found for a request that this rule decides; `None` if the object
-    /// must not be used.
+    /// Returns the digest of an object that was found for a request which this rule decides. `None` if the
+    /// object must not be used.
     #[inline]
     pub(crate) fn admitted(&self, object: &Object, rule: RuleId) -> Option<Digest> {
         let digest = stored_digest(object)?;
@@ -78,11 +81,11 @@ impl Proxy {
         Some(digest)
     }
 
-    /// True if the present rules would not have stored the object.
+    /// Returns true if the present rules would not have stored the object.
     #[cold]
     fn is_withdrawn(&self, flags: Flags, rule: RuleId) -> bool {
-        // An older Foxy compared undecoded parameter names, so the origin may have seen other
-        // parameters than those in the key.
+        // An older Foxy compared undecoded parameter names. So the origin may have received other parameters
+        // than the parameters in the key.
         let cloaked = rule!(
             "old records: one under a key of fewer parameters is not used",
             flags.has(Flags::OLD_RULES) && self.config.user_rules.drops_parameters(rule),
@@ -99,7 +102,7 @@ impl Proxy {
     }
 }
 
-/// Returns the range that a stored part holds; `None` if the object is no part.
+/// Returns the range of a stored part. `None` if the object is not a part.
 pub(crate) fn held(object: &Object) -> Option<ContentRange> {
     let digest = Digest::decode(&object.meta().rules)?;
     if !digest.flags.has(Flags::PARTIAL) {

@@ -1,16 +1,16 @@
-//! The variants that a URL has, so that purging it can say how many objects went.
+//! The variants of each URL, so that the answer to a purge can state the number of removed objects.
 //!
-//! A variant is noted when a response that varies is stored. The table is bounded, and empty after a
-//! restart: variants that are not known here are counted by a sweep instead.
+//! A variant is noted when a response that varies is stored. The table is bounded, and it is empty after a
+//! restart. A sweep counts the variants that the table does not know.
 
 use foxy_base::KeyHash;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 
-/// Variants that are noted in all: about 64 MiB at most.
+/// Largest number of variants in the table, which needs at most about 64 MiB.
 const NOTED_MAX: usize = 1 << 20;
 
-/// Variants by the hash of their primary key.
+/// Variants, by the hash of their primary key.
 #[derive(Debug, Default)]
 pub(crate) struct Variants {
     families: Mutex<Families>,
@@ -22,17 +22,17 @@ struct Families {
     noted: usize,
 }
 
-/// All variants made with one nonce.
+/// All variants that were made with one nonce.
 #[derive(Debug)]
 struct Family {
     nonce: u64,
-    /// Those other than the primary.
+    /// The variants without the primary entry.
     others: Vec<KeyHash>,
 }
 
 impl Variants {
-    /// Something that varies is being stored under `hash`: the primary itself (`hash` is `base`)
-    /// or a variant. A primary with a new nonce puts the older variants out of reach.
+    /// Notes that an object with Vary is being stored under `hash`. The object is the primary entry (`hash`
+    /// is `base`) or a variant. If a primary entry has a new nonce, no request can find the older variants.
     pub(crate) fn note(&self, base: KeyHash, nonce: u64, hash: KeyHash, fresh: bool) {
         let mut families = self.families.lock();
         if fresh {
@@ -46,8 +46,8 @@ impl Variants {
         }
         let room = families.noted < NOTED_MAX;
         let Some(family) = families.by_base.get_mut(&base) else {
-            // The primary is not known here (it may be from before the start), so its other variants are
-            // not known either.
+            // The table does not know the primary entry, which may be older than the last start. So the other
+            // variants of the entry are not known either.
             return;
         };
         if hash == base || family.nonce != nonce || family.others.contains(&hash) {
@@ -61,7 +61,7 @@ impl Variants {
         }
     }
 
-    /// Forgets a URL's variants and returns them, the primary left out; `None` if they are not
+    /// Forgets the variants of a URL and returns them without the primary entry. `None` if they are not
     /// known.
     pub(crate) fn take(&self, base: KeyHash) -> Option<Vec<KeyHash>> {
         let family = self.families.lock().forget(base)?;

@@ -1,5 +1,5 @@
-//! The fate of a request made now, and the reasons: for people. It looks without touching: nothing
-//! is fetched, counted, moved between memory and disk or marked as used.
+//! Explains to people what would happen to a request now, and why. The explanation changes nothing: no object
+//! is fetched, counted, moved between memory and disk, or marked as used.
 
 use std::net::Ipv4Addr;
 
@@ -23,73 +23,72 @@ use crate::http::sent::Sent;
 use crate::http::via::Hop;
 use crate::state::recent::Recent;
 
-/// Added for https URLs of the forward proxy: most programs use a tunnel for them.
+/// Sentence that is added for https URLs of the forward proxy, because most programs use a tunnel for them.
 const TUNNEL: &str = "this is for a request that names the https URL to the proxy; most programs open a \
                       tunnel (CONNECT) for https instead, whose contents Foxy neither sees nor keeps";
 
-/// A question: what would become of this request?
+/// Describes a request, to ask what would happen to it.
 #[derive(Debug)]
 pub struct WhyRequest<'a> {
     /// `forward` or a site's name.
     pub partition: &'a str,
-    /// The URL, as the origin has it.
+    /// The URL at the origin.
     pub url: Url<'a>,
     /// The method.
     pub method: &'a str,
     /// The request's fields.
     pub fields: &'a FieldBlock,
-    /// Rewriting by the site.
+    /// Rewriting rules of the site.
     pub rewriting: Option<&'a Rewriting>,
 }
 
-/// The answer.
+/// The explanation.
 #[derive(Clone, Debug)]
 pub struct Why {
-    /// The decision, in a stable word: `hit`, `stale-hit`, `revalidate`, `fetch`, `pass` or
-    /// `only-if-cached`.
+    /// The decision as a stable word: `hit`, `stale-hit`, `revalidate`, `fetch`, `pass` or `only-if-cached`.
     pub decision: &'static str,
-    /// Why the origin would be asked: a word of RFC 9211; empty if it would not.
+    /// Reason why the origin would be asked, as a word of RFC 9211. Empty if the origin would not be asked.
     pub fwd: &'static str,
-    /// The reasons for the decision, in sentences.
+    /// The reasons for the decision, as sentences.
     pub because: Vec<String>,
     /// The primary key.
     pub key: String,
-    /// The rule of the operator that decides.
+    /// The rule of the operator that decides about the request.
     pub rule: Option<String>,
     /// The object stored for this request.
     pub stored: Option<StoredWhy>,
-    /// The last time that more than a lookup was needed; `None` if that is forgotten.
+    /// The last request for this key that needed more than a lookup. `None` if that request is forgotten.
     pub last: Option<Recent>,
-    /// The meaning of the last reason.
+    /// Explanation of the reason word of the last request.
     pub last_words: Option<&'static str>,
 }
 
-/// The facts of the stored object.
+/// Facts about the stored object.
 #[derive(Clone, Debug)]
 pub struct StoredWhy {
     /// Status code.
     pub status: u16,
-    /// Seconds.
+    /// Age in seconds.
     pub age: u32,
-    /// Seconds left, negative when stale.
+    /// Seconds until the object is stale. The number is negative if the object is stale.
     pub ttl: i64,
-    /// Seconds.
+    /// Lifetime in seconds.
     pub lifetime: u32,
-    /// Where the lifetime came from, in a stable word.
+    /// Source of the lifetime, as a stable word.
     pub lifetime_from: &'static str,
-    /// Bytes of the body.
+    /// Length of the body in bytes.
     pub length: u64,
-    /// Only a part of the body is stored.
+    /// True if only a part of the body is stored.
     pub partial: bool,
-    /// Vary list and selecting values, one per line; empty without.
+    /// Vary list and selecting values, one per line. Empty if the object has no Vary list.
     pub variant: String,
     /// `memory`, or `disk`.
     pub tier: &'static str,
-    /// Its place on disk, if it has one.
+    /// Position of the object on disk, if it is on a disk.
     pub place: Option<DiskPlace>,
 }
 
-/// The findings for a request.
+/// Results of the lookup for a request.
 struct Looked {
     peek: Option<Peek>,
     other_variants: bool,
@@ -97,7 +96,8 @@ struct Looked {
 }
 
 impl Proxy {
-    /// Says what would become of a request now. May wait for a disk: not for network threads.
+    /// Explains what would happen to a request now. The call may wait for a disk, so network threads must not
+    /// use it.
     #[must_use]
     pub fn why(&self, request: &WhyRequest<'_>) -> Why {
         let mut bytes = Vec::new();
@@ -122,7 +122,8 @@ impl Proxy {
         why
     }
 
-    /// Names each access rule up to the one that decides about a request; empty without rules.
+    /// Names each access rule up to the rule that decides about a request. The list is empty if there are no
+    /// rules.
     #[must_use]
     pub fn explain_access(&self, question: &AccessQuestion) -> Vec<String> {
         let gate = self.config.gatekeeper.as_ref();
@@ -167,7 +168,7 @@ fn judge(
     }
 }
 
-/// Consequence of missing bytes for a hit.
+/// Changes the decision if bytes that a hit needs are not stored.
 fn fragments(
     proxy: &Proxy,
     request: &WhyRequest<'_>,
@@ -214,7 +215,7 @@ fn look(
     request: &WhyRequest<'_>,
     config: &Config,
 ) -> Looked {
-    // As a client on this machine.
+    // The request counts as a request of a client on this machine.
     let asker = Asker::imagined(Ipv4Addr::LOCALHOST.into());
     let site = (request.partition, request.rewriting);
     let hop = Hop::imagined(proxy, site, &asker);
@@ -256,7 +257,7 @@ fn look(
     looked
 }
 
-/// Returns whether the cache has nothing to do with the request.
+/// Returns whether the request bypasses the cache.
 fn passes(
     request: &WhyRequest<'_>,
     digest: &RequestDigest,
@@ -324,7 +325,7 @@ fn not_there(looked: &Looked, digest: &RequestDigest, why: &mut Why) {
     }
 }
 
-/// The words of a decision.
+/// Sets the words for a decision.
 fn set(decision: &Decision, why: &mut Why) {
     (why.decision, why.fwd) = match decision {
         Decision::Fresh { .. } => ("hit", ""),
@@ -335,7 +336,8 @@ fn set(decision: &Decision, why: &mut Why) {
     };
 }
 
-/// Effect of the request's own conditions and ranges on a hit. True if it remains one with a body.
+/// Applies the request's own conditions and ranges to a hit. Returns true if the answer remains a hit with a
+/// body.
 fn conditions(
     request: &WhyRequest<'_>,
     digest: &RequestDigest,

@@ -1,9 +1,9 @@
-//! Connections of clients: workers accept them, read requests and answer what needs no wait.
+//! Connections of clients: workers accept connections, read requests and answer requests that need no wait.
 //!
-//! `worker` is one thread, `listen` has its listening sockets and their settings, `conn` one connection. A
-//! request that takes longer than a hit goes to exchange.
+//! `worker` is one thread, `listen` has the listening sockets of a worker and their settings, `conn` is one
+//! connection. Requests that take longer than a hit are answered in `exchange`.
 //!
-//! The highest room: it may use every other, and no other uses it.
+//! This is the highest room: it may use every other room, and no other room uses it.
 
 mod conn;
 pub(crate) mod listen;

@@ -28,7 +28,8 @@ use crate::state::ledger::Pressure;
 use crate::state::local::Local;
 use crate::{Event, Listener, LogSink, Proxy, Renewals};
 
-/// Connections of a client that are closed together to make room for a new one of the same client.
+/// Largest number of connections of one client that are closed together to make room for a new connection of
+/// that client.
 const OF_ONE: usize = 8;
 
 /// The input of a worker at its start.
@@ -36,28 +37,29 @@ const OF_ONE: usize = 8;
 pub struct Worker {
     /// State that all workers share.
     pub proxy: Arc<Proxy>,
-    /// This worker's number, from 0; chooses its counters.
+    /// This worker's number, from 0. It chooses the worker's counters.
     pub index: usize,
-    /// Its listening sockets.
+    /// The worker's listening sockets.
     pub listeners: Vec<Listener>,
-    /// Where its finished requests go.
+    /// The sink for records of finished requests.
     pub log: Box<dyn LogSink>,
-    /// Where new settings come from.
+    /// The source of new settings.
     pub renewals: Renewals,
 }
 
 impl Worker {
-    /// Serves on the calling thread until [`Proxy::shutdown`] and the end of what is in flight.
+    /// Serves on the calling thread until [`Proxy::shutdown`] was called and all work in progress has ended,
+    /// at the latest [`Timeouts::drain`](crate::Timeouts::drain) after the call.
     ///
     /// # Errors
-    /// Only what prevents the start: the runtime or a listener cannot be set up.
+    /// Only errors that prevent the start: the runtime or a listener cannot be set up.
     pub fn run(self) -> io::Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
         let tasks = LocalSet::new();
         let result = tasks.block_on(&runtime, beside(self.serve()));
-        // Tasks that outlived the drain end here, with their connections.
+        // Tasks that still run after the drain end here, with their connections.
         drop(tasks);
         runtime.shutdown_timeout(Duration::from_millis(200));
         result
@@ -78,7 +80,7 @@ impl Worker {
         }
         loop {
             tokio::select! {
-                // An error means that the proxy is gone, which ends the worker too.
+                // An error means that the sender was dropped. That ends the worker too.
                 _ = shutdown.wait_for(|stop| *stop) => break,
                 (renewal, applied) = renewals.next() => {
                     listening.renew(renewal);
@@ -98,9 +100,9 @@ impl Worker {
     }
 }
 
-/// Runs `work` as a task beside the others. `LocalSet` polls its root future at every turn of the loop,
-/// so the root future only looks at a flag. As the root future, the work itself would be polled once for
-/// each request, which takes 540 instructions.
+/// Runs `work` as a task next to the other tasks. `LocalSet` polls its root future at every turn of the loop,
+/// so the root future only checks a flag. If the work itself were the root future, it would be polled once
+/// for each request. One such poll takes 540 instructions.
 async fn beside<T: 'static>(work: impl Future<Output = T> + 'static) -> T {
     let ended = Rc::new(Ended::default());
     let ends = Ends(Rc::clone(&ended));
@@ -124,20 +126,20 @@ async fn beside<T: 'static>(work: impl Future<Output = T> + 'static) -> T {
         Ok(result) => result,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            // Nobody cancels it.
+            // Nobody cancels the task.
             Err(_) => std::future::pending().await,
         },
     }
 }
 
-/// State between a task and the future that waits for its end.
+/// State shared by a task and the future that waits for the end of that task.
 #[derive(Default)]
 struct Ended {
     is_over: Cell<bool>,
     waiting: Cell<Option<Waker>>,
 }
 
-/// Notes the end of a task, also by a panic.
+/// Notes the end of a task, also if the task panics.
 struct Ends(Rc<Ended>);
 
 impl Drop for Ends {
@@ -149,14 +151,14 @@ impl Drop for Ends {
     }
 }
 
-/// Waits until nothing is under way.
+/// Waits until no work is in progress.
 async fn idle(local: &Local) {
     while local.busy.get() > 0 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 
-/// Looks after deadlines, unused connections and the log, several times a second.
+/// Several times a second, checks deadlines, unused connections and the log.
 pub(crate) async fn sweep(local: Rc<Local>) {
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -182,7 +184,7 @@ pub(crate) fn start(post: &Rc<Post>, stream: TcpStream, peer: SocketAddr) {
     let Some(guard) = Open::count(&local, peer) else {
         return;
     };
-    // Answers are written whole: waiting for more would only delay them.
+    // Foxy writes complete heads and large pieces of bodies. Waiting for more bytes would only delay them.
     let _ = stream.set_nodelay(true);
     // Without this limit, megabytes stay in the kernel for a client that does not read.
     let most = local.proxy.ledger.send_bytes() as u32;
@@ -192,13 +194,13 @@ pub(crate) fn start(post: &Rc<Post>, stream: TcpStream, peer: SocketAddr) {
         let mut guard = guard;
         let mut client = peer;
         if named {
-            // Boxed: it would enlarge the task of every connection.
+            // Boxed: otherwise this future would enlarge the task of every connection.
             let read = Box::pin(named::client(&local, &stream, peer, tls.is_some()));
             client = match read.await {
                 Some(client) => client,
                 None => return,
             };
-            // Limits count the client that is named.
+            // Limits count the client that the header names.
             guard.place = match place_of(&local, client) {
                 Some(place) => place,
                 None => return,
@@ -208,7 +210,7 @@ pub(crate) fn start(post: &Rc<Post>, stream: TcpStream, peer: SocketAddr) {
             return;
         }
         let number = guard.client();
-        // Boxed: a connection that waits must not have the memory of one that is served.
+        // Boxed: a connection that waits must not use as much memory as a connection that is served.
         match tls {
             None => Box::pin(serve(&post, stream, (client, number))).await,
             Some(tls) => Box::pin(serve_tls(&post, stream, (client, number), tls)).await,
@@ -216,7 +218,7 @@ pub(crate) fn start(post: &Rc<Post>, stream: TcpStream, peer: SocketAddr) {
     });
 }
 
-/// Serves a plain connection; `number` distinguishes its client from others.
+/// Serves a plain connection; `number` distinguishes its client from other clients.
 pub(crate) async fn serve<T: Transport>(
     post: &Rc<Post>,
     stream: T,
@@ -248,8 +250,8 @@ async fn serve_tls(
     turns.take(number, pin!(serving)).await;
 }
 
-/// A place among the connections of this client, which trusted proxies do not need; `None`: the
-/// connection is refused.
+/// Takes a place among the connections of this client. Trusted proxies do not need a place (`Some(None)`).
+/// Returns `None` if the connection is refused.
 fn place_of(local: &Local, client: SocketAddr) -> Option<Option<Place>> {
     let access = &local.proxy.config.access;
     if contains(&access.trusted_proxies, client.ip()) {
@@ -266,8 +268,8 @@ fn place_of(local: &Local, client: SocketAddr) -> Option<Option<Place>> {
     Some(Some(place?))
 }
 
-/// True if a client may have this connection too. If the client has its share already, other connections
-/// of the same client are closed for it.
+/// True if a client may have this connection too. If the client already has its share, other connections of
+/// the same client are closed to make room.
 fn has_share(local: &Local, place: &Place) -> bool {
     let proxy = &local.proxy;
     proxy.ledger.has_share(place.counts(), proxy.workers())
@@ -282,13 +284,13 @@ pub(crate) struct Open {
 }
 
 impl Open {
-    /// Counts a connection that was accepted, and makes room for it. `None`: it is refused.
+    /// Counts an accepted connection, and makes room for it. Returns `None` if the connection is refused.
     pub(crate) fn count(local: &Rc<Local>, peer: SocketAddr) -> Option<Self> {
         let open = &local.proxy.connections;
         let place = place_of(local, peer)?;
         let places = local.proxy.config.limits.connections;
         let full = open.fetch_add(1, Ordering::Relaxed) >= places;
-        // The place of a connection that is closed for this one becomes free at once.
+        // The place of a connection that is closed to make room becomes free at once.
         let made_room = match full {
             true => local.make_place(),
             false => local.proxy.ledger.pressure() == Pressure::Spent && local.shed() > 0,
@@ -306,16 +308,16 @@ impl Open {
         })
     }
 
-    /// Waits while memory is spent. False if the connection is not served after all.
+    /// Waits while memory is spent. Returns false if the connection must not be served after all.
     pub(crate) async fn enter(&self) -> bool {
         if self.local.proxy.ledger.is_over() {
-            // Boxed: it would enlarge the task of every connection.
+            // Boxed: otherwise this future would enlarge the task of every connection.
             Box::pin(self.wait()).await;
         }
         self.is_let_in()
     }
 
-    /// The number that distinguishes the client from others; 0 if it is not counted.
+    /// Returns the number that distinguishes the client from other clients; 0 if the client is not counted.
     pub(crate) fn client(&self) -> u64 {
         self.place.as_ref().map_or(0, Place::client)
     }
@@ -328,8 +330,8 @@ impl Open {
         self.local.entrance.enter(&self.local, connections).await;
     }
 
-    /// Counts the connection among those that are served. False if it waited, and its client has more
-    /// than its share of these now.
+    /// Counts the connection among the served connections. Returns false if it waited and its client has more
+    /// than its share of served connections now.
     fn is_let_in(&self) -> bool {
         let Some(place) = self.place.as_ref().filter(|place| place.waits()) else {
             return true;

@@ -1,4 +1,4 @@
-//! The body of a fill's answer on its way to one client.
+//! Sends the body of a fill's answer to one client.
 
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -18,23 +18,24 @@ use crate::http::net::Transport;
 use crate::http::reply::Mode;
 use crate::state::local::Local;
 
-/// An answer whose head is written and not sent yet.
+/// An answer whose head is written but not sent yet.
 #[derive(Debug)]
 pub(super) struct Streaming<'x, T> {
     pub(super) link: &'x mut Link<T>,
     pub(super) local: &'x Rc<Local>,
     pub(super) ask: &'x Rc<Ask>,
     pub(super) head: &'x FillHead,
-    /// The bytes of the representation that the answer has, if both ends and its length are announced.
+    /// The bytes of the representation that the answer contains, if both ends and the length of the part are
+    /// announced.
     pub(super) part: Option<ContentRange>,
     pub(super) mode: Mode,
     pub(super) queued: Queued,
-    /// The result, as far as the answer has come.
+    /// The result so far.
     pub(super) finish: Finish,
 }
 
 impl<T: Transport> Streaming<'_, T> {
-    /// Sends the head that is written, and the body.
+    /// Sends the written head, and the body.
     pub(super) async fn run(
         mut self,
         mut follower: Follower<FillHead>,
@@ -99,14 +100,15 @@ impl<T: Transport> Streaming<'_, T> {
                 return Finish::gone(head.status);
             }
             if left == 0 {
-                // The client has its part. The fill goes on without it.
+                // The client has its part. The fill goes on without this client.
                 return self.end(pending, &Bytes::new()).await;
             }
         }
     }
 
-    /// Gives the place to another that has waited for long, if this answer can go on from the store: bytes
-    /// that the store does not have then can be asked for again.
+    /// Gives the place in the send queues to another answer that has waited for long. This is possible only
+    /// if this answer can go on from the store. Bytes that the store does not have by then can be requested
+    /// again.
     async fn share_place(
         &mut self,
         follower: &Follower<FillHead>,
@@ -123,7 +125,7 @@ impl<T: Transport> Streaming<'_, T> {
         Ok(())
     }
 
-    /// The result of an answer that lost its place.
+    /// Returns the result of an answer that lost its place.
     fn without_place(self, lost: TurnLost) -> Finish {
         match lost {
             TurnLost::Client => Finish::gone(self.head.status),
@@ -131,7 +133,7 @@ impl<T: Transport> Streaming<'_, T> {
         }
     }
 
-    /// Sends what is left of an answer whose body is complete.
+    /// Sends the remaining bytes of an answer whose body is complete.
     async fn end(mut self, mut pending: Vec<u8>, trailers: &Bytes) -> Finish {
         if self.mode == Mode::Chunked {
             pending.extend(last_chunk(self.local, trailers));
@@ -146,7 +148,7 @@ impl<T: Transport> Streaming<'_, T> {
         }
     }
 
-    /// Goes on with what the fill has in the store already: this request came late or is slow.
+    /// Goes on with the bytes that the fill has already stored, because this request came late or is slow.
     async fn go_on(mut self, mut supply: Supply) -> Finish {
         let (local, head) = (self.local, self.head);
         let is_chunk = self.mode == Mode::Chunked;
@@ -185,9 +187,9 @@ impl<T: Transport> Streaming<'_, T> {
         self.finish
     }
 
-    /// The fill failed or released this request in the middle of the body. The rest comes by a range
-    /// request of its own, if a strong ETag can prove that it belongs to the same body. Otherwise the
-    /// connection is cut, so that the client sees that bytes are missing.
+    /// Called when the fill failed or released this request in the middle of the body. A separate range
+    /// request fetches the rest, if a strong ETag can prove that the rest belongs to the same body. Otherwise
+    /// the connection is cut, so that the client sees that bytes are missing.
     async fn go_on_alone(mut self, released: Released) -> Finish {
         let head = self.head;
         self.local.count(Event::FollowersReleased);
@@ -215,7 +217,7 @@ impl<T: Transport> Streaming<'_, T> {
         self.cut(error.reason())
     }
 
-    /// Cuts the connection: bytes of the answer are missing.
+    /// Cuts the connection because bytes of the answer are missing.
     fn cut(mut self, reason: &'static str) -> Finish {
         self.link.abort(self.local);
         self.finish.keep = false;

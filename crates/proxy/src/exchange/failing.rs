@@ -1,4 +1,4 @@
-//! Answers when the origin fails: a stale answer if that is allowed, or an error page of Foxy.
+//! Answers when the origin fails: a stale answer if rules allow it, otherwise an error page of Foxy.
 
 use foxy_base::{first, rule};
 use foxy_http_rules::Failure;
@@ -18,7 +18,7 @@ use crate::http::rewriting::Recipient;
 use crate::origin::UpstreamError;
 
 impl<T: Transport> Exchange<'_, T> {
-    /// The origin could not be asked: a stale answer or an error page.
+    /// Answers with a stale object or an error page, because the origin could not be asked.
     pub(super) async fn failed(&mut self, want: &Want, error: UpstreamError) -> Finish {
         if !matches!(error, UpstreamError::Forbidden(_))
             && let Some(finish) = self.stale(want, Failure::Unreachable).await
@@ -29,8 +29,8 @@ impl<T: Transport> Exchange<'_, T> {
         self.error_page(error).await
     }
 
-    /// The fetch that this request waited for got an error from the origin. The error page may be
-    /// meant for the leader alone, so only the status and `Retry-After` are passed on.
+    /// Answers when the fetch that this request waited for got an error from the origin. The error page may
+    /// be meant only for the leader, so only the status and `Retry-After` are passed on.
     pub(super) async fn failing(&mut self, want: &Want, head: &FillHead) -> Finish {
         if let Some(finish) = self.stale_instead(want, head).await {
             return finish;
@@ -68,7 +68,7 @@ impl<T: Transport> Exchange<'_, T> {
         self.page(refusal, &Extra::default(), outcome).await
     }
 
-    /// Answers with an error page of Foxy that has more than its reason.
+    /// Answers with an error page of Foxy and the additional content of `extra`.
     pub(super) async fn page(
         &mut self,
         refusal: Refusal,
@@ -82,8 +82,8 @@ impl<T: Transport> Exchange<'_, T> {
         Finish::refused(refusal, outcome, keep, sent.await)
     }
 
-    /// Refuses a request because memory is spent. The connection ends: this frees its memory for
-    /// others, and keeps the unread body of the request from being taken for the next request.
+    /// Refuses a request because memory is spent. The connection ends. This frees its memory for other
+    /// connections, and the unread body of the request cannot be parsed as the next request.
     pub(crate) async fn without_memory(&mut self) -> Finish {
         self.keep = rule!(
             "smuggling: a connection ends with a body for which there is no memory",
@@ -93,7 +93,7 @@ impl<T: Transport> Exchange<'_, T> {
         self.refused(MEMORY, Outcome::Local).await
     }
 
-    /// A stale answer in place of an error of the origin, if allowed.
+    /// Answers with a stale object in place of an error of the origin, if rules allow it.
     pub(super) async fn stale_instead(&mut self, want: &Want, head: &FillHead) -> Option<Finish> {
         if head.status < 500 {
             return None;

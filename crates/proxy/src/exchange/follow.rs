@@ -1,4 +1,4 @@
-//! Serving a request by a fetch: its own, or a running one.
+//! Answers a request by a fetch: its own fetch, or one that is already running.
 
 use std::sync::Arc;
 
@@ -24,26 +24,27 @@ use crate::origin::limit::Permit;
 use crate::state::local::Local;
 use crate::{Event, Outcome};
 
-/// A running answer that is being validated for a request, and its place among the followers.
+/// A running answer that the origin validates for a request, and the request's place among the followers of
+/// that answer.
 struct Running {
     follower: Follower<FillHead>,
     head: Arc<FillHead>,
 }
 
-/// Reason why nothing of an answer was sent.
+/// Reason why no byte of an answer was sent.
 enum Unsent {
-    /// Bytes are missing, or the answer lacks the requested range: the request fetches alone.
+    /// Bytes are missing, or the answer lacks the requested range. The request fetches alone.
     Missing,
-    /// The first bytes left the memory while the request waited: it starts over.
+    /// The first bytes left the memory while the request waited. The request starts again.
     Late,
 }
 
-/// A request that was late this often fetches alone.
+/// Number of times that a request may be late. After that, the request fetches alone.
 const LATE_MAX: u32 = 100;
 
 /// Result of handling an answer that needs validation.
 enum Validating {
-    /// The origin is being asked; the running answer waits meanwhile.
+    /// The origin is asked. Meanwhile the running answer waits.
     Asks(Running),
     /// The request continues with another follower, or with a newer head.
     Goes,
@@ -54,7 +55,7 @@ enum Validating {
 enum Turn {
     /// The request's turn has come.
     Ask(Permit),
-    /// The answer was updated meanwhile.
+    /// The answer was updated while the request waited.
     News,
     /// Another running answer may be shared now.
     Elsewhere,
@@ -65,10 +66,10 @@ enum Turn {
 }
 
 impl<T: Transport> Exchange<'_, T> {
-    /// Answers by a fill.
+    /// Answers a request through a fill.
     pub(crate) async fn through_fill(&mut self, mut want: Want) -> Finish {
-        // A fetch may have ended since this request's lookup. Then what it stored, or the object that it
-        // validated, answers this request too.
+        // A fetch may have ended since this request's lookup. Then the object that it stored or validated
+        // answers this request too.
         let mut follower = match enter_unless_stored(&self.local, &self.ask, &want) {
             Some(follower) => follower,
             None => match self.again(&want).await {
@@ -138,14 +139,15 @@ impl<T: Transport> Exchange<'_, T> {
         }
     }
 
-    /// Starts over: an object that another fetch has stored meanwhile, or else a place in a fill.
+    /// Starts again. Answers with an object that another fetch has stored meanwhile, if there is one;
+    /// otherwise returns a place in a fill.
     async fn again(&mut self, want: &Want) -> Result<Finish, Follower<FillHead>> {
         let finish = Box::pin(self.answer_of_others(want)).await;
         finish.ok_or_else(|| self.enter(want))
     }
 
-    /// Answers with an object that another fetch of the crowd has stored meanwhile, if this request
-    /// may have it.
+    /// Answers with an object that another fetch of the crowd has stored meanwhile, if this request may have
+    /// that object.
     async fn answer_of_others(&mut self, want: &Want) -> Option<Finish> {
         let (grant, object) = stored_by_now(&self.local, &self.ask).await?;
         let fetched = Fetched {
@@ -157,8 +159,8 @@ impl<T: Transport> Exchange<'_, T> {
         self.object(&object, shown).await
     }
 
-    /// Asks the origin to validate `head` for this request, unless that has become needless while
-    /// it waited for a permit. `follower` becomes the one that the request continues with.
+    /// Asks the origin to validate `head` for this request, unless the validation has become needless during
+    /// the wait for a permit. Sets `follower` to the fill that the request continues with.
     async fn validate(
         &mut self,
         want: &Want,
@@ -188,8 +190,8 @@ impl<T: Transport> Exchange<'_, T> {
         Validating::Goes
     }
 
-    /// Waits for the right to have the origin validate `head` for this request. Results of other
-    /// fetches in the meantime can make the validation needless.
+    /// Waits for the permit to ask the origin about `head`. During the wait, results of other fetches can
+    /// make the validation needless.
     async fn turn(&mut self, follower: &Follower<FillHead>, head: &Arc<FillHead>) -> Turn {
         let ask = &self.ask;
         let client = ask.client.client;
@@ -224,7 +226,7 @@ impl<T: Transport> Exchange<'_, T> {
         }
     }
 
-    /// Sends an answer, or nothing.
+    /// Sends an answer. On an error, nothing was sent.
     async fn send(
         &mut self,
         want: &Want,
@@ -259,14 +261,15 @@ impl<T: Transport> Exchange<'_, T> {
         }
     }
 
-    /// Sends an answer as it streams in, or nothing.
+    /// Sends an answer while it arrives. On an error, nothing was sent.
     async fn streamed(
         &mut self,
         want: &Want,
         (grant, head): (Grant, &Arc<FillHead>),
         follower: Follower<FillHead>,
     ) -> Result<Finish, Unsent> {
-        // Boxed, as all rarely needed futures are: otherwise it would enlarge the future of every miss.
+        // Boxed, as all rarely needed futures are: otherwise this future would enlarge the future of every
+        // miss.
         if head.status >= 500
             && let Some(finish) = Box::pin(self.stale_instead(want, head)).await
         {
@@ -284,7 +287,7 @@ impl<T: Transport> Exchange<'_, T> {
         sent.ok_or(Unsent::Late)
     }
 
-    /// Answers from an object that is arriving, or not at all.
+    /// Answers from an object whose bytes still arrive. On an error, nothing was sent.
     async fn sparse(
         &mut self,
         want: &Want,
@@ -293,8 +296,8 @@ impl<T: Transport> Exchange<'_, T> {
         follower: Follower<FillHead>,
     ) -> Result<Finish, Unsent> {
         let stored = Digest::decode(&object.meta().rules).ok_or(Unsent::Missing)?;
-        // If another request's fill has moved past the wanted bytes, the request starts over. If its
-        // own fill does not bring them, starting over does not help either.
+        // If another request's fill has moved past the wanted bytes, the request starts again. If its own
+        // fill does not fetch these bytes, a new start does not help either.
         let unsent = match follower.collapsed() {
             true => Unsent::Late,
             false => Unsent::Missing,
@@ -316,7 +319,7 @@ impl<T: Transport> Exchange<'_, T> {
         })
     }
 
-    /// Sends an object, whatever its size; `None` if not all of it is there.
+    /// Sends an object of any size; `None` if a part of it is missing.
     pub(super) async fn object(&mut self, object: &Arc<Object>, shown: Shown) -> Option<Finish> {
         let stored = stored_digest(object)?;
         let shape = shape_of(&self.local, &self.ask, object, &stored);
@@ -324,7 +327,7 @@ impl<T: Transport> Exchange<'_, T> {
     }
 }
 
-/// A stored object that answers the request now: another fetch may have stored it while this
+/// Returns a stored object that answers the request now, because another fetch may have stored it while this
 /// request waited. Uses the normal lookup.
 async fn stored_by_now(local: &Local, ask: &Ask) -> Option<(Grant, Arc<Object>)> {
     let rules = local.proxy.rules(ask.rule);
@@ -344,8 +347,8 @@ async fn stored_by_now(local: &Local, ask: &Ask) -> Option<(Grant, Arc<Object>)>
     Some((grant, object))
 }
 
-/// Applies the head to the running answer that it validates, if any. Returns the fill that the answer
-/// comes from.
+/// If the head validates a running answer, updates that answer. Returns a follower of the fill that the
+/// answer comes from.
 fn place(
     local: &Local,
     ask: &Ask,
@@ -360,8 +363,8 @@ fn place(
     }
 }
 
-/// Applies the result of this request's own validation to the running answer. A 304 updates the
-/// running head for all waiting requests; another answer shows that the page differs by user.
+/// Applies the result of this request's own validation to the running answer. A 304 updates the running head
+/// for all waiting requests. Any other answer shows that the page differs between users.
 fn learn(local: &Local, ask: &Ask, running: Option<&Running>, head: &FillHead) {
     let Some(running) = running else { return };
     let (unshared, now) = (&local.proxy.unshared, local.wall());
@@ -374,7 +377,7 @@ fn learn(local: &Local, ask: &Ask, running: Option<&Running>, head: &FillHead) {
             shorter,
             false
         ) {
-            // The copy being stored would live longer than it may.
+            // The copy that is being stored would live longer than it may.
             running.follower.forbid_storing();
         }
         running.follower.update_head(Arc::clone(updated));
@@ -383,7 +386,7 @@ fn learn(local: &Local, ask: &Ask, running: Option<&Running>, head: &FillHead) {
     }
 }
 
-/// Presentation of an answer that the origin has validated.
+/// Returns the presentation of an answer that the origin has validated.
 fn validated(ask: &Ask, want: &Want, follower: &Follower<FillHead>, grant: Grant) -> Shown {
     let fetched = Fetched {
         reason: want.reason,
@@ -401,7 +404,7 @@ fn shape_of(local: &Local, ask: &Ask, object: &Object, stored: &Digest) -> Shape
     }
 }
 
-/// True if the fields of a 304 end the answer's lifetime earlier than its own fields.
+/// True if the fields of a 304 end the answer's lifetime earlier than the answer's own fields do.
 fn shortens(old: Option<&Digest>, new: Option<&Digest>) -> bool {
     use foxy_http_rules::{Flags, freshness::expires_at};
     let (Some(old), Some(new)) = (old, new) else {

@@ -1,4 +1,4 @@
-//! Requests for container images: the proof that a client may have a layer, and HEAD.
+//! Requests for container images: the proof that a client may have a layer, and HEAD requests.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -19,12 +19,12 @@ use crate::fill::{Follower, Joined};
 use crate::http::net::Transport;
 use crate::state::local::Local;
 
-/// Fetches of others that a request for a proof waits for, one after the other.
+/// Largest number of attempts of one request to get a proof, one attempt after the other.
 const TURNS: usize = 4;
 
 impl<T: Transport> Exchange<'_, T> {
-    /// Answers HEAD. If it was for a tag that is not stored, the manifest is then fetched in the
-    /// background: some clients ask for tags by HEAD alone, and need an answer when the registry fails.
+    /// Answers HEAD. If the request was for a tag that is not stored, the manifest is then fetched in the
+    /// background: some clients request tags only by HEAD, and need an answer when the registry fails.
     pub(crate) async fn head(&mut self, want: &Want) -> Finish {
         let finish = self.pass_head(want).await;
         let image = self.ask.registry().and_then(|part| part.image());
@@ -35,8 +35,8 @@ impl<T: Transport> Exchange<'_, T> {
         finish
     }
 
-    /// Looks for the proof in the store, and asks the registry if there is none. Returns why the client
-    /// may not have the layer.
+    /// Searches the store for the proof, and asks the registry if there is no proof. Returns the refusal if
+    /// the client may not have the layer.
     pub(crate) async fn may_have(&mut self) -> Option<Refusal> {
         let (local, ask) = (Rc::clone(&self.local), Rc::clone(&self.ask));
         let mut stored = None;
@@ -78,7 +78,7 @@ impl<T: Transport> Exchange<'_, T> {
                     refused(error.status(), error.reason()),
                 ),
                 Verdict::Gone => return Some(refused(499, "client-gone")),
-                // An answer to others proves nothing for this request.
+                // An answer to other requests proves nothing for this request.
                 _ => {
                     follower = Some(self.alone(&want));
                     continue;
@@ -92,8 +92,8 @@ impl<T: Transport> Exchange<'_, T> {
     }
 }
 
-/// Joins the request for the proof, or starts it. Its answer has no body: it is stored even if
-/// nobody waits for its end.
+/// Joins the fetch of the proof, or starts this fetch. The answer has no body, so it is stored even if nobody
+/// waits for its end.
 fn ask_for_proof(local: &Rc<Local>, ask: &Rc<Ask>, want: &Want) -> Follower<FillHead> {
     let fills = &local.proxy.fills;
     match fills.join(ask.base_hash, &ask.base, ask.base_hash) {
@@ -113,7 +113,7 @@ fn ask_for_proof(local: &Rc<Local>, ask: &Rc<Ask>, want: &Want) -> Follower<Fill
     }
 }
 
-/// The stored proof, and whether it holds now.
+/// Returns the stored proof, and true if the proof is valid now.
 async fn proof(local: &Local, ask: &Ask) -> (Option<Arc<Object>>, bool) {
     let rules = local.proxy.rules(ask.rule);
     let mut key = ask.base.to_vec();
@@ -133,7 +133,7 @@ async fn proof(local: &Local, ask: &Ask) -> (Option<Arc<Object>>, bool) {
     (Some(object), fresh)
 }
 
-/// True if an old proof counts while the registry fails.
+/// True if an expired proof counts while the registry fails.
 fn still_holds(local: &Local, ask: &Ask, stored: Option<&Arc<Object>>, failure: Failure) -> bool {
     let digest = stored.and_then(|object| local.proxy.admitted(object, ask.rule));
     digest.is_some_and(|digest| {

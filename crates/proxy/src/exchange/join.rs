@@ -1,4 +1,4 @@
-//! Joining running fetches: which requests may join, how they wait, and how each may use the head
+//! Joining of running fetches: which requests may join, how they wait, and how each request may use the head
 //! that arrives. The head is judged separately for every waiting request.
 
 use std::cell::Cell;
@@ -31,15 +31,15 @@ use crate::{Collapse, Event, Role};
 pub(crate) struct Want {
     /// Reason for asking the origin.
     pub(crate) reason: Fwd,
-    /// Ask with the stored object's validators.
+    /// True if the origin is asked with the stored object's validators.
     pub(crate) validate: bool,
-    /// The whole stored object, which cannot be used as it is.
+    /// The complete stored object, which cannot be used as it is.
     pub(crate) stored: Option<Arc<Object>>,
-    /// A stored part that does not answer the request.
+    /// A stored part of the object, which does not answer the request.
     pub(crate) part: Option<Arc<Object>>,
-    /// Only a range is fetched.
+    /// True if only a range is fetched.
     pub(crate) range: bool,
-    /// Fetch exactly the requested range, without widening it.
+    /// True if exactly the requested range is fetched, without widening.
     pub(crate) exact: bool,
     pub(crate) primary: Option<Primary>,
     /// Arrival time of the request.
@@ -50,19 +50,19 @@ pub(crate) struct Want {
 pub(super) enum Verdict {
     /// Send an answer, with this permission.
     Send(Grant, Arc<FillHead>, Source),
-    /// The answer may be shared once the origin has validated it for this request.
+    /// The request may share the answer once the origin has validated it for this request.
     Validate(Arc<FillHead>),
-    /// The answer has variants that were not known: look up the right one.
+    /// The answer has variants that were not known: look up the variant for this request.
     Variant(Primary),
     /// The answer is not for this request: fetch alone.
     Alone,
-    /// Another fetch has received a head: join that one.
+    /// Another fetch has received a head: join that fetch.
     Elsewhere,
-    /// The leader's connection failed; the rest of its crowd may still succeed.
+    /// The leader's connection failed. The other requests of its crowd may still succeed.
     LeaderFailed(UpstreamError),
     /// The head is overdue: start a further fetch.
     AskToo,
-    /// The origin fails; its error page is for the leader alone.
+    /// The origin fails. Its error page is only for the leader.
     Failing(Arc<FillHead>),
     /// The fetch failed.
     Failed(UpstreamError),
@@ -76,7 +76,7 @@ pub(super) enum Source {
     Stream,
     /// A stored object, which the origin has validated.
     Object(Arc<Object>),
-    /// An object that is being stored; it answers the request for any part of it.
+    /// An object that is being stored. Any part of it answers the request.
     Sparse(Arc<Object>),
     /// The running answer that this fill validated.
     Running(Arc<FillHead>),
@@ -173,8 +173,8 @@ impl<T: Transport> Exchange<'_, T> {
     }
 }
 
-/// Verdict on a head: a request takes the answer of its own fetch, and that of another's fetch as far
-/// as the caching rules allow.
+/// Judges a head. A request takes the answer of its own fetch. It takes the answer of another request's fetch
+/// if the caching rules allow it.
 fn judge(
     local: &Local,
     ask: &Ask,
@@ -198,7 +198,7 @@ fn judge(
         );
     }
     let sparse = head.sparse.clone().or_else(|| {
-        // The request wants a range of an object that arrives whole.
+        // The request wants a range of an object that arrives complete.
         let range = ask.digest.range && head.status == 200 && !head.ranged;
         let running = head.sized().filter(|_| range);
         running.map(|running| Arc::clone(&running.head))
@@ -211,7 +211,7 @@ fn judge(
     Verdict::Send(grant, head, source)
 }
 
-/// The permission to take the answer of another request's fetch.
+/// Returns the permission to take the answer of another request's fetch.
 fn shared(
     local: &Local,
     ask: &Ask,
@@ -264,8 +264,8 @@ fn shared(
     })
 }
 
-/// True if a site's `collapse = "arrived"` applies to this request: it waited for the head, and
-/// has neither credentials nor cache directives.
+/// True if a site's `collapse = "arrived"` applies to this request: the request waited for the head, and has
+/// neither credentials nor cache directives.
 fn takes_as_arrived(ask: &Ask, follower: &Follower<FillHead>) -> bool {
     let site = matches!(&*ask.role, Role::Site(site) if site.collapse == Collapse::Arrived);
     let digest = &ask.digest;
@@ -282,8 +282,8 @@ fn takes_as_arrived(ask: &Ask, follower: &Follower<FillHead>) -> bool {
         )
 }
 
-/// Joins a fill, or starts one; `None` if a fill has ended since this request's lookup, and has left
-/// an object of its key in memory.
+/// Joins a fill, or starts a new fill. Returns `None` if a fill has ended since this request's lookup and has
+/// left an object of its key in memory.
 pub(super) fn enter_unless_stored(
     local: &Rc<Local>,
     ask: &Rc<Ask>,
@@ -316,7 +316,7 @@ pub(super) fn ask_whether(
     start(local, ask, &key, job)
 }
 
-/// Starts a further fetch beside that of `follower`, whose head is overdue.
+/// Starts a further fetch next to the fetch of `follower`, whose head is overdue.
 pub(super) fn ask_too(
     local: &Rc<Local>,
     ask: &Rc<Ask>,
@@ -331,8 +331,8 @@ pub(super) fn ask_too(
     second
 }
 
-/// A place in a fill that runs, or in a new one; `None` if a fill has ended meanwhile and left an object
-/// that `is_new` accepts.
+/// Returns a place in a running fill or in a new fill; `None` if a fill has ended meanwhile and left an
+/// object that `is_new` accepts.
 fn place(
     local: &Rc<Local>,
     ask: &Rc<Ask>,
@@ -344,7 +344,7 @@ fn place(
     let range = ranged(local, ask, want, hash);
     let digest = &ask.digest;
     let if_range = || foxy_base::first(&ask.head(), "If-Range").is_some();
-    // These must not get an answer that was fetched for another request, or at an earlier time.
+    // These requests must not get an answer that was fetched for another request, or at an earlier time.
     let alone = rule!(
         "join: a request with credentials asks alone",
         digest.authorization,
@@ -411,7 +411,7 @@ fn start(local: &Rc<Local>, ask: &Rc<Ask>, key: &[u8], job: Job) -> Follower<Fil
     follower
 }
 
-/// Sleeps until `time`; for ever if there is none.
+/// Sleeps until `time`; for ever if `time` is `None`.
 async fn until(time: Option<Instant>) {
     match time {
         Some(time) => tokio::time::sleep_until(time).await,
@@ -419,7 +419,7 @@ async fn until(time: Option<Instant>) {
     }
 }
 
-/// Key that the answer will have if its Vary list is the known one.
+/// Returns the key that the answer will have if its Vary list is the known one.
 fn fill_key(local: &Local, ask: &Ask, want: &Want) -> Vec<u8> {
     let mut key = ask.base.to_vec();
     let known = want.stored.as_ref().or(want.part.as_ref());
@@ -449,8 +449,8 @@ fn job(ask: &Rc<Ask>, want: &Want, range: Ranged) -> Job {
     }
 }
 
-/// True if the origin judges the client's conditions, because nothing is stored to judge them by. Not
-/// for a rewritten document: its conditions are about the rewritten form, which the origin does not
+/// True if the origin judges the client's conditions, because there is no stored object to judge them by.
+/// False for a rewritten document: the conditions are about the rewritten form, which the origin does not
 /// know.
 fn sends_own_conditions(ask: &Ask, want: &Want) -> bool {
     ask.digest.conditional && want.stored.is_none() && !ask.is_document()

@@ -1,4 +1,5 @@
-//! Answers of any size out of the cache: a large body comes from wherever its bytes are.
+//! Answers of any size from the cache. The bytes of a large body come from memory, from a disk, from a
+//! running fill or from the origin.
 
 use std::io::{self, IoSlice};
 use std::rc::Rc;
@@ -24,11 +25,11 @@ use crate::http::reply::Scratch;
 use crate::http::rewriting::Recipient;
 use crate::state::local::Local;
 
-/// Why not everything was sent.
+/// Reason why the answer was not sent completely.
 enum Broken {
     Client,
     Cut,
-    /// No memory for the rest.
+    /// There is no memory for the rest.
     Memory,
 }
 
@@ -47,7 +48,7 @@ impl From<Missing> for Broken {
     }
 }
 
-/// The parts of a large body that a shape asks for; `None` if it asks for no body, or the object
+/// Returns the parts of a large body that `shape` requires; `None` if it requires no body, or if the object
 /// is not large.
 pub(crate) fn spans(object: &Object, shape: &Shape) -> Option<Vec<Span>> {
     match shape {
@@ -60,9 +61,9 @@ pub(crate) fn spans(object: &Object, shape: &Shape) -> Option<Vec<Span>> {
 }
 
 impl<T: Transport> Exchange<'_, T> {
-    /// Sends an object of any size out of the cache, or while the fill of `arriving` brings it.
-    /// Returns `None`, with nothing sent, if missing bytes cannot be fetched or the origin has
-    /// another version: then it is a miss.
+    /// Sends an object of any size from the cache, or while the fill of `arriving` fetches it. If missing
+    /// bytes cannot be fetched, or the origin has another version, nothing is sent and `None` is returned:
+    /// the request is then a miss.
     pub(crate) async fn large(
         &mut self,
         object: &Arc<Object>,
@@ -82,7 +83,8 @@ impl<T: Transport> Exchange<'_, T> {
         sent.await
     }
 
-    /// As [`large`](Self::large), for parts of the body that have a place in the send queues.
+    /// Does the same as [`large`](Self::large), for parts of the body that already have a place in the send
+    /// queues.
     pub(crate) async fn large_in(
         &mut self,
         (object, shape, shown): (&Arc<Object>, &Shape, &Shown),
@@ -154,7 +156,7 @@ impl<T: Transport> Exchange<'_, T> {
         Some(finish)
     }
 
-    /// Sends what needs no fragments.
+    /// Sends an answer that needs no fragments.
     async fn in_memory(&mut self, object: &Arc<Object>, shape: &Shape, shown: &Shown) -> Finish {
         let (local, ask, keep) = (&self.local, &self.ask, self.keep);
         let Ends { io, scratch, .. } = self.link.ends();
@@ -174,7 +176,7 @@ impl<T: Transport> Exchange<'_, T> {
     }
 }
 
-/// The text before the body, the framing of several parts, and the status.
+/// Returns the text before the body, the framing of several parts, and the status.
 fn heads(
     local: &Local,
     scratch: &mut Scratch,
@@ -197,13 +199,13 @@ fn heads(
     (text, None, status)
 }
 
-/// An answer on its way.
+/// An answer that is being sent.
 struct Sending {
     spans: Vec<Span>,
     parts: Option<Multipart>,
-    /// Text that goes before the next bytes.
+    /// Text to send before the next bytes.
     pending: Vec<u8>,
-    /// The first bytes, fetched before anything was promised.
+    /// The first bytes of the body, fetched before the head promised them.
     ready: Option<Piece>,
     queued: Queued,
 }
@@ -249,8 +251,9 @@ impl Sending {
         Ok(())
     }
 
-    /// Writes these bytes; returns how many of them the client took. A client that takes nothing
-    /// for a while keeps no fragment in memory: the rest is read again when it goes on.
+    /// Writes these bytes. Returns how many of them the client took. If a client takes nothing for a while,
+    /// its fragment is dropped from memory, provided that the bytes can be read or requested again. When the
+    /// client goes on, the rest is read again.
     async fn write<T: Transport>(
         &mut self,
         local: &Local,

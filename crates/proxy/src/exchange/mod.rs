@@ -1,10 +1,10 @@
-//! One request that takes longer than a hit: from its own copy to the end of its answer.
+//! Handling of one request that takes longer than a hit, from its own copy to the end of its answer.
 //!
-//! An exchange has the copy of the request and the connection that gets the answer. It looks the object up,
-//! joins or starts a fetch, judges the answer for its own request, and sends it. When the exchange has ended,
-//! the connection continues with the next request.
+//! An exchange owns the copy of the request, and borrows the connection that gets the answer. It looks the
+//! object up, joins or starts a fetch, judges the answer for its own request, and sends the answer. When the
+//! exchange has ended, the connection continues with the next request.
 //!
-//! It may use every room but client.
+//! This room may use every other room except `client`.
 
 mod body;
 mod failing;
@@ -41,7 +41,7 @@ pub(crate) struct Exchange<'c, T> {
     link: &'c mut Link<T>,
     local: Rc<Local>,
     ask: Rc<Ask>,
-    /// The connection can carry another request, as far as this request says.
+    /// True if the request allows the connection to carry another request.
     keep: bool,
 }
 

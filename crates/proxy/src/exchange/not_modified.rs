@@ -1,5 +1,5 @@
-//! Client conditions that were not sent to the origin: a revalidation uses the stored validators
-//! instead. If the origin answers with a new version, the client may already have it.
+//! Client conditions that were not sent to the origin, because a revalidation uses the stored validators
+//! instead. If the origin answers with a new version, the client may already have that version.
 
 use foxy_base::Fields;
 use foxy_http_rules::CacheStatus;
@@ -28,7 +28,7 @@ pub(super) fn has_it(local: &Local, ask: &Ask, want: &Want, head: &FillHead) -> 
 }
 
 impl<T: Transport> Exchange<'_, T> {
-    /// Answers 304 in place of the fill's 200.
+    /// Answers with a 304 in place of the fill's 200.
     pub(super) async fn not_modified(&mut self, want: &Want, head: &FillHead, how: How) -> Finish {
         let (local, ask) = (&self.local, &self.ask);
         let Ends { io, scratch, .. } = self.link.ends();

@@ -25,16 +25,16 @@ use crate::sites::objects::{NO_OBJECT, ObjectKind, ObjectWish, refusal};
 use crate::state::local::Local;
 use crate::{Event, Outcome};
 
-/// Why an object was not stored or removed.
+/// Reason why an object was not stored or removed.
 enum Failed {
     /// The client left, or stalled.
     Client,
-    /// The client is told why. True: nothing of the body is left on the connection.
+    /// The client gets this refusal. True: no byte of the body is left on the connection.
     Refused(Refusal, bool),
 }
 
-/// A body on its way into the store. Nobody can follow it. As with any fill, a purge or a removal in
-/// the meantime keeps it from being stored.
+/// A body that is being stored. No request can follow it. As with any fill, a purge or a removal meanwhile
+/// prevents the body from being stored.
 struct Storing<'a> {
     local: &'a Local,
     writer: FillWriter<FillHead>,
@@ -48,7 +48,7 @@ impl Drop for Storing<'_> {
 }
 
 impl<T: Transport> Exchange<'_, T> {
-    /// Stores or removes an object, if the user may.
+    /// Stores or removes an object, if the user may do so.
     pub(crate) async fn write_object(&mut self, wish: ObjectWish) -> Finish {
         let head = self.ask.head();
         let bodiless = head.framing().is_empty();
@@ -139,7 +139,7 @@ impl<T: Transport> Exchange<'_, T> {
         storing.finish(&ask, pace).await
     }
 
-    /// The answer after a change.
+    /// Sends the answer after a change.
     async fn wrote(&mut self, status: u16, reason: &'static str) -> Finish {
         let (local, ask, keep) = (&self.local, &self.ask, self.keep);
         let (head, ends) = (ask.head(), self.link.ends());
@@ -191,7 +191,7 @@ impl<T: Transport> Exchange<'_, T> {
     }
 }
 
-/// Why the user may not write. Without a login nobody may.
+/// Returns a refusal if the user may not write. Without a login nobody may write.
 fn may_write(ask: &Ask, kind: ObjectKind) -> Option<Refusal> {
     let objects = ask.role.objects()?;
     let pass = ask.client.pass.as_ref();
@@ -205,7 +205,7 @@ fn may_write(ask: &Ask, kind: ObjectKind) -> Option<Refusal> {
     }
 }
 
-/// Forgets an object durably: a restart does not bring it back.
+/// Removes an object durably: it does not come back after a restart.
 async fn forget_object(
     local: &Local,
     ask: &Ask,
@@ -266,7 +266,7 @@ const TOO_LARGE: Refusal = refusal(413, "object-too-large");
 const NOT_KEPT: Refusal = refusal(503, "object-not-kept");
 const DIGEST_WRONG: Refusal = refusal(422, "digest-wrong");
 
-/// Why a request is refused whose fields ask for more than storing and removing whole objects.
+/// Returns the refusal of a request whose fields require more than to store or remove a complete object.
 fn refused_field(head: &RequestHead<'_>) -> Option<Refusal> {
     const CONDITIONS: [&str; 4] = [
         "If-Match",
@@ -275,7 +275,7 @@ fn refused_field(head: &RequestHead<'_>) -> Option<Refusal> {
         "If-Unmodified-Since",
     ];
     let has = |name: &'static str| first(head, name).is_some();
-    // A server that cannot take a part refuses it (RFC 9110 section 14.5).
+    // A server that cannot store a part of an object refuses the request (RFC 9110 section 14.5).
     if has("Content-Range") {
         return Some(refusal(400, "object-part"));
     }
@@ -292,8 +292,8 @@ fn refused_field(head: &RequestHead<'_>) -> Option<Refusal> {
     conditional.then_some(refusal(501, "condition-on-write"))
 }
 
-/// The fields of a new object. Its ETag is the digest if the object is named by its content, else a
-/// random value.
+/// Returns the fields of a new object. Its ETag is the digest if the object is named by its content,
+/// otherwise a random value.
 fn fields_of(local: &Local, kind: ObjectKind) -> FieldBlock {
     let (etag, lifetime) = match kind {
         ObjectKind::Content(digest) => {
@@ -314,8 +314,8 @@ fn fields_of(local: &Local, kind: ObjectKind) -> FieldBlock {
     fields.finish()
 }
 
-/// Why a stored object is not sent, whatever part of it was asked for: a condition does not hold, or
-/// the store has given up some of its fragments.
+/// Returns a refusal if a stored object must not be sent, whichever part of it was requested: a condition
+/// fails, or the store has dropped some of its fragments.
 pub(crate) fn unfit(
     local: &Local,
     object: &Arc<Object>,
@@ -342,7 +342,7 @@ fn is_whole(local: &Local, object: &Object) -> bool {
     (0..count).all(|n| local.proxy.engine.has_fragment(object, n))
 }
 
-/// Forgets an object that has lost fragments, so that the next request for it is a miss.
+/// Removes an object that has lost fragments, so that the next request for it is a miss.
 pub(crate) fn lost(local: &Local, object: &Object) {
     let engine = &local.proxy.engine;
     if engine.is_current_version(object) {

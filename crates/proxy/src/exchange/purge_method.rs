@@ -1,21 +1,21 @@
-//! The meaning of a `PURGE` request: it purges its URL, or the objects named by fields that users
-//! of other caches send along.
+//! The meaning of a `PURGE` request. It purges its URL, or the objects that its fields name. Users of other
+//! caches know the names of these fields.
 //!
 //! | field | purges |
 //! |---|---|
 //! | none | the URL with all variants |
 //! | `Surrogate-Key`, `Cache-Tag`, `xkey`, `xkey-purge` | objects with one of the tags |
-//! | `xkey-softpurge` | the same, softly |
-//! | `X-Purge-Method: prefix` | what begins with the URL |
+//! | `xkey-softpurge` | objects with one of the tags, softly |
+//! | `X-Purge-Method: prefix` | all URLs that begin with the URL |
 //! | `X-Purge-Method: host` | the URL's host |
-//! | `X-Purge-Method: regex` | host of the URL, path by the expression that the path is |
-//! | `X-Purge-Method: all` | everything |
-//! | `X-Purge-Method: soft`, `Fastly-Soft-Purge: 1` | makes stale instead of removing |
+//! | `X-Purge-Method: regex` | the URL's host, and the paths that match the URL's path as an expression |
+//! | `X-Purge-Method: all` | all objects |
+//! | `X-Purge-Method: soft`, `Fastly-Soft-Purge: 1` | makes objects stale instead of removing them |
 //!
 //! A purge covers the listener's own partition. A mirror has many partitions: one for each form of a
-//! document, each name of Foxy and each credential. Therefore its purges cover all partitions, except
-//! purges by tag, and `all` purges the hosts of its servers. Without the admin credential a request
-//! purges its own URL only, hard or soft.
+//! document, each name of Foxy and each credential. Therefore the purges of a mirror cover all partitions,
+//! except purges by tag, and `all` purges the hosts of the mirror's servers. Without the admin credential a
+//! request purges only its own URL, hard or soft.
 
 use foxy_base::{Fields, eq_name, first, rule, tokens};
 use foxy_http1::Escapes;
@@ -23,13 +23,13 @@ use foxy_store::{KeyParts, Purge, PurgeKind, for_each_tag};
 
 use crate::cache::ask::Ask;
 
-/// Most tags of one request.
+/// Largest number of tags of one request.
 const TAGS_MAX: usize = 256;
 
-/// The purges that a request asks for; `None`: a hard purge of the URL itself.
+/// Returns the purges that a request orders; `None` for a hard purge of the URL itself.
 ///
 /// # Errors
-/// The reason to refuse it with.
+/// The reason to refuse the request.
 pub(super) fn of(ask: &Ask) -> Result<Option<Vec<Purge>>, &'static str> {
     let head = ask.head();
     let url = ask.url().ok_or("missing-host")?;
@@ -91,7 +91,7 @@ pub(super) fn of(ask: &Ask) -> Result<Option<Vec<Purge>>, &'static str> {
             let path = text.split_off(host.len());
             text = expression(&host, &path);
         }
-        // The URL in the form that the operator's rules give it in keys.
+        // The URL as the operator's rules write it in keys.
         PurgeKind::Url => text = KeyParts::of(&ask.base).url.to_vec(),
         PurgeKind::Prefix => text = [&host, ask.target()].concat(),
         PurgeKind::Tag => {}
@@ -99,7 +99,7 @@ pub(super) fn of(ask: &Ask) -> Result<Option<Vec<Purge>>, &'static str> {
     Ok(Some(vec![purge(kind, text, soft)]))
 }
 
-/// The tags in the fields of all these names, each with whether its purge is soft.
+/// Returns the tags in all of these fields. The flag of a tag is true if its purge is soft.
 fn tags<F: Fields>(head: &F, soft: bool) -> Vec<(Vec<u8>, bool)> {
     let mut tags = Vec::new();
     for_each_tag(head, |tag| tags.push((tag.to_vec(), soft)));
@@ -115,7 +115,7 @@ fn tags<F: Fields>(head: &F, soft: bool) -> Vec<(Vec<u8>, bool)> {
     tags
 }
 
-/// The host as it is, the path as an expression.
+/// Returns an expression that matches the host literally, and the path by the expression `path`.
 fn expression(host: &[u8], path: &[u8]) -> Vec<u8> {
     let mut text = b"^".to_vec();
     for byte in host {

@@ -1,4 +1,4 @@
-//! Rights of a `PURGE` on a listener.
+//! The rights of a `PURGE` request on a listener.
 
 use foxy_base::{Fields, rule};
 use foxy_store::{Purge, PurgeError, PurgeKind};
@@ -8,18 +8,18 @@ use crate::access::refusal::Refusal;
 use crate::access::settings::contains;
 use crate::http::asker::{Asker, Foreign, foreign};
 
-/// Kind of purger.
+/// The kinds of client that may purge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purger {
-    /// Holds the admin credential: same rights as the admin address.
+    /// A client with the admin credential. It has the same rights as on the admin address.
     Operator,
     /// A client that may purge single URLs.
     Client,
 }
 
-/// Judges a request by its credential, or by its source if it has none.
+/// Judges a request by its credential, or by its source if it has no credential.
 ///
-/// The peer's address alone proves nothing: a page in a browser can send `PURGE` to its own host,
+/// The address of the peer is not enough as a proof: a page in a browser can send `PURGE` to its own host,
 /// and a proxy on this machine forwards requests from the whole Internet.
 pub(super) fn purger<F: Fields + ?Sized>(
     access: &Access,
@@ -65,7 +65,8 @@ pub(super) fn purger<F: Fields + ?Sized>(
     }
 }
 
-/// Checks that the purger may purge this much: a client may purge single URLs and their variants only.
+/// Checks that the purger may carry out all of these purges. A client may purge only single URLs and their
+/// variants.
 pub(super) fn within_rights(purger: Purger, wanted: &[Purge]) -> Result<(), Refusal> {
     let url_alone = wanted.iter().all(|purge| purge.kind == PurgeKind::Url);
     match purger {
@@ -84,20 +85,21 @@ const fn refused(reason: &'static str) -> Refusal {
     }
 }
 
-/// Too many purges at present.
+/// Refusal of a purge when there are too many purges at present.
 pub(super) const TOO_MANY: Refusal = Refusal {
     status: 429,
     reason: "too-many-purges",
 };
 
-/// Refusal by the store: an invalid purge, or one without a free place.
+/// Returns the refusal for a purge that the store rejects: the purge is invalid, or there is no free place
+/// for it.
 pub(super) const fn not_accepted(error: &PurgeError) -> Refusal {
     match error {
         PurgeError::TooLong(_) | PurgeError::Empty | PurgeError::Expression(_) => Refusal {
             status: 400,
             reason: "bad-purge",
         },
-        // Any limit: an object that is purged already stays purged.
+        // The error is a limit. An object that was purged before stays purged.
         _ => TOO_MANY,
     }
 }
@@ -183,7 +185,7 @@ mod tests {
             &[("X-Forwarded-Proto", "https")],
             "purge-forwarded",
         ),
-        // Behind a trusted proxy the named client counts, and web pages are refused as well.
+        // Behind a trusted proxy the named client counts. Web pages are refused there too.
         ("192.0.2.1", &[(XFF, "127.0.0.1")], "client"),
         ("192.0.2.1", &[(XFF, "203.0.113.1")], "purge-not-allowed"),
         (

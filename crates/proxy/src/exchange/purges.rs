@@ -14,15 +14,15 @@ use crate::http::net::Transport;
 use crate::http::reply::send_plain;
 use crate::state::local::Local;
 
-/// The purge is not durable: it holds for this process only.
+/// Refusal for a purge that is not durable: the purge is valid only until this process ends.
 const NOT_DURABLE: Refusal = Refusal {
     status: 500,
     reason: "purge-not-durable",
 };
 
 impl<T: Transport> Exchange<'_, T> {
-    /// Removes what is stored under the URL, all variants included, or what the request's fields
-    /// name instead; durably.
+    /// Removes durably the objects stored under the URL, all variants included. If the request's fields name
+    /// other objects, removes those instead.
     pub(crate) async fn purge(&mut self) -> Finish {
         self.keep &= self.ask.head().framing().is_empty();
         let refusal = match purged(&self.local, &self.ask).await {
@@ -61,7 +61,7 @@ async fn purged(local: &Local, ask: &Ask) -> Result<String, Refusal> {
     }
 }
 
-/// The purger and the purge; `None` means a hard purge of the URL itself.
+/// Returns the purger and the purges; `None` means a hard purge of the URL itself.
 fn may_purge(local: &Local, ask: &Ask) -> Result<(Purger, Option<Vec<Purge>>), Refusal> {
     let proxy = &local.proxy;
     let head = ask.head();
@@ -82,7 +82,7 @@ fn may_purge(local: &Local, ask: &Ask) -> Result<(Purger, Option<Vec<Purge>>), R
     Ok((purger, wanted))
 }
 
-/// Purges what fields name; the answer has the numbers of the purges.
+/// Purges the objects that fields name. The answer contains the numbers of the purges.
 async fn purge_many(local: &Local, wanted: &[Purge]) -> Result<String, Refusal> {
     let proxy = Arc::clone(&local.proxy);
     let mut numbers = Vec::new();
@@ -96,7 +96,7 @@ async fn purge_many(local: &Local, wanted: &[Purge]) -> Result<String, Refusal> 
     Ok(format!("{{\"purges\": [{}]}}\n", numbers.join(", ")))
 }
 
-/// Purges the URL; the answer has the count of objects.
+/// Purges the URL. The answer contains the number of objects.
 async fn remove(local: &Local, ask: &Ask, purger: Purger) -> Result<String, Refusal> {
     let proxy = Arc::clone(&local.proxy);
     let may_count = purger == Purger::Operator || proxy.room_for_clients();

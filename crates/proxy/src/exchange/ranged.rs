@@ -1,4 +1,4 @@
-//! The range that is asked for on behalf of a client, and the part of the answer sent to it.
+//! The range that is requested on behalf of a client, and the part of the answer that is sent to the client.
 
 use foxy_base::{KeyHash, first};
 use foxy_http_rules::range::{ContentRange, RangeSpec, Ranges, Span};
@@ -8,7 +8,7 @@ use crate::cache::ask::Ask;
 use crate::fill::fetch::{FillHead, Ranged};
 use crate::state::local::Local;
 
-/// The range to ask for: whole fragments, if the answer can become a sparse object.
+/// Returns the range to request. It consists of whole fragments if the answer can become a sparse object.
 pub(super) fn ranged(local: &Local, ask: &Ask, want: &Want, hash: KeyHash) -> Ranged {
     // A small object is validated as a whole.
     let whole = match &want.stored {
@@ -36,25 +36,25 @@ pub(super) fn ranged(local: &Local, ask: &Ask, want: &Want, hash: KeyHash) -> Ra
         .map_or(unable, |range| Ranged::Aligned(range.to_string()))
 }
 
-/// The part of a widened range's answer that goes to one client.
+/// The part of an answer to a widened range that is sent to one client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cut {
-    /// All of it, as it is.
+    /// The complete answer, unchanged.
     All,
-    /// This part of it.
+    /// This part of the answer.
     Slice {
         /// Bytes to leave out at the start.
         skip: u64,
-        /// The range that is sent, of the whole.
+        /// The range that is sent, as a range of the complete object.
         range: ContentRange,
-        /// It ends before the range that was asked for.
+        /// True if this part ends before the end of the requested range.
         short: bool,
     },
     /// The answer does not have the requested range.
     Elsewhere,
 }
 
-/// Bytes of the answer `head` to send to this client.
+/// Returns the bytes of the answer `head` that are sent to this client.
 pub(super) fn cut(ask: &Ask, head: &FillHead) -> Cut {
     if head.status != 206 {
         return Cut::All;
@@ -65,8 +65,8 @@ pub(super) fn cut(ask: &Ask, head: &FillHead) -> Cut {
     if !head.ranged || wanted.is_some() && wanted == head.range.as_deref() {
         return own(head, said);
     }
-    // Another range than this client's was requested. Without a valid Content-Range the position of
-    // the bytes is unknown.
+    // The origin was asked for another range than this client's. Without a valid Content-Range the position
+    // of the bytes is unknown.
     let Some(part) = head
         .part
         .filter(|_| head.length.is_none() || head.length == said)
@@ -98,8 +98,9 @@ pub(super) fn cut(ask: &Ask, head: &FillHead) -> Cut {
     }
 }
 
-/// True if `head`, which another request fetched, brings all that this one wants. A shorter part would be
-/// right (RFC 9110 section 15.3.7), but most clients take it for the end of what they asked for.
+/// True if `head`, which another request fetched, announces all bytes that this request wants. A shorter part
+/// would be valid (RFC 9110 section 15.3.7), but most clients take its end for the end of the range that they
+/// requested.
 pub(super) fn has_all(ask: &Ask, head: &FillHead) -> bool {
     match cut(ask, head) {
         Cut::All => true,
@@ -108,7 +109,7 @@ pub(super) fn has_all(ask: &Ask, head: &FillHead) -> bool {
     }
 }
 
-/// Bytes to send of the answer to the client's own request: the origin's answer, limited to the
+/// Returns the bytes to send of the answer to the client's own request: the origin's answer, limited to the
 /// length in Content-Range.
 fn own(head: &FillHead, said: Option<u64>) -> Cut {
     let longer = said.zip(head.length).is_some_and(|(said, all)| said < all);

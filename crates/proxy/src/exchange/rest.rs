@@ -1,4 +1,4 @@
-//! The rest of a body by a range request, when the source of its beginning failed.
+//! Fetches the rest of a body by a range request, when the source of its beginning has failed.
 
 use std::rc::Rc;
 
@@ -19,22 +19,22 @@ use crate::state::local::Local;
 /// The missing bytes of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rest {
-    /// First byte wanted.
+    /// Offset of the first missing byte.
     pub(crate) from: u64,
-    /// One past the last byte wanted.
+    /// Offset after the last missing byte.
     pub(crate) until: u64,
-    /// Length of the whole, if known.
+    /// Length of the complete object, if known.
     pub(crate) complete: Option<u64>,
-    /// The strong ETag of what was sent so far.
+    /// The strong ETag of the bytes sent so far.
     pub(crate) etag: Bytes,
 }
 
 impl Rest {
-    /// Fetches the rest and sends it as it is (the answer's length was announced). The number of
-    /// bytes sent: all that were missing.
+    /// Fetches the rest and sends it unchanged, because the length of the answer was announced. Returns the
+    /// number of bytes sent, which is the number of missing bytes.
     ///
     /// # Errors
-    /// The rest was not available, or not all of it: the answer must be cut off.
+    /// The rest was not available, or only a part of it: the answer must be cut off.
     pub(super) async fn send<T: Transport>(
         &self,
         local: &Rc<Local>,

@@ -1,4 +1,4 @@
-//! The answer of a fill on its way to one client.
+//! Sends the answer of a fill to one client.
 
 use foxy_base::{Fields, eq_name};
 use foxy_http_rules::range::{ContentRange, Span, is_of_content};
@@ -19,15 +19,16 @@ use crate::http::reply::{Mode, OwnFields, own_fields};
 use crate::http::rewriting::Recipient;
 use crate::state::local::Local;
 
-/// How a fill's answer goes to one client.
+/// The form in which a fill's answer is sent to one client.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct How {
     pub(super) cut: Cut,
-    /// Another request had started the fill.
+    /// True if another request had started the fill.
     pub(super) collapsed: bool,
 }
 
-/// Framing, bytes to leave out at the start, and bytes to send (`u64::MAX`: all).
+/// Returns the framing, the number of bytes to skip at the start, and the number of bytes to send
+/// (`u64::MAX`: all).
 fn framing(head: &FillHead, cut: Cut, version: Version) -> (Mode, u64, u64) {
     match (head.status, cut) {
         (_, Cut::Slice { skip, range, .. }) => {
@@ -39,7 +40,8 @@ fn framing(head: &FillHead, cut: Cut, version: Version) -> (Mode, u64, u64) {
     }
 }
 
-/// The bytes of the representation that an answer of announced length has; `None` if that is not known.
+/// Returns the bytes of the representation that an answer of announced length contains; `None` if they are
+/// not known.
 fn part(head: &FillHead, cut: Cut) -> Option<ContentRange> {
     let said = match (head.status, cut) {
         (206, Cut::Slice { range, .. }) => return Some(range),
@@ -54,8 +56,8 @@ fn part(head: &FillHead, cut: Cut) -> Option<ContentRange> {
 }
 
 impl<T: Transport> Exchange<'_, T> {
-    /// Sends the head and the body of a fill as it comes. Returns `None`, with nothing sent, if the
-    /// first bytes have left the window while this request waited for room in the send queues.
+    /// Sends the head and the body of a fill while they arrive. If the first bytes have left the window while
+    /// this request waited for room in the send queues, nothing is sent and `None` is returned.
     pub(super) async fn stream(
         &mut self,
         want: &Want,
@@ -184,7 +186,7 @@ pub(super) fn streamed_outcome(want: &Want, collapsed: bool) -> Outcome {
     }
 }
 
-/// Returns the entry for the log about a streamed answer.
+/// Returns the log entry of a streamed answer.
 fn streamed(want: &Want, head: &FillHead, collapsed: bool, keep: bool) -> Finish {
     Finish {
         outcome: streamed_outcome(want, collapsed),

@@ -1,5 +1,5 @@
-//! The bytes of a large body from wherever they are: its fragments in the store, a fill that is
-//! bringing them, or a range request of its own for what nobody has asked for yet.
+//! Supplies the bytes of a large body. They come from its fragments in the store, or from a running fill. A
+//! separate range request fetches bytes that no fill fetches.
 
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -19,37 +19,38 @@ use crate::origin::UpstreamError;
 use crate::state::ledger::Pressure;
 use crate::state::local::Local;
 
-/// A fragment being read ahead, and the right to have it in memory.
+/// A fragment that is being read ahead, and the right to hold it in memory.
 type Reading = (
     Rc<HeldFragment>,
     tokio::task::JoinHandle<Option<Arc<Object>>>,
 );
 
-/// Most fills that are tried for one byte: the first one may have failed for another request's reasons.
+/// Largest number of fills that are tried for one byte. The first fill may have failed for another request's
+/// reasons.
 const TRIES: u8 = 3;
 
-/// Where the bytes of one large body come from.
+/// The sources of the bytes of one large body.
 #[derive(Debug)]
 pub(crate) struct Supply {
     ask: Rc<Ask>,
     head: Arc<Object>,
-    /// A fill that brings bytes, and whether this request is behind it.
+    /// A fill that fetches bytes of the body. `behind` is true if the fill has moved past this request.
     follower: Option<Follower<FillHead>>,
     behind: bool,
-    /// Offset of the next byte that the fill brings for this request.
+    /// Offset of the next byte that the fill delivers to this request.
     position: u64,
-    /// Missing bytes may be asked for.
+    /// True if missing bytes may be requested.
     divisible: bool,
     /// The fragment that is being sent.
     held: Option<Rc<HeldFragment>>,
     /// The fragment that is needed next.
     ahead: Option<Reading>,
-    /// The byte for which a fill was last wanted, and the number of tries: without progress it is
-    /// not tried for ever.
+    /// The byte for which a fill was last wanted, and the number of tries. Without progress, only a few tries
+    /// are made.
     asked: (u64, u8),
-    /// A fragment that should be stored, but cannot be read.
+    /// A fragment that should be in the store, but cannot be read.
     unreadable: Option<u32>,
-    /// Bytes came by a fill that another request had started.
+    /// True if bytes came from a fill that another request had started.
     pub(crate) collapsed: bool,
 }
 
@@ -57,16 +58,16 @@ pub(crate) struct Supply {
 #[derive(Debug)]
 pub(crate) enum Piece {
     Bytes(Bytes),
-    /// The end of a body whose length was not known; its trailers.
+    /// The end of a body whose length was not known, with its trailers.
     End(Bytes),
 }
 
-/// The bytes are not available.
+/// Error: the bytes are not available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Missing;
 
 impl Supply {
-    /// For the body of `head`, which is stored.
+    /// Creates the supply for the body of `head`, which is stored.
     pub(crate) fn new(ask: &Rc<Ask>, head: &Arc<Object>) -> Self {
         let divisible = ask.may_fetch_parts() && strong_etag(head.fields()).is_some();
         Self {
@@ -84,7 +85,7 @@ impl Supply {
         }
     }
 
-    /// For a request that is behind the fill it follows.
+    /// Creates the supply for a request that is behind the fill that it follows.
     pub(crate) fn behind(
         ask: &Rc<Ask>,
         head: &Arc<Object>,
@@ -103,19 +104,19 @@ impl Supply {
         &self.head
     }
 
-    /// True if bytes that were not sent yet can be read again, or else be asked for again.
+    /// True if bytes that were not sent yet can be read or requested again.
     pub(crate) fn can_pause(&self) -> bool {
         self.follower.is_none() && self.divisible
     }
 
-    /// True if the answer can wait before its next bytes: the store has them all, or those that it does not
-    /// have can be asked for again.
+    /// True if the answer can wait before its next bytes: the store has all of them, or the missing bytes can
+    /// be requested again.
     pub(crate) fn can_stand_aside(&self) -> bool {
         let arrives = self.follower.as_ref().is_some_and(Follower::is_running);
         self.divisible || !arrives
     }
 
-    /// Gives back what is held for the next bytes, and holds no fill up: a long wait begins.
+    /// Releases the memory of the next bytes, and stops holding up the fill, because a long wait begins.
     pub(crate) fn stand_aside(&mut self) {
         self.pause();
         if let Some(follower) = &self.follower {
@@ -124,7 +125,7 @@ impl Supply {
         }
     }
 
-    /// Gives back the fragment that is being sent, and what was read ahead.
+    /// Releases the fragment that is being sent, and the fragment that was read ahead.
     pub(crate) fn pause(&mut self) {
         self.held = None;
         if let Some((_, reading)) = self.ahead.take() {
@@ -156,7 +157,7 @@ impl Supply {
         }
     }
 
-    /// The first byte of `span` whose fragment is not stored (as far as memory tells).
+    /// Returns the first byte of `span` whose fragment is not stored, according to the index in memory.
     pub(crate) fn first_missing(&self, local: &Local, span: Span) -> Option<u64> {
         let engine = &local.proxy.engine;
         let (first, last) = (self.number(span.start), self.number(span.end - 1));
@@ -164,7 +165,8 @@ impl Supply {
         Some(span.start.max(u64::from(absent) * self.unit()))
     }
 
-    /// Returns whether all of `span` can be promised: it is stored, on its way, or can be fetched.
+    /// Returns true if all of `span` can be promised: each byte is stored, is being fetched, or can be
+    /// fetched.
     pub(crate) fn can_promise(&self, local: &Local, span: Span) -> bool {
         if self.divisible {
             return true;
@@ -180,8 +182,8 @@ impl Supply {
         })
     }
 
-    /// Asks for the bytes from `at` on, which are not stored, before anything is promised: the
-    /// origin may have another version by now. They are taken later, when it is their turn.
+    /// Requests the bytes from `at` on, which are not stored, before the head promises them: the origin may
+    /// have another version by now. The bytes are taken later, when they are needed.
     ///
     /// # Errors
     /// The origin has another version, or does not answer.
@@ -199,19 +201,19 @@ impl Supply {
         begun.map_err(|_| Missing)
     }
 
-    /// The bytes from `at` on, at most up to `until`. Cancel safe.
+    /// Returns the bytes from `at` on, at most up to `until`. Cancel safe.
     ///
     /// # Errors
-    /// They are not available, or are of another version by now.
+    /// The bytes are not available, or belong to another version by now.
     pub(crate) async fn next(
         &mut self,
         local: &Rc<Local>,
         at: u64,
         until: u64,
     ) -> Result<Piece, Missing> {
-        // The next part may be elsewhere.
+        // The next part of the answer may begin at another offset.
         self.behind |= at != self.position;
-        // Nobody waits, for memory or for the origin, with a fragment that was sent.
+        // A fragment that was sent is released before any wait for memory or for the origin.
         let n = self.number(at);
         let id = self.id(n);
         self.held.take_if(|held| held.id() != id);
@@ -238,7 +240,7 @@ impl Supply {
         }
     }
 
-    /// The next piece from the fill; `None` if the fill has nothing more for this request.
+    /// Returns the next piece from the fill; `None` if the fill has no more bytes for this request.
     async fn followed(
         &mut self,
         local: &Local,
@@ -254,15 +256,15 @@ impl Supply {
                 return Ok(Some(Piece::Bytes(clip(&bytes, until - at))));
             }
             Ok(Next::End(trailers)) if until == u64::MAX => return Ok(Some(Piece::End(trailers))),
-            // A fill of a part ends before the whole does.
+            // A fill of a part ends before the complete body does.
             Ok(Next::End(_)) => self.follower = None,
             Err(Released::Lagged) if follower.is_running() => self.behind = true,
             // Only waiting for a head ends with `Elsewhere`.
             Err(Released::Lagged | Released::Elsewhere) => self.behind = !follower.resume(at),
             Err(Released::Failed(error)) => {
                 self.follower = None;
-                // If the origin has another version, nobody has the rest of this one; after other
-                // errors the request may try again.
+                // If the origin has another version, the rest of this version is not available anywhere.
+                // After other errors the request may try again.
                 self.divisible &= error != UpstreamError::AnotherVersion;
                 local.count(Event::FollowersReleased);
             }
@@ -270,7 +272,7 @@ impl Supply {
         Ok(None)
     }
 
-    /// The bytes of fragment `n` from the store.
+    /// Returns the bytes of fragment `n` from the store.
     async fn stored(&mut self, local: &Rc<Local>, n: u32, at: u64, until: u64) -> Option<Bytes> {
         let id = self.id(n);
         let ahead = self.ahead.take().filter(|(held, _)| held.id() == id);
@@ -303,7 +305,7 @@ impl Supply {
         Some(bytes)
     }
 
-    /// Fragment `n`, once there is memory for it.
+    /// Returns fragment `n`, after a wait for memory.
     async fn read(&mut self, local: &Local, n: u32, last: bool) -> Option<Arc<Object>> {
         let id = self.id(n);
         let held = match self.held.take().filter(|held| held.id() == id) {
@@ -317,7 +319,7 @@ impl Supply {
         held_fragment(local, held, &self.head, n, last).await
     }
 
-    /// From the store, however slow its disk is: nobody else has the bytes.
+    /// Reads from the store, even if its disk is slow, because there is no other source of the bytes.
     async fn at_last(
         &mut self,
         local: &Local,
@@ -337,7 +339,7 @@ impl Supply {
         Some(clip(&fragment.body().slice_ref(bytes), until - at))
     }
 
-    /// Joins the fill that brings fragment `n`, or starts one.
+    /// Joins the fill that fetches fragment `n`, or starts a fill.
     fn ask_for(&mut self, local: &Rc<Local>, n: u32, at: u64, until: u64) -> Result<(), Missing> {
         self.asked = match self.asked {
             (asked, TRIES..) if asked == at => return Err(Missing),
@@ -347,7 +349,7 @@ impl Supply {
         let proxy = &local.proxy;
         let absent = |n| !proxy.engine.has_fragment(&self.head, n);
         if !self.divisible {
-            // It may have come between the looks.
+            // The fragment may have arrived between the two checks.
             let wanted = self.wanted(at, until);
             self.follower = Some(proxy.fills.bringing(&wanted).ok_or(Missing)?);
             (self.behind, self.position, self.collapsed) = (false, at, true);
@@ -375,7 +377,7 @@ impl Supply {
     }
 }
 
-/// Fragment `n`, from another request that holds it or from the store.
+/// Returns fragment `n`, from another request that holds it or from the store.
 async fn held_fragment(
     local: &Local,
     held: &HeldFragment,
@@ -391,7 +393,7 @@ async fn held_fragment(
     Some(object)
 }
 
-/// At most `want` bytes.
+/// Returns at most `want` bytes.
 fn clip(bytes: &Bytes, want: u64) -> Bytes {
     let want = usize::try_from(want).unwrap_or(usize::MAX);
     bytes.slice(..bytes.len().min(want))

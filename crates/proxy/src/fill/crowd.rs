@@ -1,6 +1,6 @@
-//! Crowds whose head is overdue: after three seconds one waiting request asks the origin too, after
-//! six seconds two more, after nine four more. All requests, the first leader included, take the
-//! first head that arrives and that they may have.
+//! Crowds whose head is overdue. After three seconds one waiting request asks the origin too, after six
+//! seconds two more requests, after nine seconds four more. Each request, the first leader included, takes
+//! the first arriving head that it may have.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,21 +15,21 @@ const ROUND: Duration = Duration::from_secs(3);
 /// Rounds of further fetches: 1 + 2 + 4.
 const ROUNDS: u32 = 3;
 
-/// Further fetches that may be under way after `waited`.
+/// Number of further fetches that may have been started after a wait of `waited`.
 fn seconds_allowed(waited: Duration) -> u32 {
     let rounds = u32::try_from(waited.as_millis() / ROUND.as_millis()).unwrap_or(u32::MAX);
     (1 << rounds.min(ROUNDS)) - 1
 }
 
 impl<H> Follower<H> {
-    /// When the next request of the crowd may ask too; `None` if none may.
+    /// Returns the time when the next request of the crowd may ask too; `None` if no further request may ask.
     pub(crate) fn next_round(&self, now: Instant) -> Option<Instant> {
         let waited = now.saturating_duration_since(self.fill.started);
         let rounds = u32::try_from(waited.as_millis() / ROUND.as_millis()).unwrap_or(u32::MAX);
         (rounds < ROUNDS).then(|| self.fill.started + ROUND * (rounds + 1))
     }
 
-    /// Takes one of the further fetches allowed by now. False if all are taken.
+    /// Takes one of the further fetches that are allowed by now. Returns false if all of them are taken.
     pub(crate) fn take_turn(&self, now: Instant) -> bool {
         let waited = now.saturating_duration_since(self.fill.started);
         let mut state = self.fill.state.lock();
@@ -40,8 +40,8 @@ impl<H> Follower<H> {
 }
 
 impl<H> FillMap<H> {
-    /// Starts a further fetch for the key of `follower`, whose head is overdue. The fetch that
-    /// receives its head first is joined.
+    /// Starts a further fetch for the key of `follower`, whose head is overdue. Requests join the fetch that
+    /// receives its head first.
     pub(crate) fn second(&self, follower: &Follower<H>) -> (FillWriter<H>, Follower<H>) {
         let first = &follower.fill;
         let fill = Fill {
@@ -53,9 +53,9 @@ impl<H> FillMap<H> {
         (writer, follower)
     }
 
-    /// `fill` has received the first head of several fetches for one key: requests that wait for
-    /// the others look again. If others may have the answer (`joinable`), they and later requests
-    /// join this fill.
+    /// Called when `fill` has received the first head of several fetches for one key. Requests that wait for
+    /// the other fetches look up again. If requests other than the leader may have the answer (`joinable`),
+    /// the waiting requests and later requests join this fill.
     pub(crate) fn prefer(&self, fill: &Arc<Fill<H>>, joinable: bool) {
         if rule!(
             "fill: the first of several answers is offered only if it may be shared",

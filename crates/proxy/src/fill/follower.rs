@@ -8,7 +8,7 @@ use foxy_base::rule;
 
 use super::{End, Fill, FillMap, Released};
 
-/// An event before the body, as a follower sees it.
+/// An event before the body, reported to a follower.
 #[derive(Debug)]
 pub(crate) enum HeadEvent<H> {
     /// An interim response, as text to pass on.
@@ -17,7 +17,7 @@ pub(crate) enum HeadEvent<H> {
     Head(Arc<H>),
 }
 
-/// An event of the body, as a follower sees it.
+/// An event of the body, reported to a follower.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// More bytes.
@@ -26,36 +26,36 @@ pub(crate) enum Next {
     End(Bytes),
 }
 
-/// Proof that a request itself started the fetch whose answer it gets. Only the leader's place in a
-/// fill gives one.
+/// Proof that a request itself started the fetch whose answer it gets. Only the place of the leader returns
+/// such a proof.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Own {
     _private: (),
 }
 
-/// One request's place in a fill. Dropping it leaves the fill.
+/// The place of one request in a fill. When it is dropped, the request leaves the fill.
 #[derive(Debug)]
 pub(crate) struct Follower<H> {
     pub(super) fill: Arc<Fill<H>>,
     id: usize,
     interim_seen: usize,
-    /// The request started the fill.
+    /// True if the request started the fill.
     leads: bool,
-    /// The head had not arrived when the request joined.
+    /// True if the head had not arrived when the request joined.
     waits: bool,
     #[cfg(test)]
     taken: u64,
 }
 
 impl<H> Follower<H> {
-    /// Place of the request that started the fill.
+    /// Returns the place of the request that started the fill.
     pub(super) fn leading(fill: Arc<Fill<H>>, id: usize) -> Self {
         let mut follower = Self::joining(fill, id, true);
         follower.leads = true;
         follower
     }
 
-    /// Place of another request; `waits` if it joined before the head.
+    /// Returns the place of another request; `waits` is true if it joined before the head arrived.
     pub(super) fn joining(fill: Arc<Fill<H>>, id: usize, waits: bool) -> Self {
         Self {
             fill,
@@ -68,7 +68,7 @@ impl<H> Follower<H> {
         }
     }
 
-    /// Proof for the request that started the fill; `None` for all others.
+    /// Returns the proof for the request that started the fill; `None` for all other requests.
     pub(crate) fn own(&self) -> Option<Own> {
         let leads = rule!(
             "fill: an answer is its own for the request that asked alone",
@@ -83,24 +83,25 @@ impl<H> Follower<H> {
         !self.leads
     }
 
-    /// True if the request joined before the head.
+    /// True if the request joined before the head arrived.
     pub(crate) fn waited(&self) -> bool {
         self.waits
     }
 
-    /// Body bytes taken so far.
+    /// Number of body bytes taken so far.
     #[cfg(test)]
     pub(crate) fn position(&self) -> u64 {
         self.taken
     }
 
-    /// The next interim response, or the head.
+    /// Polls for the next interim response, or the head.
     pub(crate) fn poll_head(
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<HeadEvent<H>, Released>> {
         let mut state = self.fill.state.lock();
-        // Interim answers are for the leader: whether it may share is not known yet.
+        // Interim answers are for the leader: it is not known yet whether other requests may share the
+        // answer.
         let leads = rule!("fill: interim answers are for the leader", self.leads, true);
         if leads && let Some(interim) = state.interim.get(self.interim_seen) {
             self.interim_seen += 1;
@@ -121,7 +122,7 @@ impl<H> Follower<H> {
         Poll::Pending
     }
 
-    /// Polls until the first bytes are there, or until it is clear that none will come.
+    /// Polls until the first bytes have arrived, or until it is clear that none will arrive.
     pub(crate) fn poll_begun(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Released>> {
         let mut state = self.fill.state.lock();
         if state.window.end() > state.start {
@@ -138,7 +139,7 @@ impl<H> Follower<H> {
         Poll::Pending
     }
 
-    /// The next body bytes, or the end.
+    /// Polls for the next body bytes, or the end.
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Next, Released>> {
         match self.try_next() {
             Some(next) => Poll::Ready(next),
@@ -150,7 +151,7 @@ impl<H> Follower<H> {
                 };
                 reader.waker = Some(cx.waker().clone());
                 if reader.at < end || ended || reader.lagged {
-                    // Something came between the two locks.
+                    // An event came between the two locks.
                     cx.waker().wake_by_ref();
                 }
                 Poll::Pending
@@ -158,7 +159,7 @@ impl<H> Follower<H> {
         }
     }
 
-    /// Returns the bytes that are there now, without waiting.
+    /// Returns the bytes that are available now, without waiting.
     pub(crate) fn try_next(&mut self) -> Option<Result<Next, Released>> {
         let mut guard = self.fill.state.lock();
         let state = &mut *guard;
@@ -173,7 +174,7 @@ impl<H> Follower<H> {
             {
                 self.taken = reader.at;
             }
-            // A writer that is not held up only waits for the last follower to leave.
+            // A writer that is not held up waits only for the last follower to leave.
             let held = state.keep != usize::MAX;
             let writer = if held { state.writer.take() } else { None };
             drop(guard);
@@ -190,8 +191,8 @@ impl<H> Follower<H> {
         }
     }
 
-    /// Goes on from `at`, after reading from the store what was missed; false if the fill does not
-    /// have that byte in memory and will not bring it either.
+    /// Goes on from `at`, after the follower has read the missed bytes from the store. Returns false if the
+    /// fill neither has that byte in memory nor will fetch it.
     pub(crate) fn resume(&self, at: u64) -> bool {
         let mut guard = self.fill.state.lock();
         let state = &mut *guard;
@@ -203,7 +204,8 @@ impl<H> Follower<H> {
         comes
     }
 
-    /// Holds nobody up from now on: what leaves the window is to be read from the store.
+    /// Stops holding up the writer. From now on this follower reads from the store the bytes that leave the
+    /// window.
     pub(crate) fn stand_aside(&self) {
         let mut state = self.fill.state.lock();
         if let Some(reader) = state.readers[self.id].as_mut() {
@@ -216,12 +218,12 @@ impl<H> Follower<H> {
         }
     }
 
-    /// The newest form of the head, if it has arrived.
+    /// Returns the newest form of the head, if it has arrived.
     pub(crate) fn head(&self) -> Option<Arc<H>> {
         self.fill.published()
     }
 
-    /// Hash of the key for which the fill was started.
+    /// Returns the hash of the key for which the fill was started.
     pub(crate) fn hash(&self) -> foxy_base::KeyHash {
         self.fill.hash()
     }
@@ -231,7 +233,7 @@ impl<H> Follower<H> {
         self.fill.forbid_storing();
     }
 
-    /// True if requests now join another fill, and `takes` accepts its head.
+    /// True if requests now join another fill whose head `takes` accepts.
     pub(crate) fn is_outdone(&self, map: &FillMap<H>, takes: impl Fn(&H) -> bool) -> bool {
         let now = map.open(self.fill.slot);
         let other = now.filter(|fill| !Arc::ptr_eq(fill, &self.fill));
@@ -240,12 +242,12 @@ impl<H> Follower<H> {
             .is_some_and(|head| takes(&head))
     }
 
-    /// Replaces the head by a newer form after a validation. Later followers are judged by it.
+    /// Replaces the head by a newer form after a validation. Later followers are judged by the newer form.
     pub(crate) fn update_head(&self, head: Arc<H>) {
         self.fill.state.lock().head = Some(head);
     }
 
-    /// First byte in memory, if the next byte of this request is not there any more.
+    /// Returns the offset of the first byte in memory, if the next byte of this request has left the memory.
     pub(crate) fn is_behind(&self) -> Option<u64> {
         let state = self.fill.state.lock();
         let (reader, base) = (state.readers[self.id].as_ref(), state.window.base());
@@ -253,7 +255,7 @@ impl<H> Follower<H> {
         behind.then_some(base)
     }
 
-    /// Returns whether more may come.
+    /// Returns true if more bytes may arrive.
     pub(crate) fn is_running(&self) -> bool {
         self.fill.state.lock().end.is_none()
     }

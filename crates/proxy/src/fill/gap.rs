@@ -1,5 +1,5 @@
-//! The rule for who fetches which bytes of a large object: a byte that a running fill will bring is
-//! waited for, not fetched again.
+//! The choice of the fill that fetches missing bytes of a large object. If a running fill will fetch a byte,
+//! requests wait for that fill and do not fetch the byte again.
 
 use std::sync::Arc;
 
@@ -8,55 +8,57 @@ use foxy_base::{KeyHash, rule};
 
 use super::{End, Fill, FillMap, FillWriter, Follower, State};
 
-/// The bytes of a stored large object that a fill brings.
+/// The bytes of a stored large object that a fill fetches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cover {
-    /// Key of the object.
+    /// Hash of the key of the object.
     pub(crate) hash: KeyHash,
-    /// Its version.
+    /// Version of the object.
     pub(crate) version: u64,
-    /// First byte.
+    /// Offset of the first byte.
     pub(crate) start: u64,
-    /// One past the last byte.
+    /// Offset after the last byte.
     pub(crate) end: u64,
-    /// The body continues after `end`, but another fill brings the rest.
+    /// True if the body continues after `end`, but another fill fetches the rest.
     pub(crate) cut: bool,
-    /// The fill may stop early: the rest can be fetched by range requests.
+    /// True if the fill may stop early, because the rest can be fetched by range requests.
     pub(crate) divisible: bool,
 }
 
 /// Bytes of a large object that are not stored.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GapWanted<'a> {
-    /// Full key, and its hash.
+    /// The full key. `hash` is its hash.
     pub(crate) key: &'a Bytes,
     pub(crate) hash: KeyHash,
     /// Hash of the primary key.
     pub(crate) base: KeyHash,
     pub(crate) version: u64,
-    /// The first byte needed, and one past the last.
+    /// Offset of the first byte needed. `until` is the offset after the last byte.
     pub(crate) at: u64,
     pub(crate) until: u64,
-    /// Bytes in a fragment.
+    /// Bytes of a fragment.
     pub(crate) unit: u64,
 }
 
-/// The result of asking for a missing byte.
+/// The result of a search for a fill that fetches a missing byte.
 #[derive(Debug)]
 pub(crate) enum Gap<H> {
-    /// A running fill brings the byte.
+    /// A running fill fetches the byte.
     Follows(Follower<H>),
-    /// A new fill, from the fragment with the byte up to the first that is there or on its way.
+    /// A new fill. It begins at the fragment with the byte, and ends before the first fragment that is stored
+    /// or is being fetched.
     Starts(FillWriter<H>, Follower<H>, Cover),
 }
 
-/// A reader this far ahead of a running fill does not wait for it.
+/// Distance in bytes. A request for bytes that are further ahead of a running fill does not wait for that
+/// fill.
 const FAR: u64 = 4 << 20;
-/// Longest run that is fetched in one go.
+/// Largest number of bytes of a run that one new fill fetches.
 const RUN_MAX: u64 = 256 << 20;
 
 impl<H> State<H> {
-    /// Returns whether a follower can begin at `at`.
+    /// Returns true if a follower can begin at `at`.
     pub(super) fn can_follow(&self, at: u64) -> bool {
         let comes = match self.end {
             None => self.cover.is_none_or(|cover| at < cover.end),
@@ -83,7 +85,7 @@ impl<H> Fill<H> {
         }
         let first = wanted.at - wanted.at % wanted.unit;
         if cover.divisible && first > state.window.end().saturating_add(FAR) {
-            // The running fill will stop there; the asking request fetches what follows.
+            // The running fill will stop there. The request fetches the bytes after that point.
             state.cover = Some(Cover {
                 end: first,
                 cut: true,
@@ -96,7 +98,7 @@ impl<H> Fill<H> {
         Some(Follower::joining(Arc::clone(self), id, false))
     }
 
-    /// Where this fill begins to bring bytes of the same object, if that is after `at`.
+    /// Returns the offset at which this fill begins to fetch bytes of the same object, if that is after `at`.
     fn begins_after(&self, wanted: &GapWanted<'_>) -> Option<u64> {
         let state = self.state.lock();
         let cover = state.cover.filter(|_| state.end.is_none())?;
@@ -106,7 +108,7 @@ impl<H> Fill<H> {
 }
 
 impl<H> FillMap<H> {
-    /// Returns whether a running fill brings the byte at `wanted.at`, or has it in memory.
+    /// Returns true if a running fill will fetch the byte at `wanted.at`, or has it in memory.
     pub(crate) fn brings(&self, wanted: &GapWanted<'_>) -> bool {
         let same = |cover: &Cover| {
             cover.hash == wanted.hash
@@ -119,14 +121,14 @@ impl<H> FillMap<H> {
         })
     }
 
-    /// The running fill that brings the byte at `wanted.at`.
+    /// Returns a place in the running fill that fetches the byte at `wanted.at`.
     pub(crate) fn bringing(&self, wanted: &GapWanted<'_>) -> Option<Follower<H>> {
         let fills = self.of(wanted.base);
         fills.iter().find_map(|fill| fill.follow(wanted))
     }
 
-    /// A fill for the byte at `wanted.at`: a running one, or a new one for the run of fragments
-    /// that `absent` says are not stored (the first one is known not to be).
+    /// Returns a fill for the byte at `wanted.at`: a running fill, or a new one. A new fill fetches the run
+    /// of fragments that are not stored according to `absent`. The first fragment is known to be missing.
     pub(crate) fn gap(&self, wanted: &GapWanted<'_>, absent: impl Fn(u32) -> bool) -> Gap<H> {
         let mut shard = self.shard(wanted.base).lock();
         let running = &mut shard.by_base.entry(wanted.base).or_default().fills;

@@ -15,17 +15,17 @@ use super::{Fill, FillWriter, Follower};
 
 const SHARDS: usize = 64;
 
-/// The running fills over all workers: those that may be joined, by key, and all of them by
-/// primary key, so that a purge finds every one.
+/// The running fills of all workers. Fills that may be joined are listed by key. All fills are listed by
+/// primary key, so that a purge finds every fill.
 #[derive(Debug)]
 pub(crate) struct FillMap<H> {
     shards: Vec<Mutex<Shard<H>>>,
-    /// Mixed into the choice of a shard, so that chosen keys do not all wait for one lock. The
+    /// Mixed into the choice of a shard, so that keys chosen by an attacker do not all wait for one lock. The
     /// tables in the shards have secrets of their own.
     secret: u64,
     /// The number of the next fetch.
     pub(super) numbers: AtomicU64,
-    /// The rules under which these fills were started are not in use any more.
+    /// True if the rules under which these fills were started are no longer in use.
     retired: AtomicBool,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Shard<H> {
 pub(crate) enum Joined<H> {
     /// A running fill.
     Follows(Follower<H>),
-    /// A new one: the caller starts the task that writes it, which calls [`FillMap::leave`].
+    /// A new fill. The caller starts the task that writes it, and that task calls [`FillMap::leave`].
     Starts(FillWriter<H>, Follower<H>),
 }
 
@@ -62,8 +62,8 @@ impl<H> FillMap<H> {
         &self.shards[(hash64(self.secret, &hash.to_bytes()) % SHARDS as u64) as usize]
     }
 
-    /// Follows the running fill of `key`, or starts one. `base` is the hash of the primary key.
-    /// Later requests join the new one if the running fill has failed, or if nobody can join it any more.
+    /// Follows the running fill of `key`, or starts a new one. `base` is the hash of the primary key. Later
+    /// requests join the new fill if the running one has failed, or if it cannot be joined any more.
     /// Otherwise only the caller follows the new fill.
     pub(crate) fn join(&self, hash: KeyHash, key: &[u8], base: KeyHash) -> Joined<H> {
         let shard = self.shard(hash).lock();
@@ -73,10 +73,10 @@ impl<H> FillMap<H> {
         }
     }
 
-    /// As [`join`](Self::join), for requests that ask for something else than others under the same
-    /// key: only requests with the same `slot` share a fill. `None` if no fill runs in the slot, and
-    /// `is_stored` finds an object that a fill has stored since the request's lookup. A fill stores its
-    /// object before it leaves the map, so that a request always finds one of the two.
+    /// Does the same as [`join`](Self::join), for requests that want something else than other requests under
+    /// the same key: only requests with the same `slot` share a fill. Returns `None` if no fill runs in the
+    /// slot, and `is_stored` finds an object that a fill has stored since the request's lookup. A fill stores
+    /// its object before it leaves the map. So a request always finds the fill or the object.
     pub(crate) fn join_unless_stored(
         &self,
         slot: KeyHash,
@@ -94,7 +94,7 @@ impl<H> FillMap<H> {
         Some(self.begin(shard, slot, (hash, key), base))
     }
 
-    /// A new fill, which later requests of the slot join unless another one still runs there.
+    /// Starts a fill. Later requests of the slot join it, unless another fill still runs in the slot.
     fn begin(
         &self,
         mut shard: MutexGuard<'_, Shard<H>>,
@@ -123,7 +123,7 @@ impl<H> FillMap<H> {
         Joined::Starts(writer, follower)
     }
 
-    /// Starts a fill that nobody can join.
+    /// Starts a fill that no other request can join.
     pub(crate) fn alone(
         &self,
         hash: KeyHash,
@@ -142,8 +142,8 @@ impl<H> FillMap<H> {
         self.judge(fill);
     }
 
-    /// Forbids storing a new fill of a retired map. Called with the shard locked: either this sees
-    /// that the map is retired, or [`retire`](Self::retire) finds the fill.
+    /// Forbids storing the result of a new fill, if the map is retired. Called while the shard is locked:
+    /// either this function sees that the map is retired, or [`retire`](Self::retire) finds the fill.
     pub(super) fn judge(&self, fill: &Fill<H>) {
         if rule!(
             "reload: what old requests still ask for is not stored",
@@ -154,8 +154,8 @@ impl<H> FillMap<H> {
         }
     }
 
-    /// The rules have changed: the answers of these fills, and of fills that old requests still start,
-    /// are not stored. New requests use another map.
+    /// Called when the rules have changed. The answers of these fills, and of fills that old requests still
+    /// start, are not stored. New requests use another map.
     pub(crate) fn retire(&self) {
         self.retired.store(true, Ordering::Release);
         for shard in &self.shards {
@@ -171,12 +171,12 @@ impl<H> FillMap<H> {
         }
     }
 
-    /// The fill that requests of this slot join.
+    /// Returns the fill that requests of this slot join.
     pub(super) fn open(&self, slot: KeyHash) -> Option<Arc<Fill<H>>> {
         self.shard(slot).lock().open.get(&slot).cloned()
     }
 
-    /// Later requests join `fill` instead of the one they joined before, unless it is closed.
+    /// Makes later requests join `fill` instead of the fill that they joined before, unless `fill` is closed.
     pub(crate) fn offer(&self, fill: &Arc<Fill<H>>) {
         let mut shard = self.shard(fill.slot).lock();
         if rule!(
@@ -188,12 +188,12 @@ impl<H> FillMap<H> {
         }
     }
 
-    /// Returns whether a fill that can be joined is running under this key.
+    /// Returns true if a fill that can be joined is running under this key.
     pub(crate) fn contains(&self, hash: KeyHash) -> bool {
         self.shard(hash).lock().open.contains_key(&hash)
     }
 
-    /// Takes `fill` out, so that later requests do not join it.
+    /// Removes `fill` from the map, so that later requests do not join it.
     pub(crate) fn leave(&self, fill: &Arc<Fill<H>>) {
         self.close(fill);
         let mut shard = self.shard(fill.base).lock();
@@ -206,7 +206,7 @@ impl<H> FillMap<H> {
     }
 
     pub(super) fn close(&self, fill: &Arc<Fill<H>>) {
-        // Set before taking the lock: a concurrent offer of the fill sees it, or is undone below.
+        // Set before the lock is taken: a concurrent offer of the fill sees the flag, or is undone below.
         fill.closed.store(true, Ordering::Release);
         let mut shard = self.shard(fill.slot).lock();
         let same = |other: &Arc<Fill<H>>| Arc::ptr_eq(other, fill);
@@ -215,8 +215,8 @@ impl<H> FillMap<H> {
         }
     }
 
-    /// Invalidates the fills under the primary key `base`, all variants included: later requests do
-    /// not join them, and their results are not stored.
+    /// Invalidates the fills under the primary key `base`, all variants included. Later requests do not join
+    /// these fills, and their results are not stored.
     pub(crate) fn invalidate(&self, base: KeyHash) {
         for fill in self.of(base) {
             rule!(
@@ -232,7 +232,7 @@ impl<H> FillMap<H> {
         }
     }
 
-    /// Later requests do not join the running fills that `which` accepts.
+    /// Closes the running fills that `which` accepts: later requests do not join them.
     pub(crate) fn close_where(&self, which: impl Fn(&Fill<H>) -> bool) {
         for shard in &self.shards {
             let fills: Vec<_> = {
@@ -246,7 +246,7 @@ impl<H> FillMap<H> {
         }
     }
 
-    /// Fills, and followers of them, at this moment.
+    /// Returns the number of fills, and the number of their followers, at this moment.
     pub(crate) fn running(&self) -> (usize, usize) {
         let mut sum = (0, 0);
         for shard in &self.shards {
@@ -270,7 +270,7 @@ impl<H> FillMap<H> {
     }
 }
 
-/// A place in the fill that runs for this key, if it can still be joined.
+/// Returns a place in the running fill for this key, if that fill can still be joined.
 fn follow<H>(shard: &Shard<H>, slot: KeyHash, key: &[u8]) -> Option<Follower<H>> {
     let running = shard.open.get(&slot).filter(|fill| {
         rule!(

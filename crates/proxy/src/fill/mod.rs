@@ -1,12 +1,12 @@
 //! Fills: fetches that belong to no client.
 //!
-//! A fill is one writer (the task that reads the origin's answer) and any number of followers
-//! (requests, on any worker), joined by shared state under a short lock. Followers are woken by
-//! bytes, never by a timer. Unless all bytes are kept, the slowest follower in the window paces the
-//! writer. A follower that lags for too long is released: it reads the missed bytes from the store and
-//! comes back, or goes on alone. A late follower reads the beginning from the store as well.
+//! A fill has one writer (the task that reads the origin's answer) and any number of followers (requests, on
+//! any worker). They share state under a short lock. Followers are woken by bytes, never by a timer. Unless
+//! all bytes are kept, the slowest follower in the window limits the speed of the writer. A follower that
+//! lags for too long is released: it reads the missed bytes from the store and returns to the fill, or goes
+//! on alone. A late follower reads the beginning from the store as well.
 //!
-//! Offsets are those of the whole body: a fill of a part begins where the part does.
+//! Offsets are those of the complete body. A fill of a part begins at the offset of the part.
 //!
 //! `fetch` reads the origin's answer, and writes it into the fill. The room may use origin, mirrors, cache,
 //! http, state, sites and access.
@@ -41,51 +41,53 @@ pub(crate) use map::{FillMap, Joined};
 pub(crate) use order::{Claim, Order, Selection, Version};
 pub(crate) use writer::FillWriter;
 
-/// Why a follower has to go on alone.
+/// The reason why a follower has to go on alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Released {
-    /// The follower held the others back, or the fill goes no further: the missing bytes must come from
-    /// elsewhere.
+    /// The follower held other followers back, or the fill ends before the bytes that the follower needs. The
+    /// missing bytes must come from another source.
     Lagged,
-    /// Another fetch for the same key has received its head first: join that one.
+    /// Another fetch for the same key has received its head first. The follower joins that fetch.
     Elsewhere,
     /// The fetch failed.
     Failed(UpstreamError),
 }
 
-/// How a fill ended.
+/// The end of a fill.
 #[derive(Clone, Debug)]
 enum End {
-    /// Every byte was delivered; the text of the trailer fields.
+    /// Every byte was delivered. The value is the text of the trailer fields.
     Complete(Bytes),
-    /// Another fill brings the bytes that follow.
+    /// Another fill fetches the bytes that follow.
     Stopped,
     Failed(UpstreamError),
 }
 
-/// One fetch in progress. `H` is what is known at header time.
+/// One fetch in progress. `H` is the data known when the head has arrived.
 #[derive(Debug)]
 pub(crate) struct Fill<H> {
-    /// Where it can be joined.
+    /// The slot in which the fill can be joined.
     slot: KeyHash,
     hash: KeyHash,
     key: Bytes,
-    /// Hash of the primary key: what a purge or an unsafe request names.
+    /// Hash of the primary key. A purge or an unsafe request names this key.
     base: KeyHash,
     state: Mutex<State<H>>,
-    /// The result may be stored; held while it is being stored.
+    /// True if the result may be stored. Locked while the result is being stored.
     storable: Mutex<bool>,
-    /// Later requests do not join it: it is outdated, or its key was purged.
+    /// True if later requests do not join the fill, because it is outdated or its key was purged.
     closed: AtomicBool,
-    /// The place of its head in the order of versions is decided; the head is published a moment later.
+    /// True if the place of its head in the order of versions is decided. The head is published immediately
+    /// afterwards.
     judged: AtomicBool,
     /// The number drawn when the origin was asked; 0 before that.
     number: AtomicU64,
-    /// When the first request began to wait.
+    /// The time when the first request began to wait.
     started: Instant,
-    /// A further fetch, started because another one for the same key waited too long.
+    /// True if this is a further fetch, started because requests waited too long for another fetch of the
+    /// same key.
     second: bool,
-    /// Another fetch for the same key runs that its request could not join any more.
+    /// True if another fetch for the same key runs, which this fill's request was too late to join.
     sequel: bool,
 }
 
@@ -94,23 +96,23 @@ struct State<H> {
     interim: Vec<Bytes>,
     head: Option<Arc<H>>,
     window: Window,
-    /// Where the body begins.
+    /// Offset at which the body begins.
     start: u64,
-    /// Bytes to keep at least, even when every follower has them.
+    /// Smallest number of bytes to keep, even when every follower has them.
     keep: usize,
-    /// All bytes before this offset can be read back from the store.
+    /// Offset before which all bytes can be read back from the store.
     free: u64,
-    /// The bytes of a stored large object that this brings.
+    /// The bytes of a stored large object that this fill fetches.
     cover: Option<Cover>,
     end: Option<End>,
     readers: Vec<Option<Reader>>,
-    /// Further fetches started by waiting requests because the head is overdue.
+    /// Number of further fetches that waiting requests have started because the head is overdue.
     seconds: u32,
-    /// Another fetch has brought a head first.
+    /// True if another fetch has received a head first.
     elsewhere: bool,
-    /// Those that come are to share the next fetch.
+    /// True if later requests have to share the next fetch.
     turns_away: bool,
-    /// The writer, waiting for room or for a follower to leave.
+    /// The waker of the writer while it waits for room or for a follower to leave.
     writer: Option<Waker>,
 }
 
@@ -121,7 +123,7 @@ struct Reader {
     lagged: bool,
 }
 
-/// Interim responses kept for followers; more are dropped.
+/// Largest number of interim responses that are kept for followers. Further ones are dropped.
 const INTERIM_MAX: usize = 8;
 
 impl<H> Fill<H> {
@@ -156,7 +158,7 @@ impl<H> Fill<H> {
         }
     }
 
-    /// A fill that nobody else can join, and its first follower.
+    /// Starts a fill that no other request can join. Also returns its first follower.
     fn start(hash: KeyHash, key: Bytes, base: KeyHash) -> (FillWriter<H>, Follower<H>) {
         Self::new(hash, hash, key, base).started()
     }
@@ -167,13 +169,13 @@ impl<H> Fill<H> {
         (FillWriter::new(Arc::clone(&fill)), follower)
     }
 
-    /// Forbids storing the result from now on, because its object was purged or changed. Returns after
-    /// a store under way is done, so that a removal that follows removes its result as well.
+    /// Forbids storing the result from now on, because its object was purged or changed. If the result is
+    /// being stored, returns after that has ended, so that a following removal removes the result as well.
     pub(crate) fn forbid_storing(&self) {
         *self.storable.lock() = false;
     }
 
-    /// Runs `store` unless storing is forbidden; a later prohibition waits for it.
+    /// Runs `store` unless storing is forbidden. A later call to forbid storing waits for it.
     pub(crate) fn if_storable<R>(&self, store: impl FnOnce() -> R) -> Option<R> {
         let storable = self.storable.lock();
         let storable = rule!("fill: what must not be stored is not", *storable, true);
@@ -185,7 +187,7 @@ impl<H> Fill<H> {
         &self.key
     }
 
-    /// Requests that hold a place in it, released ones included.
+    /// Number of requests that have a place in the fill, released ones included.
     pub(crate) fn followers(&self) -> usize {
         self.state.lock().readers.iter().flatten().count()
     }
@@ -204,42 +206,42 @@ impl<H> Fill<H> {
     }
 
     /// True if several requests want the same answer at the same time: they follow this fill, or they came
-    /// too late for an earlier one.
+    /// too late for an earlier fill.
     pub(crate) fn is_shared(&self) -> bool {
         self.sequel || self.followers() > 1
     }
 
-    /// Nobody joins from now on: there is no memory to store it for one request. Those that come share
-    /// the next fetch, which has memory of its own.
+    /// Lets no further request join, because there is no memory to store the answer for only one request.
+    /// Later requests share the next fetch, which has memory of its own.
     pub(crate) fn turn_away(&self) {
         self.state.lock().turns_away = true;
     }
 
-    /// True if nobody can join it now or later: its first bytes are gone and the store does not get them,
-    /// or it turns others away.
+    /// True if no request can join the fill now or later: its first bytes have left the memory and are not
+    /// stored, or it turns requests away.
     fn is_past(&self) -> bool {
         let state = self.state.lock();
         let stored = state.cover.is_some() || state.free > state.start;
         state.turns_away || state.window.base() > state.start && !stored
     }
 
-    /// True if several fetches for the same key are waited for.
+    /// True if requests wait for several fetches of the same key.
     pub(crate) fn has_rivals(&self) -> bool {
         self.second || self.state.lock().seconds > 0
     }
 
-    /// Returns whether the result may be stored, as far as is known now.
+    /// Returns true if the result may be stored, as far as is known now.
     #[cfg(test)]
     pub(crate) fn is_storable(&self) -> bool {
         *self.storable.lock()
     }
 
-    /// The number drawn when the origin was asked; `None` before that.
+    /// Returns the number drawn when the origin was asked; `None` before that.
     pub(crate) fn number(&self) -> Option<u64> {
         Some(self.number.load(Ordering::Acquire)).filter(|number| *number > 0)
     }
 
-    /// Place of the request that starts this fill.
+    /// Returns the place of the request that starts this fill.
     fn lead(self: &Arc<Self>) -> Follower<H> {
         let mut state = self.state.lock();
         let at = state.start;
@@ -248,7 +250,7 @@ impl<H> Fill<H> {
         Follower::leading(Arc::clone(self), id)
     }
 
-    /// A new follower, if it can still have every byte.
+    /// Returns a new follower, if it can still get every byte.
     fn join(self: &Arc<Self>) -> Option<Follower<H>> {
         let mut state = self.state.lock();
         let all = rule!(
@@ -291,20 +293,20 @@ impl<H> State<H> {
             .min()
     }
 
-    /// Those that were not released.
+    /// Returns the readers that were not released.
     fn following(&self) -> impl Iterator<Item = &Reader> {
         self.readers.iter().flatten().filter(|r| !r.lagged)
     }
 
-    /// Drops the bytes that nobody needs; returns whether there is room for more.
+    /// Drops the bytes that no follower needs. Returns true if there is room for more bytes.
     fn make_room(&mut self) -> bool {
         if self.keep == usize::MAX {
             return true;
         }
-        // One byte less than is kept: a full window makes room as soon as nobody needs its start.
+        // One byte less than is kept: a full window makes room as soon as no follower needs its start.
         let keep = self.keep.saturating_sub(1);
         let (slowest, base) = (self.slowest(), self.window.base());
-        // A follower that reads back from the store still needs bytes that are not there yet. A follower
+        // A follower that reads back from the store still needs bytes that are not stored yet. A follower
         // within the window stays there: stored bytes may be overwritten or superseded at any time.
         let behind = self.following().any(|r| r.at < base);
         let limit = if behind { self.free } else { u64::MAX };

@@ -1,11 +1,12 @@
-//! The order of versions. A fetch draws a number when the origin is asked, and another when its
-//! head arrives. If it was asked after another head had arrived, its answer is newer than that one.
-//! If the two exchanges overlap, the numbers do not prove which answer the origin made first. The
-//! validator may show that both are one version, and `Date` which is older (RFC 9111 section 4).
-//! Otherwise both are removed, so that no older version follows one that was served.
+//! The order of versions. A fetch draws one number when the origin is asked, and another number when its head
+//! arrives. If the origin was asked after another head had arrived, the answer is newer than the answer with
+//! that head. If the two exchanges overlap, the numbers do not prove which answer the origin made first. The
+//! validator may show that both answers are one version, and `Date` may show which answer is older (RFC 9111
+//! section 4). Otherwise both answers are removed, so that clients never get an older version after a newer
+//! one.
 //!
-//! Published answers are remembered for as long as any fetch of the same primary key runs: only the
-//! heads of these fetches can overlap with them.
+//! Published answers are remembered as long as any fetch of the same primary key runs. Only the heads of
+//! these fetches can overlap with the published answers.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -19,24 +20,25 @@ use super::{Fill, FillMap};
 /// The Vary list and the request values that selected an answer; `None` without Vary.
 pub(crate) type Selection = Option<(Bytes, Bytes)>;
 
-/// Published answers remembered for one primary key. Beyond that, one entry stands for all.
+/// Largest number of published answers that are remembered for one primary key. If there are more, one entry
+/// replaces all of them.
 const PUBLISHED_MAX: usize = 32;
 
 /// Evidence for the order of two answers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Version {
-    /// ETag, else Last-Modified.
+    /// ETag, or else Last-Modified.
     pub(crate) validator: Option<Bytes>,
     /// The Date field.
     pub(crate) date: Option<WallTime>,
-    /// The answer is a 304: this version was stored before the request was sent. In a published answer:
-    /// before the request of every fetch that still runs.
+    /// True if the answer is a 304: this version was stored before the request was sent. In a published
+    /// answer: this version was stored before the requests of all fetches that still run were sent.
     pub(crate) known_before: bool,
-    /// A part, which is stored beside other parts of the same version.
+    /// True if the answer is a part, which is stored next to other parts of the same version.
     pub(crate) part: bool,
 }
 
-/// Place of an answer among those of its key.
+/// The place of an answer among the answers of its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Order {
     /// No other answer is newer.
@@ -50,7 +52,7 @@ pub(crate) enum Order {
 /// An answer that was published under a primary key.
 #[derive(Debug)]
 pub(super) struct Published {
-    /// Numbers drawn when the origin was asked, and when the head arrived.
+    /// The number drawn when the origin was asked. `arrived` is the number drawn when the head arrived.
     asked: u64,
     arrived: u64,
     selection: Selection,
@@ -58,7 +60,7 @@ pub(super) struct Published {
 }
 
 impl Published {
-    /// Order of an answer with number `asked`, compared with this one.
+    /// Returns the order of an answer with number `asked`, compared with this answer.
     fn order_of(&self, asked: u64, version: &Version) -> Order {
         if rule!(
             "order: an answer is newer than all that came before it was asked for",
@@ -74,14 +76,14 @@ impl Published {
         let same = validators.is_some_and(|(own, known)| own == known);
         let dates = version.date.zip(self.version.date);
         match (version.known_before, self.version.known_before) {
-            // Their fields may differ: those of the later request count.
+            // The fields of both answers may differ: the fields of the later request count.
             _ if same && asked < self.asked && !version.part => rule!(
                 "order: of two answers of one version the one asked for later counts",
                 Order::Late,
                 Order::Newest
             ),
             _ if same => Order::Newest,
-            // A version that was stored before both is older than one that came since.
+            // A version that was stored before both requests is older than a version that came later.
             (true, false) => rule!(
                 "order: a 304 is older than a version that came meanwhile",
                 Order::Late,
@@ -105,7 +107,7 @@ impl Published {
     }
 }
 
-/// The running fills of a primary key, and the answers published since the first of them began.
+/// The running fills of a primary key, and the answers published since the first of these fills began.
 #[derive(Debug)]
 pub(super) struct Family<H> {
     pub(super) fills: Vec<Arc<Fill<H>>>,
@@ -121,22 +123,23 @@ impl<H> Default for Family<H> {
     }
 }
 
-/// Claims of a fill when its head arrives.
+/// The claims of a fill when its head arrives.
 pub(crate) struct Claim<S, O> {
-    /// The answer is storable: fetches with an earlier number are older.
+    /// True if the answer is storable. Then answers of fetches with an earlier number are older.
     pub(crate) storable: bool,
-    /// Request values that selected it.
+    /// Request values that selected the answer.
     pub(crate) selection: Selection,
     pub(crate) version: Version,
-    /// Tells whether the request is selected by the same values as a published answer.
+    /// A function that returns true if the request is selected by the same values as a published answer.
     pub(crate) same: S,
-    /// Tells whether this answer replaces a running one with this head.
+    /// A function that returns true if this answer replaces a running answer with this head.
     pub(crate) replaces: O,
 }
 
 impl<H> Family<H> {
-    /// Remembers an answer. Of the answers with one selection only the last to arrive is kept: a number
-    /// that is later than its own is later than those of the others as well.
+    /// Remembers an answer. Of the answers with one selection, only the answer that arrived last is kept. A
+    /// number that is later than the number of this answer is also later than the numbers of the other
+    /// answers.
     fn record(&mut self, new: Published) {
         let alike = |known: &Published| known.selection == new.selection;
         if let Some(known) = self.published.iter_mut().find(|known| alike(known)) {
@@ -144,7 +147,7 @@ impl<H> Family<H> {
             return;
         }
         if self.published.len() >= PUBLISHED_MAX {
-            // Too many to keep apart: one entry stands for all, and agrees with none.
+            // There are too many to keep them apart: one entry replaces all of them, and matches no version.
             let all = self.published.drain(..).map(|known| known.arrived);
             let arrived = rule!(
                 "order: answers that are too many to remember count as one",
@@ -161,8 +164,8 @@ impl<H> Family<H> {
         self.published.push(new);
     }
 
-    /// A new version was published while the oldest running fetch ran. A 304 that came later may
-    /// be about that one, which was not stored when the oldest was asked for.
+    /// True if a new version was published while the oldest running fetch ran. A 304 that came later may be
+    /// about that version, which was not stored when the oldest fetch was sent.
     fn has_brought(&self, same: impl Fn(&Selection) -> bool) -> bool {
         let alike = |p: &&Published| same(&p.selection);
         let published = self.published.iter();
@@ -175,13 +178,13 @@ impl<H> FillMap<H> {
         self.numbers.fetch_add(1, atomic::Ordering::AcqRel)
     }
 
-    /// Draws the next number for `fill`: the origin is about to be asked.
+    /// Draws the next number for `fill`, because the origin is about to be asked.
     pub(crate) fn asked(&self, fill: &Fill<H>) {
         fill.number.store(self.draw(), atomic::Ordering::Release);
     }
 
-    /// The head of `fill` has arrived. Unless it is the newest, storing it is forbidden. A storable
-    /// head that is not late ends the storing of other running answers.
+    /// Called when the head of `fill` has arrived. Unless the head is the newest, storing it is forbidden. A
+    /// storable head that is not late ends the storing of other running answers.
     pub(crate) fn publish<S, O>(&self, fill: &Arc<Fill<H>>, claim: Claim<S, O>) -> Order
     where
         S: Fn(&Selection) -> bool,
@@ -243,7 +246,8 @@ impl<H> FillMap<H> {
         order
     }
 
-    /// `newer` has been published: `other`, which runs beside it, may bring an older version.
+    /// Called after `newer` has been published. `other`, which runs at the same time, may deliver an older
+    /// version.
     fn end(&self, other: &Arc<Fill<H>>, newer: &Fill<H>, replaces: impl Fn(&H) -> bool) {
         let judged = other.judged.load(atomic::Ordering::Acquire);
         match other.published() {
@@ -260,8 +264,8 @@ impl<H> FillMap<H> {
             Some(_) => {}
             None if other.hash != newer.hash => {}
             None => {
-                // Later requests must not wait for `other`. It is compared when its head arrives,
-                // unless that has happened already.
+                // Later requests must not wait for `other`. It is compared when its head arrives, unless the
+                // head has arrived already.
                 self.close(other);
                 if rule!(
                     "order: an answer that is judged and not yet there is not stored either",
@@ -276,7 +280,7 @@ impl<H> FillMap<H> {
 }
 
 impl Version {
-    /// This version; an unknown one if it is `unclear` which of two counts.
+    /// Returns this version; an unknown version if it is `unclear` which of two versions counts.
     fn unless(self, unclear: bool) -> Self {
         match unclear {
             true => Self::default(),

@@ -1,4 +1,4 @@
-//! Fills and followers, stepped by hand: windows, pacing, laggards, ends.
+//! Fills and followers, driven step by step: windows, speed limits, lagging followers, ends.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ fn start() -> (FillWriter<u16>, Follower<u16>) {
     Fill::start(key_hash(b"k"), Bytes::from_static(b"k"), key_hash(b"k"))
 }
 
-/// A request for `k` that starts a fill.
+/// Starts a fill by a request for `k`.
 fn starts(map: &FillMap<u16>) -> (FillWriter<u16>, Follower<u16>) {
     let hash = key_hash(b"k");
     match map.join(hash, b"k", hash) {
@@ -90,7 +90,7 @@ fn a_fill_can_be_joined_while_every_byte_is_there() {
     drop((first, second));
     writer.push(bytes(60));
     writer.push(bytes(60));
-    // The first bytes are gone.
+    // The first bytes have left the window.
     let (next, _third) = starts(&map);
     map.leave(writer.fill());
     map.leave(next.fill());
@@ -143,7 +143,7 @@ fn a_fill_whose_first_bytes_are_stored_keeps_its_place() {
     drop(first);
     writer.push(bytes(90));
     writer.readable(90);
-    // The store is behind: the bytes from 90 to 180 are in neither.
+    // The store is late: the bytes from 90 to 180 are neither in the window nor in the store.
     writer.push(bytes(90));
     writer.push(bytes(90));
     let (alone, _own) = starts(&map);
@@ -230,7 +230,7 @@ fn an_invalidated_fill_is_neither_joined_nor_stored() {
     let Joined::Starts(new, _follower) = map.join(hash, b"k", hash) else {
         panic!("joined an invalidated fill");
     };
-    // The old one leaving does not take the new one with it.
+    // When the old fill leaves, the new fill stays in the map.
     map.leave(old.fill());
     assert!(map.contains(hash));
     assert!(new.fill().is_storable());
@@ -372,7 +372,7 @@ fn a_late_follower_reads_back_what_is_stored_and_catches_up() {
     for offset in [100, 200] {
         writer.push(bytes(100));
         writer.readable(offset);
-        // A follower within the window is not sent to the store, so its bytes stay until it has them.
+        // A follower within the window does not read from the store, so its bytes stay until it has them.
         assert_eq!(first.try_next(), Some(Ok(Next::Data(bytes(100)))));
     }
     writer.push(bytes(50));

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-/// A moving piece of a stream: `base..end`.
+/// The bytes of a stream from offset `base` up to `end`.
 #[derive(Debug, Default)]
 pub(crate) struct Window {
     chunks: VecDeque<(u64, Bytes)>,
@@ -13,7 +13,7 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// An empty one whose first byte will be at `start`.
+    /// Returns an empty window whose first byte will be at `start`.
     pub(crate) fn starting_at(start: u64) -> Self {
         Self {
             base: start,
@@ -47,7 +47,7 @@ impl Window {
         self.chunks.push_back((at, bytes));
     }
 
-    /// Forgets whole chunks before `before`, oldest first, until at most `keep` bytes are left.
+    /// Drops complete chunks before offset `before`, oldest first, until at most `keep` bytes are left.
     pub(crate) fn trim(&mut self, before: u64, keep: usize) {
         while self.len() > keep {
             let Some((at, chunk)) = self.chunks.front() else {
@@ -62,7 +62,7 @@ impl Window {
         }
     }
 
-    /// The bytes from `at` to the end of their chunk; `None` if `at` is not in memory.
+    /// Returns the bytes from `at` to the end of their chunk; `None` if `at` is not in memory.
     pub(crate) fn read(&self, at: u64) -> Option<Bytes> {
         if at < self.base || at >= self.end {
             return None;

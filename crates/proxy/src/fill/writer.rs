@@ -11,7 +11,8 @@ use super::window::Window;
 use super::{Cover, End, Fill, INTERIM_MAX, wake_all};
 use crate::origin::UpstreamError;
 
-/// Owned by the task that reads the origin. Dropping it without an end fails the fill.
+/// The writing end of a fill. The task that reads from the origin owns it. If it is dropped without an end,
+/// the fill fails.
 #[derive(Debug)]
 pub(crate) struct FillWriter<H> {
     fill: Arc<Fill<H>>,
@@ -26,18 +27,18 @@ impl<H> FillWriter<H> {
         &self.fill
     }
 
-    /// Returns the head that was published at header time.
+    /// Returns the head of the answer, if it was published.
     pub(crate) fn published(&self) -> Option<Arc<H>> {
         self.fill.published()
     }
 
-    /// Requests that hold a place in it: also those that read from the store what they missed.
+    /// Number of requests that have a place in the fill, also those that read missed bytes from the store.
     pub(crate) fn followers(&self) -> usize {
         self.fill.followers()
     }
 
-    /// Sets where the body begins, and which bytes of a stored object it brings. Called before any byte
-    /// is pushed.
+    /// Sets the offset at which the body begins, and the bytes of a stored object that the fill fetches.
+    /// Called before any byte is pushed.
     pub(crate) fn begin(&self, start: u64, cover: Option<Cover>) {
         let mut state = self.fill.state.lock();
         state.start = start;
@@ -49,14 +50,14 @@ impl<H> FillWriter<H> {
         state.cover = cover;
     }
 
-    /// All before `offset` can be read back from the store.
+    /// Notes that all bytes before `offset` can be read back from the store.
     pub(crate) fn readable(&self, offset: u64) {
         let mut state = self.fill.state.lock();
         state.free = state.free.max(offset);
         state.make_room();
     }
 
-    /// True if the offset is reached at which another fill takes over.
+    /// True if the fill has reached the offset at which another fill continues.
     pub(crate) fn is_overtaken(&self) -> bool {
         let state = self.fill.state.lock();
         let end = state.window.end();
@@ -86,20 +87,20 @@ impl<H> FillWriter<H> {
         wake_all(wakers);
     }
 
-    /// Changes how many bytes are kept, from now on.
+    /// Changes the number of bytes that are kept from now on.
     pub(crate) fn keep(&self, keep: usize) {
         let mut state = self.fill.state.lock();
         state.keep = keep;
         state.make_room();
     }
 
-    /// Body bytes pushed so far.
+    /// Number of body bytes pushed so far.
     pub(crate) fn pushed(&self) -> u64 {
         let state = self.fill.state.lock();
         state.window.end() - state.start
     }
 
-    /// Adds body bytes; followers that wait are woken.
+    /// Adds body bytes, and wakes followers that wait.
     pub(crate) fn push(&self, bytes: Bytes) {
         let mut state = self.fill.state.lock();
         state.window.push(bytes);
@@ -109,11 +110,11 @@ impl<H> FillWriter<H> {
         wake_all(wakers);
     }
 
-    /// Waits until there is room for more. Followers that hold the others back for longer than
+    /// Waits until there is room for more bytes. Followers that hold other followers back for longer than
     /// `lag` are released. Cancel safe.
     pub(crate) async fn room(&self, lag: Duration) {
         if self.fill.state.lock().make_room() {
-            // Usual; spares the timer.
+            // The usual case: no timer is needed.
             return;
         }
         while tokio::time::timeout(lag, self.wait_for_room())
@@ -124,7 +125,7 @@ impl<H> FillWriter<H> {
         }
     }
 
-    /// Waits until nobody follows any more. Cancel safe.
+    /// Waits until no request follows any more. Cancel safe.
     pub(crate) async fn abandoned(&self) {
         poll_fn(|cx| {
             let mut state = self.fill.state.lock();
@@ -149,8 +150,8 @@ impl<H> FillWriter<H> {
         .await;
     }
 
-    /// Releases the followers in the older half of the window, if another follower waits for bytes. If
-    /// nobody waits, all are equally slow, and nobody is held up.
+    /// Releases the followers in the older half of the window, if another follower waits for bytes. If no
+    /// follower waits, all are equally slow, and no follower holds another follower up.
     fn release_laggards(&self) {
         let mut guard = self.fill.state.lock();
         let state = &mut *guard;
@@ -160,7 +161,7 @@ impl<H> FillWriter<H> {
         if !someone_waits {
             return;
         }
-        // The window is full, so these are the ones that keep its oldest half from moving.
+        // The window is full. So these followers prevent its oldest half from being dropped.
         let line = base + (end - base) / 2;
         let mut wakers = Vec::new();
         for reader in state.readers.iter_mut().flatten() {
@@ -173,17 +174,17 @@ impl<H> FillWriter<H> {
         wake_all(wakers);
     }
 
-    /// The body is complete.
+    /// Ends the fill with a complete body.
     pub(crate) fn finish(self, trailers: Bytes) {
         self.end(End::Complete(trailers));
     }
 
-    /// Another fill brings the bytes that follow.
+    /// Ends the fill, because another fill fetches the bytes that follow.
     pub(crate) fn stop(self) {
         self.end(End::Stopped);
     }
 
-    /// The fetch failed.
+    /// Ends the fill, because the fetch failed.
     pub(crate) fn fail(self, error: UpstreamError) {
         self.end(End::Failed(error));
     }

@@ -1,4 +1,4 @@
-//! The client of a request: the peer of the connection, or the client that a trusted proxy names.
+//! The client of a request. It is the peer of the connection, or the client that a trusted proxy names.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -13,26 +13,26 @@ use crate::access::gatekeeper::{Pass, Reachable};
 use crate::access::settings::{Access, contains};
 use crate::{RequestId, Role, Site};
 
-/// Sender of a request.
+/// The sender of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Asker {
     /// Address of the connection's peer.
     pub(crate) peer: SocketAddr,
-    /// Address of the client; `None` if a trusted proxy names it in an unreadable form.
+    /// Address of the client. `None` if a trusted proxy names the client in an unreadable form.
     pub(crate) client: Option<IpAddr>,
-    /// The peer is a trusted proxy.
+    /// True if the peer is a trusted proxy.
     pub(crate) trusted: bool,
-    /// The client may use the listener.
+    /// True if the client may use the listener.
     pub(crate) allowed: bool,
     pub(crate) arrival: Arrival,
-    /// The judgement of the gatekeeper about the present request.
+    /// The gatekeeper's judgement about the present request.
     pub(crate) pass: Option<Arc<Pass>>,
 }
 
-/// The way of a request to Foxy.
+/// The way by which a request has reached Foxy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Arrival {
-    /// The client speaks TLS.
+    /// True if the client speaks TLS.
     pub(crate) secure: bool,
     /// Number of the connection on its worker.
     pub(crate) connection: u64,
@@ -43,12 +43,12 @@ pub(crate) struct Arrival {
 }
 
 impl Asker {
-    /// True if a rule lets the present request go past the cache.
+    /// Returns true if a rule lets the present request bypass the cache.
     pub(crate) fn goes_past_the_cache(&self) -> bool {
         self.pass.as_ref().is_some_and(|pass| pass.is_past())
     }
 
-    /// The client of a connection, before its first request.
+    /// Returns the client of a connection, before its first request.
     pub(crate) fn new(access: &Access, role: &Role, peer: SocketAddr) -> Self {
         let client = Some(peer.ip().to_canonical());
         Self {
@@ -65,7 +65,7 @@ impl Asker {
         }
     }
 
-    /// A direct client that is allowed.
+    /// Makes a direct client that is allowed.
     pub(crate) fn imagined(client: IpAddr) -> Self {
         Self {
             peer: SocketAddr::new(client, 0),
@@ -77,7 +77,8 @@ impl Asker {
         }
     }
 
-    /// The client of this request; behind a trusted proxy, the one that the proxy names.
+    /// Returns the client of this request. If the peer is a trusted proxy, this is the client that the proxy
+    /// names.
     pub(crate) fn of<F: Fields + ?Sized>(self, access: &Access, role: &Role, head: &F) -> Self {
         if !self.trusted {
             return self;
@@ -93,7 +94,7 @@ impl Asker {
         }
     }
 
-    /// The same client at another site of the listener.
+    /// Returns the same client at another site of the listener.
     pub(crate) fn at(self, access: &Access, role: &Role) -> Self {
         let certificate = self.arrival.certificate.as_deref();
         Self {
@@ -106,25 +107,26 @@ impl Asker {
         }
     }
 
-    /// The addresses that the present request may reach.
+    /// Returns the addresses that the present request may reach.
     pub(crate) fn reach(&self) -> Reachable {
         let pass = self.pass.as_ref();
         pass.map_or_else(Reachable::default, |pass| pass.reach())
     }
 
-    /// True if the request's `Authorization` was for Foxy itself.
+    /// Returns true if the request's `Authorization` was for Foxy itself.
     #[inline]
     pub(crate) fn login_is_spent(&self) -> bool {
         self.pass.as_ref().is_some_and(|pass| pass.spent)
     }
 
-    /// True if answers from this address may be for some clients alone.
+    /// Returns true if access rules could permit answers from this address to some clients only.
     pub(crate) fn keeps_apart(&self, address: IpAddr) -> bool {
         let pass = self.pass.as_ref();
         pass.is_some_and(|pass| pass.keeps_apart(address))
     }
 
-    /// The id of its request, as `worker` has it. Only a trusted proxy gives an id.
+    /// Returns the id of the request, in the form that `worker` uses. An id in the request counts only if a
+    /// trusted proxy has sent it.
     pub(crate) fn request_id<'a, F: Fields + ?Sized>(
         &self,
         head: Option<&'a F>,
@@ -136,12 +138,12 @@ impl Asker {
         RequestId::of(head.filter(|_| self.trusted), seed, place)
     }
 
-    /// The client's address, or the peer's if it is unknown.
+    /// Returns the client's address, or the peer's address if the client is unknown.
     pub(crate) fn ip(&self) -> IpAddr {
         self.client.unwrap_or(self.peer.ip().to_canonical())
     }
 
-    /// Address for the log. The port of a client behind a proxy is unknown.
+    /// Returns the address for the log. The port of a client behind a proxy is unknown, and is 0 here.
     pub(crate) fn shown(&self) -> SocketAddr {
         match self.client {
             Some(client) if client != self.peer.ip().to_canonical() => SocketAddr::new(client, 0),
@@ -150,7 +152,7 @@ impl Asker {
     }
 }
 
-/// True if this client may use a listener. An unknown client may use a listener without a list.
+/// Returns true if this client may use a listener. An unknown client may use only a listener without a list.
 fn allowed(
     access: &Access,
     role: &Role,
@@ -182,14 +184,15 @@ fn allowed(
     )
 }
 
-/// True if the certificate has one of these names, as its subject or as an alternative name.
+/// Returns true if the subject or an alternative name of the certificate matches one of these names.
 fn is_named(certificate: &ClientCertificate, names: &[Pattern]) -> bool {
     let mut own = certificate.names.iter().chain([&certificate.subject]);
     own.any(|own| names.iter().any(|name| name.fits(own.as_bytes())))
 }
 
-/// The client named by the forwarding fields, if any: the last address that is no trusted proxy,
-/// since earlier ones are that client's own claim. If all are trusted, the first one.
+/// Returns the client that the forwarding fields name, if there are such fields. This is the last address
+/// that is not a trusted proxy, because earlier addresses are only a claim of that client. If all addresses
+/// are trusted, it is the first address.
 fn named<F: Fields + ?Sized>(head: &F, trusted: &[IpNet]) -> Option<Option<IpAddr>> {
     if first(head, "X-Forwarded-For").is_some() {
         let hops = tokens(head, "X-Forwarded-For").map(address);
@@ -217,7 +220,7 @@ fn last_stranger(
     stranger.or(first)
 }
 
-/// An address with or without port, IPv6 with or without brackets.
+/// Parses an address with or without a port, and an IPv6 address with or without brackets.
 fn address(text: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(text).ok()?;
     let ip = match text.parse::<IpAddr>() {
@@ -230,7 +233,7 @@ fn address(text: &[u8]) -> Option<IpAddr> {
     Some(ip.to_canonical())
 }
 
-/// The address in the `for=` of one element of Forwarded (RFC 7239 section 4).
+/// Returns the address in the `for=` of one element of Forwarded (RFC 7239 section 4).
 fn forwarded_for(element: &[u8]) -> Option<IpAddr> {
     element.split(|b| *b == b';').find_map(|pair| {
         let (name, value) = pair.trim_ascii().split_at_checked(4)?;
@@ -242,14 +245,14 @@ fn forwarded_for(element: &[u8]) -> Option<IpAddr> {
     })
 }
 
-/// Sign that a request did not originate on the peer's machine.
+/// A sign that a request did not originate on the peer's machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Foreign {
-    /// No sign in the fields.
+    /// The fields contain no such sign.
     No,
-    /// A proxy has forwarded it.
+    /// A proxy has forwarded the request.
     Forwarded,
-    /// A web page in a browser has made it.
+    /// A web page in a browser has made the request.
     Page,
 }
 
@@ -262,10 +265,11 @@ const FORWARDING: [&str; 6] = [
     "True-Client-IP",
     "CF-Connecting-IP",
 ];
-/// Fields that browsers add to a page's requests; the page cannot remove them.
+/// Fields that browsers add to requests of a page. The page cannot remove them.
 const BROWSER: [&str; 2] = ["Origin", "Referer"];
 
-/// Sign in the fields that a request comes from elsewhere, whatever its peer's address.
+/// Returns the sign in the fields that a request comes from elsewhere. The address of the peer does not
+/// matter.
 pub(crate) fn foreign<F: Fields + ?Sized>(head: &F) -> Foreign {
     let mut found = Foreign::No;
     for (name, _) in FieldsIter::new(head) {
@@ -280,7 +284,7 @@ pub(crate) fn foreign<F: Fields + ?Sized>(head: &F) -> Foreign {
     found
 }
 
-/// True if the name begins with this prefix, ignoring case.
+/// Returns true if the name begins with this prefix. Case is ignored.
 pub(crate) fn begins(name: &[u8], start: &[u8]) -> bool {
     name.get(..start.len())
         .is_some_and(|begin| begin.eq_ignore_ascii_case(start))
@@ -309,7 +313,7 @@ mod tests {
     const XFF: &str = "X-Forwarded-For";
     const FWD: &str = "Forwarded";
 
-    /// Case: peer, fields, expected client, and whether it may use the forward proxy.
+    /// A test case: peer, fields, expected client, and whether the client may use the forward proxy.
     type Case = (
         &'static str,
         &'static [(&'static str, &'static str)],
@@ -318,12 +322,11 @@ mod tests {
     );
 
     const CASES: &[Case] = &[
-        // Forwarding fields of peers that are not trusted have no effect.
+        // Forwarding fields from a peer that is not trusted have no effect.
         ("203.0.113.9", &[(XFF, "127.0.0.1")], "203.0.113.9", false),
         ("10.0.0.9", &[(XFF, "203.0.113.1")], "10.0.0.9", true),
         ("10.0.0.9", &[(FWD, "for=203.0.113.1")], "10.0.0.9", true),
-        // A trusted proxy names the client; earlier entries are the client's claim and do not
-        // count.
+        // A trusted proxy names the client. Earlier entries are only the client's claim and are ignored.
         ("192.0.2.1", &[(XFF, "203.0.113.1")], "203.0.113.1", false),
         ("192.0.2.1", &[(XFF, "10.0.0.1")], "10.0.0.1", true),
         (
@@ -353,12 +356,12 @@ mod tests {
         ("192.0.2.1", &[(XFF, "10.0.0.1:4711")], "10.0.0.1", true),
         ("192.0.2.1", &[(XFF, "[fd00::1]:4711")], "fd00::1", true),
         ("192.0.2.1", &[(XFF, "::ffff:10.0.0.1")], "10.0.0.1", true),
-        // An unreadable client is unknown.
+        // A client whose address is unreadable is unknown.
         ("192.0.2.1", &[(XFF, "10.0.0.1, unknown")], "?", false),
         ("192.0.2.1", &[(XFF, "10.0.0.1, 203.0.113.1 x")], "?", false),
         ("192.0.2.1", &[(FWD, "for=_hidden")], "?", false),
         ("192.0.2.1", &[(FWD, "proto=https")], "?", false),
-        // Without forwarding fields the proxy itself is the client.
+        // Without forwarding fields, the proxy itself is the client.
         ("192.0.2.1", &[], "192.0.2.1", false),
         (
             "2001:db8::1",

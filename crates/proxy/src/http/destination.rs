@@ -1,4 +1,4 @@
-//! The server that a request is sent to, and how it may be reached.
+//! The server that a request is sent to, and the way to reach this server.
 
 use foxy_http1::{Authority, Scheme, Url};
 use foxy_tls::OriginTls;
@@ -7,25 +7,26 @@ use crate::access::gatekeeper::Reachable;
 use crate::access::parents::Through;
 use crate::{OriginTimeouts, Role};
 
-/// Where a request goes.
+/// The destination of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Destination {
     /// A name in lower case, or an address without brackets.
     pub(crate) host: Box<str>,
     pub(crate) port: u16,
-    /// A site's own origin: the guard does not apply.
+    /// True if the server is a site's own origin. The guard does not apply to it.
     pub(crate) exempt: bool,
-    /// How TLS is spoken to it; `None`: it is not. Connections under other settings are never used.
+    /// TLS settings for the connection to the server. `None` means a plain connection. A connection with
+    /// other settings is never used.
     pub(crate) tls: Option<OriginTls>,
-    /// How long Foxy waits for it.
+    /// Times that Foxy waits for the server.
     pub(crate) timeouts: OriginTimeouts,
     /// The addresses that the request may reach.
     pub(crate) reach: Reachable,
-    /// The parent that it is asked through.
+    /// The parent through which the server is asked.
     pub(crate) parent: Option<Through>,
 }
 
-/// For tests: port 80 of a host, without TLS, limits or parents.
+/// Returns port 80 of a host, without TLS, limits or parents, for tests.
 #[cfg(test)]
 pub(crate) fn to(host: &str) -> Destination {
     Destination {
@@ -39,7 +40,8 @@ pub(crate) fn to(host: &str) -> Destination {
     }
 }
 
-/// Where the bytes of `url` come from under this role. `tls` is how the forward proxy speaks TLS.
+/// Returns the server that has the bytes of `url` under this role. `tls` are the TLS settings of the forward
+/// proxy.
 pub(crate) fn destination(role: &Role, url: &Url<'_>, tls: &OriginTls) -> Destination {
     match role {
         Role::Forward | Role::Undecided => Destination {
@@ -63,7 +65,7 @@ pub(crate) fn destination(role: &Role, url: &Url<'_>, tls: &OriginTls) -> Destin
     }
 }
 
-/// The host as a resolver takes it.
+/// Returns the host in the form that a resolver accepts.
 pub(crate) fn host_text(authority: &Authority<'_>) -> Box<str> {
     let mut host = Vec::new();
     authority.write_host(&mut host);

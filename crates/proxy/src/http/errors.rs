@@ -1,8 +1,8 @@
-//! Answers that Foxy makes itself: small, clear pages with a reason word.
+//! Answers that Foxy makes itself. They are small pages with a reason word.
 
 use foxy_http1::write;
 
-/// Returns the explanation of a reason word for people; empty: the status phrase is used instead.
+/// Returns the explanation of a reason word for people. If it is empty, the status phrase is used instead.
 fn explain(reason: &str) -> &'static str {
     match reason {
         "not-a-proxy-request" => {
@@ -64,7 +64,7 @@ fn explain(reason: &str) -> &'static str {
     }
 }
 
-/// The same for clients, rules, logins and rates.
+/// Returns the explanation of a reason word about clients, rules, logins or rates.
 fn explain_access(reason: &str) -> &'static str {
     match reason {
         "client-not-allowed" => {
@@ -88,7 +88,7 @@ fn explain_access(reason: &str) -> &'static str {
     }
 }
 
-/// The same for build caches.
+/// Returns the explanation of a reason word about build caches.
 fn explain_objects(reason: &str) -> &'static str {
     match reason {
         "no-such-object" => "No object is stored under this name.",
@@ -120,7 +120,7 @@ fn explain_objects(reason: &str) -> &'static str {
     }
 }
 
-/// The same for failures of origins.
+/// Returns the explanation of a reason word about failures of origins.
 fn explain_origin(reason: &str) -> &'static str {
     match reason {
         "origin-name-unknown" => "The host name does not exist.",
@@ -150,11 +150,11 @@ fn explain_origin(reason: &str) -> &'static str {
 /// Media type of the pages.
 pub(crate) const CONTENT_TYPE: &str = "text/html; charset=utf-8";
 
-/// Writes a whole answer except the connection fields: `own` adds those and ends the head.
-/// Returns the body, to be sent after it (not for HEAD).
+/// Writes a complete answer except the connection fields. `own` adds these fields and ends the head. Returns
+/// the body, which is sent after the head (but not for HEAD).
 pub(crate) fn body(status: u16, reason: &str, own: &str) -> Vec<u8> {
     let phrase = write::reason_phrase(status);
-    // The other texts come from tables here, so they need no escaping.
+    // The other texts come from tables in this file, so they need no escaping.
     let own = own.replace('&', "&amp;").replace('<', "&lt;");
     let text = if own.is_empty() {
         explain(reason)

@@ -1,11 +1,12 @@
 //! HTTP/1.1: heads and bodies of requests and answers on connections.
 //!
-//! `net` has transports, deadlines and buffers; `connection` has the client's connection: head, body, send
-//! queue and end. Parts of a request are `asker` (the client), `route` and `destination` (where it leads),
-//! `rewriting` (a site's rules for it), `via` and `sent` (its form for the origin). `reply` and `errors`
-//! write answers.
+//! `net` has transports, deadlines and buffers. `connection` has the client's connection: head, body, send
+//! queue and end. The parts of a request are `asker` (the client), `route` and `destination` (where the
+//! request leads), `rewriting` (a site's rules for the request), `via` and `sent` (its form for the origin).
+//! `reply` and `errors` write answers.
 //!
-//! It may use state, sites and access. It knows no stored object: nothing here decides about an answer.
+//! This room may use state, sites and access. It has no access to stored objects, and no code in it decides
+//! about an answer.
 
 pub(crate) mod asker;
 pub(crate) mod connection;

@@ -14,32 +14,33 @@ use crate::sites::manner::MAINTENANCE;
 use crate::sites::objects::METHODS;
 use crate::state::local::Local;
 
-/// Buffers of one connection, reused from request to request.
+/// The buffers of one connection. They are reused from request to request.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     /// The cache key.
     pub(crate) key: Vec<u8>,
     /// Status line and fields.
     pub(crate) head: Vec<u8>,
-    /// Fields that follow stored ones, and the blank line.
+    /// Fields that follow the stored fields, and the blank line.
     pub(crate) tail: Vec<u8>,
 }
 
-/// How the body of an answer is delimited.
+/// The way in which the body of an answer is delimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// Content-Length.
+    /// The answer has a Content-Length field.
     Length(u64),
-    /// Chunked.
+    /// The answer is chunked.
     Chunked,
-    /// The end of the connection.
+    /// The end of the connection ends the body.
     UntilClose,
-    /// No body, and nothing said about one.
+    /// The answer has no body, and no field about a body.
     Bare,
 }
 
 impl Mode {
-    /// For a body of this length, or unknown, to a client of this version.
+    /// Returns the mode for a body of this length (`None` if the length is unknown), and for a client of this
+    /// version.
     pub(crate) fn of(length: Option<u64>, version: Version) -> Self {
         match (length, version) {
             (Some(n), _) => Self::Length(n),
@@ -55,18 +56,18 @@ pub(crate) struct OwnFields<'a> {
     pub(crate) mode: Mode,
     pub(crate) age: Option<u32>,
     pub(crate) cache: Option<&'a CacheStatus<'a>>,
-    /// The connection lasts.
+    /// True if the connection stays open after the answer.
     pub(crate) keep: bool,
-    /// Other requests may get a compressed answer.
+    /// True if other requests may get a compressed answer.
     pub(crate) varies: bool,
-    /// The request; `None` if it could not be read.
+    /// The request. `None` if it could not be read.
     pub(crate) head: Option<&'a RequestHead<'a>>,
-    /// The client and its site; `None`: nothing is rewritten.
+    /// The client and its site. `None` means that nothing is rewritten.
     pub(crate) to: Option<Recipient<'a>>,
 }
 
-/// Appends Foxy's own fields and the blank line. Then `out` has the whole head, and the rules of the
-/// site change its fields.
+/// Appends Foxy's own fields and the blank line. Before the call, `out` has the rest of the head. The rules
+/// of the site then change the fields of the complete head.
 pub(crate) fn own_fields(out: &mut Vec<u8>, local: &Local, own: &OwnFields<'_>) {
     match own.mode {
         Mode::Length(n) => write::number_field(out, b"Content-Length", n),
@@ -105,7 +106,8 @@ pub(crate) fn own_fields(out: &mut Vec<u8>, local: &Local, own: &OwnFields<'_>) 
 const CACHE_STATUS: &[u8] = b"Cache-Status: ";
 const TTL: &[u8] = b"; ttl=";
 
-/// The Cache-Status line of hits up to the ttl, which is the same for all of them.
+/// Returns the beginning of the Cache-Status line of a hit, up to the value of `ttl`. It is the same for all
+/// hits.
 pub(crate) fn hit_line(name: &str) -> Vec<u8> {
     let hit = CacheStatus {
         cache: name,
@@ -118,8 +120,8 @@ pub(crate) fn hit_line(name: &str) -> Vec<u8> {
     line
 }
 
-/// Appends the Cache-Status line. The line of a hit begins with its prepared start, and its detail is the
-/// word of an outcome, which needs no quotes.
+/// Appends the Cache-Status line. The line of a hit begins with the prepared text `hit_line`. Its detail is
+/// the word of an outcome, which needs no quotes.
 fn push_cache_status(out: &mut Vec<u8>, hit_line: &[u8], cache: &CacheStatus<'_>) {
     match *cache {
         CacheStatus {
@@ -143,7 +145,7 @@ fn push_cache_status(out: &mut Vec<u8>, hit_line: &[u8], cache: &CacheStatus<'_>
     out.extend_from_slice(b"\r\n");
 }
 
-/// Sends an answer that Foxy makes itself; the number of body bytes.
+/// Sends an answer that Foxy makes itself. Returns the number of body bytes.
 pub(crate) async fn send_page<T: Transport>(
     local: &Local,
     io: &Io<T>,
@@ -155,18 +157,18 @@ pub(crate) async fn send_page<T: Transport>(
     send_page_with(local, io, scratch, page, &Extra::default(), head, keep).await
 }
 
-/// Contents of a page beside its reason.
+/// Contents of a page, in addition to its reason.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Extra<'a> {
-    /// Further field lines.
+    /// Additional field lines.
     pub(crate) fields: &'a [u8],
-    /// Text of the operator for people.
+    /// A text of the operator for people.
     pub(crate) text: &'a str,
-    /// The rule that decided.
+    /// The name of the rule that decided.
     pub(crate) rule: Option<&'a str>,
 }
 
-/// As [`send_page`], with more.
+/// As [`send_page`], with additional contents.
 pub(crate) async fn send_page_with<T: Transport>(
     local: &Local,
     io: &Io<T>,
@@ -232,7 +234,8 @@ pub(crate) async fn send_page_with<T: Transport>(
     Ok(body.len() as u64)
 }
 
-/// The page of a refusal by a mirror's rules about versions, as the registry's clients show it.
+/// Returns the page for a refusal by a mirror's rules about versions, in a form that the registry's clients
+/// show.
 fn of_mirror(
     refusal: Refusal,
     to: Recipient<'_>,
@@ -243,7 +246,7 @@ fn of_mirror(
     (refused.reason() == refusal.reason).then(|| part.page(&refused))
 }
 
-/// Sends an answer without page: `OPTIONS` that ends here, and the echo of `TRACE`.
+/// Sends an answer without a page: the answer to `OPTIONS` for Foxy itself, or the echo of `TRACE`.
 pub(crate) async fn send_plain<T: Transport>(
     local: &Local,
     io: &Io<T>,

@@ -1,4 +1,5 @@
-//! Rewriting of a site: facts about a request as values of its rules, and where they apply.
+//! Rewriting by a site. Facts about a request are the values of the site's rules, and this module applies the
+//! rules.
 
 use foxy_base::Fields;
 use foxy_http_rules::rewrite::{FieldRules, Rewriting, Values, Variable};
@@ -12,19 +13,20 @@ use crate::sites::table::has_dots;
 use crate::state::local::Local;
 use crate::{Event, Proxy, Role};
 
-/// The path has a segment `.` or `..`: which path it means depends on the reader.
+/// The refusal for a path with a segment `.` or `..`. Such a path has no unique meaning, because readers
+/// interpret it differently.
 const DOTS: Refusal = Refusal {
     status: 400,
     reason: "dots-in-path",
 };
 
-/// A part of the path became a segment `.` or `..` of the path at the origin.
+/// The refusal for a path of which a part became a segment `.` or `..` of the path at the origin.
 const CLIMBS: Refusal = Refusal {
     status: 400,
     reason: "rewritten-path-has-dots",
 };
 
-/// Client of an answer, and the site that it asked.
+/// The client of an answer, and the site that the client asked.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Recipient<'a> {
     pub(crate) role: &'a Role,
@@ -36,14 +38,14 @@ impl<'a> Recipient<'a> {
         Self { role, client }
     }
 
-    /// True if an answer with these fields gets `Vary: Accept-Encoding`, because others may get it
-    /// compressed.
+    /// Returns true if an answer with these fields gets `Vary: Accept-Encoding`, because other clients may
+    /// get it compressed.
     #[inline]
     pub(crate) fn varies<F: Fields + ?Sized>(&self, fields: &F) -> bool {
         self.role.compress().is_some() && coding::is_compressible(fields) && !coding::varies(fields)
     }
 
-    /// Rules for the fields of answers.
+    /// Returns the rules for the fields of answers.
     #[inline]
     pub(crate) fn rules(&self) -> Option<&'a FieldRules> {
         let rules = &self.role.rewriting()?.answers;
@@ -60,7 +62,7 @@ pub(crate) struct Facts<'a> {
     /// Name of the site.
     pub(crate) site: &'a str,
     pub(crate) client: &'a Asker,
-    /// `None` for a request that could not be read.
+    /// The head of the request. `None` for a request that could not be read.
     pub(crate) head: Option<RequestHead<'a>>,
     /// Foxy's fields about its answer.
     pub(crate) cache: Option<CacheStatus<'a>>,
@@ -83,7 +85,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Path and query of the client's URL, with the path in its normal form.
+    /// Writes path and query of the client's URL, with the path in its normal form.
     fn target(&self, out: &mut Vec<u8>) {
         if let Some(head) = &self.head {
             let escapes = escapes(&self.proxy.config.user_rules, self.site);
@@ -146,7 +148,7 @@ impl Values for Facts<'_> {
     }
 }
 
-/// Changes of a request on its way to the origin.
+/// The changes that a site makes to a request for the origin.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Changed<'a> {
     rules: &'a FieldRules,
@@ -156,7 +158,7 @@ pub(crate) struct Changed<'a> {
 }
 
 impl<'a> Changed<'a> {
-    /// The changes of a site; `None` if there are none.
+    /// Returns the changes of a site. `None` if the site makes no changes.
     pub(crate) fn of(
         rewriting: Option<&'a Rewriting>,
         proxy: &'a Proxy,
@@ -172,7 +174,7 @@ impl<'a> Changed<'a> {
         })
     }
 
-    /// True if fields of this name may differ from the client's.
+    /// Returns true if fields of this name may differ from the client's fields.
     pub(crate) fn touches(&self, name: &[u8]) -> bool {
         self.rules.touches(name)
     }
@@ -194,7 +196,7 @@ impl<'a> Changed<'a> {
             .change_head(out, &self.facts(client, Some(*head)));
     }
 
-    /// The same for field lines.
+    /// Changes field lines.
     pub(crate) fn lines(
         &self,
         lines: &[u8],
@@ -208,23 +210,23 @@ impl<'a> Changed<'a> {
     }
 }
 
-/// The path of a request as the cache is asked for it.
+/// The treatment of a request, by its path.
 pub(crate) enum Turned {
-    /// It is answered as usual.
+    /// The request is answered as usual.
     No,
-    /// It is redirected.
+    /// The request is redirected, with this status and location.
     Away(u16, Vec<u8>),
-    /// It is refused.
+    /// The request is refused.
     Refused(Refusal),
-    /// Foxy says that it speaks the protocol of images.
+    /// Foxy answers that it speaks the protocol of container images.
     Registry,
-    /// The registry must first say whether the client may have the layer.
+    /// The registry must first confirm that the client may have the layer.
     Prove,
-    /// Rules of a mirror about versions refuse it.
+    /// A mirror's rules about versions refuse the request.
     Blocked(Refusal),
 }
 
-/// Applies the redirects of a site, and checks what its path becomes at the origin.
+/// Applies the redirects of a site, and checks the path that the request has at the origin.
 pub(crate) fn turned(local: &Local, to: Recipient<'_>, head: &RequestHead<'_>) -> Turned {
     if let Some(image) = to.role.mirrored().and_then(|part| part.image()) {
         return match (image.is_base(), image.is_proof()) {
@@ -265,9 +267,9 @@ fn path_of(target: &[u8]) -> &[u8] {
     &target[..end.unwrap_or(target.len())]
 }
 
-/// A request, as far as it has a head.
+/// A request that may have a head.
 pub(crate) trait Requested: Fields {
-    /// The head; `None` for a request that no client has sent.
+    /// Returns the head. `None` for a request that no client has sent.
     fn head(&self) -> Option<RequestHead<'_>>;
 }
 

@@ -7,20 +7,20 @@ use foxy_http1::{Authority, Escapes, Host, Method, RequestHead, Scheme, TargetFo
 use crate::access::refusal::Refusal;
 use crate::{Role, Site};
 
-/// Where a request leads.
+/// The destination of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Route<'b> {
-    /// To an origin, by way of the cache if method and fields allow.
+    /// The request goes to an origin. It uses the cache if method and fields permit this.
     Fetch(Url<'b>),
-    /// A tunnel.
+    /// The request opens a tunnel.
     Connect,
-    /// Removes what is stored under the URL.
+    /// The request removes the objects that are stored under the URL.
     Purge(Url<'b>),
-    /// `OPTIONS` that Foxy itself answers.
+    /// Foxy itself answers this `OPTIONS` request.
     Options,
-    /// `TRACE` that Foxy itself answers.
+    /// Foxy itself answers this `TRACE` request.
     Trace,
-    /// Nowhere.
+    /// The request is refused.
     Refuse(Refusal),
 }
 
@@ -28,7 +28,7 @@ const fn refuse<'b>(status: u16, reason: &'static str) -> Route<'b> {
     Route::Refuse(Refusal { status, reason })
 }
 
-/// Decides where a request leads. `instance` is Foxy's own name in Via.
+/// Decides about the destination of a request. `instance` is Foxy's own name in Via.
 pub(crate) fn route<'b>(head: &RequestHead<'b>, role: &'b Role, instance: &str) -> Route<'b> {
     if let Some(answer) = last_hop(head) {
         return answer;
@@ -58,7 +58,7 @@ fn forward<'b>(head: &RequestHead<'b>) -> Route<'b> {
     }
 }
 
-/// The route of a request for which no site could be chosen by its host.
+/// Returns the route of a request if its host does not select a site.
 fn undecided<'b>(head: &RequestHead<'b>) -> Route<'b> {
     match head.form() {
         TargetForm::Authority => refuse(405, "connect-not-offered"),
@@ -84,8 +84,8 @@ fn reverse<'b>(head: &RequestHead<'b>, site: &'b Site) -> Route<'b> {
     )
 }
 
-/// The URL under the client's host, or, for a part of an image, under a path of its own. The role of such
-/// a part is marked as one that keeps the host, so that other sites need not be checked for such a path.
+/// Returns the URL under the client's host. For a part of an image, it has a different path. The role of such
+/// a part is marked as a role that keeps the host, so that other sites need no check for such a path.
 fn shown_url<'b>(head: &RequestHead<'b>, site: &'b Site) -> Option<Url<'b>> {
     if let Some(path) = site.mirror.as_ref().and_then(|part| part.key_path()) {
         return Some(origin_url(site, path));
@@ -94,13 +94,13 @@ fn shown_url<'b>(head: &RequestHead<'b>, site: &'b Site) -> Option<Url<'b>> {
     head.url(scheme).map(|url| Url { scheme, ..url })
 }
 
-/// The URL that is in keys for this path of a mirror's part.
+/// Returns the URL that keys contain for this path of a mirror's part.
 pub(crate) fn key_url<'b>(site: &'b Site, path: &'b [u8]) -> Url<'b> {
     let own = site.mirror.as_ref().and_then(|part| part.key_path());
     origin_url(site, own.unwrap_or(path))
 }
 
-/// The URL at the origin, under the origin's own name.
+/// Returns the URL at the origin, with the origin's own name.
 fn origin_url<'b>(site: &'b Site, path: &'b [u8]) -> Url<'b> {
     let v6 = may_be_v6(&site.host).then(|| site.host.parse().ok());
     let host = v6
@@ -116,8 +116,8 @@ fn origin_url<'b>(site: &'b Site, path: &'b [u8]) -> Url<'b> {
     }
 }
 
-/// False for nearly every name, so that names are not parsed as addresses at every request. One of the
-/// first five bytes of an IPv6 address is a colon.
+/// Returns false for nearly every name, so that names are not parsed as addresses for every request. One of
+/// the first five bytes of an IPv6 address is a colon.
 fn may_be_v6(host: &str) -> bool {
     let colon = |start: &[u8; 5]| start.iter().fold(false, |any, byte| any | (*byte == b':'));
     host.as_bytes().first_chunk().is_none_or(colon)
@@ -131,7 +131,7 @@ fn to_url<'b>(head: &RequestHead<'b>, url: Option<Url<'b>>) -> Route<'b> {
     }
 }
 
-/// The URL that a request leads to under this role, whatever else is the matter with it.
+/// Returns the URL of a request under this role, even if the request is refused for another reason.
 pub(crate) fn url_of<'b>(head: &RequestHead<'b>, role: &'b Role) -> Option<Url<'b>> {
     let way = match role {
         Role::Forward => forward(head),
@@ -144,7 +144,7 @@ pub(crate) fn url_of<'b>(head: &RequestHead<'b>, role: &'b Role) -> Option<Url<'
     }
 }
 
-/// `Max-Forwards: 0` makes Foxy the last recipient (RFC 9110 section 7.6.2).
+/// Handles `Max-Forwards: 0`, which makes Foxy the last recipient (RFC 9110 section 7.6.2).
 fn last_hop<'b>(head: &RequestHead<'b>) -> Option<Route<'b>> {
     let method = head.method();
     if !matches!(method, Method::Trace | Method::Options) {
@@ -157,7 +157,7 @@ fn last_hop<'b>(head: &RequestHead<'b>) -> Option<Route<'b>> {
     }
 }
 
-/// The value of Max-Forwards, if there is a valid one.
+/// Returns the value of Max-Forwards, if there is a valid value.
 pub(crate) fn max_forwards<F: Fields>(head: &F) -> Option<u32> {
     let text = first(head, "Max-Forwards")?;
     std::str::from_utf8(text).ok()?.parse().ok()
@@ -170,7 +170,7 @@ fn passed_here_before(head: &RequestHead<'_>, instance: &str) -> bool {
     })
 }
 
-/// Form of paths in this partition, for keys, purges and requests to the origin.
+/// Returns the form of escapes in paths of this partition, for keys, purges and requests to the origin.
 pub(crate) fn escapes(rules: &RuleSet, partition: &str) -> Escapes {
     match rules.keeps_escapes(partition) {
         true => Escapes::AsReceived,

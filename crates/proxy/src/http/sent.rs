@@ -1,9 +1,9 @@
-//! The request as the origin receives it, used to select variants (Vary, key parts). The client's
-//! own fields do not suffice: fields that Connection names, or that Foxy drops or replaces, never
-//! reach the origin, and Foxy adds others.
+//! The request in the form that the origin receives. It selects variants (Vary, key parts). The client's own
+//! fields are not sufficient for this. Fields that Connection names, or that Foxy drops or replaces, never
+//! reach the origin, and Foxy adds other fields.
 //!
-//! The relevant fields are nearly always the same in the client's request and the origin's. Then the
-//! client's request is read in place, and nothing is built.
+//! The relevant fields are nearly always the same in the client's request and in the origin's request. In
+//! this case the client's request is used directly, and no other request is built.
 
 use std::borrow::Borrow;
 
@@ -17,7 +17,7 @@ use crate::http::rewriting::Requested;
 use crate::http::via::{self, Changes, Forwarding, Hop};
 use crate::state::local::Local;
 
-/// The cache's own request: for the whole object, with the cache's own conditions.
+/// The changes for the cache's own request. It asks for the complete object, with the cache's own conditions.
 const FILL: Changes<'static> = Changes {
     drop_conditions: true,
     drop_range: true,
@@ -25,17 +25,18 @@ const FILL: Changes<'static> = Changes {
     add: &[],
 };
 
-/// A request and the hop that it takes.
+/// A request, with the hop that Foxy adds to it.
 #[derive(Clone, Copy)]
 pub(crate) struct Sent<'a, F> {
     fields: F,
     version: Version,
-    /// The Connection field may name fields.
+    /// True if the Connection field may name fields.
     lists_names: bool,
     way: Way<'a>,
 }
 
-/// Source of the hop. Most answers have no Vary list, so a client's hop is made only on demand.
+/// Source of the hop. Most answers have no Vary list, so the hop of a client's request is made only when it
+/// is needed.
 #[derive(Clone, Copy)]
 enum Way<'a> {
     Client(&'a Local, &'a Role, &'a Asker),
@@ -50,7 +51,7 @@ impl<'a> Way<'a> {
         }
     }
 
-    /// True if the site may change fields.
+    /// Returns true if the site may change fields.
     fn changes(&self) -> bool {
         match self {
             Self::Client(_, role, _) => role.rewriting().is_some(),
@@ -60,7 +61,7 @@ impl<'a> Way<'a> {
 }
 
 impl<'a, F: Borrow<RequestHead<'a>>> Sent<'a, F> {
-    /// A client's request.
+    /// Wraps a client's request.
     pub(crate) fn of(head: F, local: &'a Local, role: &'a Role, asker: &'a Asker) -> Self {
         Self::by(head, Way::Client(local, role, asker))
     }
@@ -76,7 +77,7 @@ impl<'a, F: Borrow<RequestHead<'a>>> Sent<'a, F> {
 }
 
 impl<'a, 'b> Sent<'a, &'b FieldBlock> {
-    /// A request that no client has sent.
+    /// Wraps a request that no client has sent.
     pub(crate) fn imagined(fields: &'b FieldBlock, hop: &'a Hop<'a>) -> Self {
         Self {
             fields,
@@ -88,7 +89,7 @@ impl<'a, 'b> Sent<'a, &'b FieldBlock> {
 }
 
 impl<F: Requested> Sent<'_, F> {
-    /// True if the request selects the variant stored with `values` under `list`.
+    /// Returns true if the request selects the variant that is stored with `values` under `list`.
     pub(crate) fn matches(&self, list: &[u8], values: &[u8]) -> bool {
         match self.written(list) {
             None => vary::matches(list, values, &self.fields),
@@ -104,7 +105,7 @@ impl<F: Requested> Sent<'_, F> {
         }
     }
 
-    /// True if a stored variant that does not match has the language that the request wants.
+    /// Returns true if a stored variant that does not match still has the language that the request prefers.
     pub(crate) fn satisfied_by_language<S: Fields>(
         &self,
         list: &[u8],
@@ -117,7 +118,8 @@ impl<F: Requested> Sent<'_, F> {
         }
     }
 
-    /// Fields for the origin; `None` if those in `list` are the client's own.
+    /// Returns the fields for the origin. `None` if the client's own fields have the same values for all
+    /// names in `list`.
     fn written(&self, list: &[u8]) -> Option<FieldBlock> {
         if list == b"accept-encoding" && !self.lists_names && !self.way.changes() {
             return None;
@@ -139,7 +141,7 @@ impl<F: Requested> Sent<'_, F> {
         goes_on(&self.fields, self.lists_names, name) && via::passes(name, forwarding, &FILL)
     }
 
-    /// All fields except Host, which is part of the key.
+    /// Returns all fields for the origin except Host, which is part of the key.
     fn write(&self, hop: &Hop<'_>) -> FieldBlock {
         let mut text = Vec::new();
         for (name, value) in FieldsIter::new(&self.fields) {

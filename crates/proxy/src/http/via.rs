@@ -1,4 +1,4 @@
-//! The request that goes to the origin: end-to-end fields, and what Foxy adds.
+//! The request for the origin: the end-to-end fields, and the fields that Foxy adds.
 
 use std::net::IpAddr;
 
@@ -11,37 +11,38 @@ use crate::http::rewriting::Changed;
 use crate::state::local::Local;
 use crate::{ForwardedMode, HeaderConfig, Proxy, Role, TOKEN_FIELD};
 
-/// The differences from the client's request.
+/// The differences between the request for the origin and the client's request.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Changes<'a> {
-    /// Leave the client's conditions out.
+    /// True if the client's conditions are left out.
     pub(crate) drop_conditions: bool,
-    /// Leave Range and If-Range out.
+    /// True if Range and If-Range are left out.
     pub(crate) drop_range: bool,
-    /// Ask with GET and without body, whatever the client's method.
+    /// True if the request uses GET and has no body, whatever the client's method is.
     pub(crate) as_get: bool,
     /// Fields to add.
     pub(crate) add: &'a [(&'a str, &'a [u8])],
 }
 
-/// Handling of the fields that name the client and the path of its request.
+/// The treatment of the fields that name the client and the path of its request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Forwarding {
     x_forwarded_for: ForwardedMode,
     forwarded: ForwardedMode,
-    /// A site's origin trusts such fields: those of untrusted clients are removed.
+    /// True if such fields of the client are removed. A site's origin trusts them, so they must not come from
+    /// untrusted clients.
     drop_others: bool,
-    /// `Authorization` was for Foxy itself.
+    /// True if `Authorization` was for Foxy itself.
     drop_login: bool,
 }
 
 impl Forwarding {
-    /// For the requests of a listener, with and without a trusted proxy as peer.
+    /// Returns the treatment for requests of a listener. `trusted` is true if the peer is a trusted proxy.
     pub(crate) fn of(config: &HeaderConfig, role: &Role, trusted: bool) -> Self {
         Self::new(config, matches!(role, Role::Site(_)) && !trusted)
     }
 
-    /// For peers that a site does not trust (`stranger`), or for all others.
+    /// Returns the treatment for a peer that a site does not trust (`stranger`), or for any other peer.
     fn new(config: &HeaderConfig, stranger: bool) -> Self {
         let doubted = rule!(
             "via: a site does not get what a stranger says about its client",
@@ -61,20 +62,20 @@ impl Forwarding {
     }
 }
 
-/// This proxy as a hop of the request: its names, its forwarding, and the client that it asks for.
+/// This proxy as a hop of the request: its names, its treatment of fields, and the client.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hop<'a> {
     pub(crate) instance: &'a str,
     pub(crate) forwarding: Forwarding,
     pub(crate) asker: &'a Asker,
-    /// Changes of the site to its fields.
+    /// Changes that the site makes to the fields.
     pub(crate) changed: Option<Changed<'a>>,
     /// The name by which origins may address this cache in Surrogate-Control.
     pub(crate) surrogate: Option<&'a str>,
 }
 
 impl<'a> Hop<'a> {
-    /// The hop that a client's request takes.
+    /// Returns the hop for a client's request.
     pub(crate) fn of(local: &'a Local, role: &'a Role, asker: &'a Asker) -> Self {
         let proxy = &local.proxy;
         let forwarding = Forwarding {
@@ -85,7 +86,7 @@ impl<'a> Hop<'a> {
         Self::through(proxy, forwarding, asker, changed)
     }
 
-    /// The hop of a request to this partition that no client has sent.
+    /// Returns the hop for a request to this partition that no client has sent.
     pub(crate) fn imagined(
         proxy: &'a Proxy,
         (partition, rewriting): (&'a str, Option<&'a Rewriting>),
@@ -115,7 +116,7 @@ impl<'a> Hop<'a> {
     }
 }
 
-/// Destination of a request: the origin's authority under a scheme, and path and query.
+/// Destination of a request: the origin's authority, the scheme, and path and query.
 pub(crate) type To<'a> = (Authority<'a>, Scheme, &'a [u8]);
 
 /// Writes the head of the request for the origin.
@@ -155,8 +156,8 @@ pub(crate) fn request(
     }
 }
 
-/// True if this client field passes unchanged. This is the only place that decides it (fields that
-/// `Connection` names are removed before).
+/// Returns true if this field of the client is passed on unchanged. Only this function decides that. (Fields
+/// that `Connection` names are removed earlier.)
 pub(crate) fn passes(name: &[u8], forwarding: &Forwarding, changes: &Changes<'_>) -> bool {
     let is = |known: &str| eq_name(name, known.as_bytes());
     match name.len() {
@@ -178,7 +179,7 @@ pub(crate) fn passes(name: &[u8], forwarding: &Forwarding, changes: &Changes<'_>
     }
 }
 
-/// Fields by which proxies describe the client's request, and which applications trust.
+/// Returns true for fields by which proxies describe the client's request, and which applications trust.
 fn tells_of_the_client(name: &[u8]) -> bool {
     const OTHERS: [&str; 4] = [
         "X-Real-IP",
@@ -186,13 +187,13 @@ fn tells_of_the_client(name: &[u8]) -> bool {
         "X-Rewrite-URL",
         "X-Original-Host",
     ];
-    // The first letter excludes most names.
+    // The test of the first letter excludes most names.
     matches!(name.first(), Some(b'x' | b'X'))
         && (begins(name, b"x-forwarded-")
             || OTHERS.iter().any(|known| eq_name(name, known.as_bytes())))
 }
 
-/// Names of fields that Foxy writes, or may write, and of those that the URL determines.
+/// Names of the fields that Foxy writes or may write, and of the fields that the URL determines.
 const OWN: &[&str] = &[
     "forwarded",
     "host",
@@ -222,7 +223,8 @@ pub(crate) fn own_fields<F: Fields>(
         write::field(out, b"Max-Forwards", value);
     }
     via(out, version, hop.instance);
-    // An appended list gets the peer; a new list names the client.
+    // In the mode `Append`, the address of the peer follows the list of the request. In other modes, a new
+    // list names the client.
     let ip = |mode| match mode {
         ForwardedMode::Append => hop.asker.peer.ip().to_canonical(),
         _ => hop.asker.ip(),
@@ -252,7 +254,7 @@ pub(crate) fn own_fields<F: Fields>(
     }
 }
 
-/// `Via: <version> <instance>` for a message of this version.
+/// Writes `Via: <version> <instance>` for a message of this version.
 pub(crate) fn via(out: &mut Vec<u8>, version: Version, instance: &str) {
     out.extend_from_slice(match version {
         Version::Http10 => b"Via: 1.0 ",
@@ -262,7 +264,8 @@ pub(crate) fn via(out: &mut Vec<u8>, version: Version, instance: &str) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Writes a field up to where this hop's own part belongs; false if it gets none.
+/// Writes the beginning of a forwarding field, up to the part of this hop. Returns false, and writes nothing,
+/// if the mode requires no such part.
 fn forwarded<F: Fields>(
     out: &mut Vec<u8>,
     head: &F,
@@ -285,7 +288,8 @@ fn forwarded<F: Fields>(
 
 fn push_address(out: &mut Vec<u8>, ip: IpAddr) {
     match ip {
-        // Every request gets such an address: the formatting machinery would take 1,300 instructions.
+        // Every request gets such an address, and the formatting machinery would take 1,300 instructions for
+        // it.
         IpAddr::V4(ip) => {
             let mut number = itoa::Buffer::new();
             for (n, octet) in ip.octets().into_iter().enumerate() {
@@ -297,7 +301,8 @@ fn push_address(out: &mut Vec<u8>, ip: IpAddr) {
     }
 }
 
-/// Framing, expectation, upgrade and trailers: hop-by-hop, so written afresh.
+/// Writes the fields for framing, expectation, upgrade and trailers. They are hop-by-hop fields, so Foxy
+/// writes them anew.
 fn body_fields(out: &mut Vec<u8>, head: &RequestHead<'_>) {
     match head.framing() {
         BodyFraming::Length(n) => write::number_field(out, b"Content-Length", n),

@@ -1,5 +1,5 @@
-//! The part of a mirror that a URL is about, for operators: they name a URL as clients do, but what is
-//! stored has the upstream's name.
+//! The part of a mirror that a URL belongs to, for operators. Operators write a URL as clients do, but stored
+//! objects have the upstream's name in their keys.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -11,30 +11,30 @@ use super::{Roles, Wants, own_name};
 use crate::http::route::key_url;
 use crate::{Proxy, Role, Site};
 
-/// The part of a mirror that requests for a URL get.
+/// The part of a mirror that a request for a URL belongs to.
 #[derive(Clone, Debug)]
 pub struct MirrorPart(Site);
 
 impl MirrorPart {
-    /// Name of the mirror.
+    /// Returns the name of the mirror.
     #[must_use]
     pub fn mirror(&self) -> &str {
         self.0.mirror.as_ref().map_or("", |part| part.name())
     }
 
-    /// Its partition: that of the form and the name that the request asks for.
+    /// Returns the partition. It depends on the form and the name that the request asks for.
     #[must_use]
     pub fn partition(&self) -> &str {
         &self.0.name
     }
 
-    /// Rewriting of its requests and answers.
+    /// Returns the rewriting of the mirror's requests and answers.
     #[must_use]
     pub fn rewriting(&self) -> Option<&Rewriting> {
         self.0.rewriting.as_deref()
     }
 
-    /// The URL as it is in keys.
+    /// Returns the URL as it is in keys.
     #[must_use]
     pub fn url<'a>(&'a self, asked: &Url<'a>) -> Url<'a> {
         key_url(&self.0, asked.path)
@@ -42,9 +42,9 @@ impl MirrorPart {
 }
 
 impl Proxy {
-    /// The part of a mirror that a request for `url` with these fields gets. `None` if it is not for a
-    /// mirror: its path has no mirror, or its host is none of Foxy's names. These are the public names,
-    /// and addresses and `localhost` with the port of one of the `listeners`.
+    /// Returns the part of a mirror that a request for `url` with these fields belongs to. `None` if the
+    /// request is not for a mirror: no mirror has the path, or the host is not one of Foxy's names. Foxy's
+    /// names are the public names, and addresses and `localhost` with the port of one of the `listeners`.
     #[must_use]
     pub fn mirror_part<F: Fields>(
         &self,
@@ -62,8 +62,9 @@ impl Proxy {
         self.part(url, Method::Get, accept, base)
     }
 
-    /// The URL of keys for what mirrors store under `url`, whatever host it names: for a purge of all
-    /// partitions. `None` if its path has no mirror, or another one than `mirror`.
+    /// Returns the URL that keys contain for objects which mirrors store under `url`. The host of `url` does
+    /// not matter. This is for a purge in all partitions. `None` if no mirror has the path, or if it belongs
+    /// to a mirror other than `mirror`.
     #[must_use]
     pub fn mirrored_text(&self, url: &Url<'_>, mirror: Option<&str>) -> Option<Vec<u8>> {
         let part = self.part(url, Method::Purge, b"", String::new())?;
@@ -71,7 +72,8 @@ impl Proxy {
         meant.then(|| self.purge_text(part.partition(), &part.url(url)))
     }
 
-    /// Hosts of the servers of the mirror of this name, as keys have them. `None`: there is no such mirror.
+    /// Returns the hosts of the servers of the mirror with this name, as they are in keys. `None` if there is
+    /// no such mirror.
     #[must_use]
     pub fn mirror_hosts(&self, name: &str) -> Option<Vec<Vec<u8>>> {
         let mut sites = self.config.mirror_sites().iter();
@@ -103,7 +105,7 @@ impl Proxy {
     }
 }
 
-/// The address that the URL names.
+/// Returns the address that the URL names.
 fn address(url: &Url<'_>) -> Option<IpAddr> {
     match url.authority.host {
         Host::V6(ip) => Some(ip.into()),

@@ -1,9 +1,9 @@
-//! The comparison of bytes that stream with a digest.
+//! Compares the bytes of a stream with a digest.
 
 use foxy_mirror::Digest;
 use sha2::{Digest as _, Sha256, Sha512};
 
-/// Bytes so far, and the digest that all of them must have.
+/// The hash of the bytes so far, and the digest that the complete bytes must have.
 #[derive(Debug)]
 pub(crate) enum Comparison {
     Sha256(Sha256, [u8; 32]),
@@ -25,7 +25,7 @@ impl Comparison {
         }
     }
 
-    /// True if the bytes so far have the digest.
+    /// Returns true if the bytes so far have the digest.
     pub(crate) fn is_right(&self) -> bool {
         match self {
             Self::Sha256(hash, expected) => hash.clone().finalize()[..] == expected[..],

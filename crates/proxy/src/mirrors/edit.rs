@@ -1,5 +1,5 @@
-//! The body of a mirror's answer on its way from the upstream: a document is decoded and rewritten, an
-//! artefact is compared with the digest that a document has named.
+//! The body of a mirror's answer on its way from the upstream. A document is decoded and rewritten. An
+//! artefact is compared with the digest that a document contains for it.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -13,22 +13,22 @@ use super::{Comparison, Mirrored};
 use crate::cache::ask::Ask;
 use crate::{Event, Proxy};
 
-/// Encoded bytes that are decoded at once. The decoded text can be a thousand times as long.
+/// Number of encoded bytes that are decoded at once. The decoded text can be a thousand times as long.
 const DECODE_AT_ONCE: usize = 1 << 10;
 
 const CODING: BadBody = BadBody("document-coding");
 const MISMATCH: BadBody = BadBody("digest-mismatch");
 
-/// Why a body cannot be used.
+/// Reason why a body cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BadBody(pub(crate) &'static str);
 
-/// Change to the body of a mirror's answer.
+/// The change that is made to the body of a mirror's answer.
 #[derive(Debug)]
 pub(crate) enum Edit {
-    /// A document is rewritten.
+    /// The document is rewritten.
     Document(Box<Rewriting>),
-    /// An artefact is compared with its digest.
+    /// The artefact is compared with its digest.
     Artefact(Box<Comparing>),
 }
 
@@ -36,12 +36,13 @@ pub(crate) enum Edit {
 pub(crate) struct Rewriting {
     decoder: Option<MultiGzDecoder<Vec<u8>>>,
     rewriter: Rewriter,
-    /// Where the digests of artefacts go.
+    /// The proxy, which keeps the digests of artefacts.
     proxy: Arc<Proxy>,
     mirror: Arc<Mirror>,
     scope: Box<str>,
-    /// Path of the document, and its key.
+    /// Path of the document.
     path: Box<[u8]>,
+    /// Key of the document.
     key: KeyHash,
 }
 
@@ -49,15 +50,15 @@ pub(crate) struct Rewriting {
 pub(crate) struct Comparing {
     /// One comparison for each digest that the artefact must have.
     comparisons: Vec<Comparison>,
-    /// The last piece: nobody gets it before the digest is right.
+    /// The last piece of the artefact. No client gets it before the digest is found to be right.
     held: Bytes,
-    /// Its part of the mirror, and its path.
+    /// The part of the mirror that the artefact belongs to, and the path of the artefact.
     name: (Arc<Mirrored>, Box<[u8]>),
 }
 
 impl Edit {
-    /// Change to the body of a 200. `coded`: it comes compressed by gzip, which its head does
-    /// not say.
+    /// Returns the change to the body of a 200 answer. `coded` is true if the body is compressed by gzip
+    /// although its head does not state this.
     pub(crate) fn of(
         proxy: &Arc<Proxy>,
         ask: &Ask,
@@ -74,7 +75,7 @@ impl Edit {
             Some(image) => vec![image.digest(first(fields, "Docker-Content-Digest"))],
             None if part.is_compared() => {
                 let named = part.expected(&proxy.expected, ask.target());
-                // A document may have named another digest since the head was read.
+                // A document that arrived after the head was read may contain another digest.
                 vec![
                     named,
                     said("Repr-Digest").or_else(|| said("Content-Digest")),
@@ -117,7 +118,7 @@ impl Edit {
         })))
     }
 
-    /// Takes a piece of the body, and gives each piece that comes of it to `send`.
+    /// Takes a piece of the body, and passes the resulting pieces to `send`.
     ///
     /// # Errors
     /// The body cannot be decoded.
@@ -138,7 +139,7 @@ impl Edit {
     /// Ends the body.
     ///
     /// # Errors
-    /// The body is not whole, or has another digest: the part that is held back is sent to nobody.
+    /// The body is incomplete or has another digest. The part that is held back is then not sent.
     pub(crate) fn finish(
         &mut self,
         proxy: &Proxy,
@@ -216,7 +217,7 @@ impl Rewriting {
 }
 
 impl Comparing {
-    /// Begins the comparisons with bytes that are there already.
+    /// Starts the comparisons with bytes that have already arrived.
     pub(crate) fn begins_with(&mut self, bytes: &[u8]) {
         for comparison in &mut self.comparisons {
             comparison.push(bytes);

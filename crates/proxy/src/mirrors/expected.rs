@@ -1,4 +1,4 @@
-//! Digests of artefacts that documents of mirrors have named: a bounded table.
+//! Digests of artefacts that documents of mirrors contain, in a bounded table.
 
 use foxy_base::{KeyHash, first, key_hash};
 use foxy_http1::Escapes;
@@ -10,15 +10,17 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::Mirrored;
 
-/// Entries of one generation. There are two generations: a digest that was named in neither is forgotten.
-/// One generation fits into 131,072 buckets of 104 bytes, so both take 27 MB at most.
+/// Largest number of entries of one generation. There are two generations. A digest that no document of these
+/// generations contained is forgotten. One generation fits into 131,072 buckets of 104 bytes, so both
+/// generations need 27 MB at most.
 const GENERATION: usize = (128 << 10) / 8 * 7;
 
-/// Documents of one generation whose digests are known: both generations take 1.2 MB at most.
+/// Largest number of documents of one generation whose digests are known. Both generations need 1.2 MB at
+/// most.
 const DOCUMENTS: usize = (32 << 10) / 8 * 7;
 
-/// Stored artefacts that are hashed at the same time, over all workers: a crowd that asks for one waits
-/// for the first.
+/// Number of stored artefacts that are hashed at the same time, over all workers. If many clients ask for one
+/// artefact, the requests wait for the first comparison.
 const COMPARISONS_AT_ONCE: usize = 2;
 
 /// Digests by mirror and path.
@@ -41,33 +43,34 @@ impl Default for Expected {
 struct Generations {
     young: HashMap<KeyHash, Entry>,
     old: HashMap<KeyHash, Entry>,
-    /// Documents whose digests were noted since the start, by their key in the store. A document is not
-    /// kept for longer than its digests.
+    /// Documents whose digests were noted since the start, by their keys in the store. A document is not
+    /// remembered for longer than its digests.
     documents: [HashSet<KeyHash>; 2],
 }
 
-/// The digest of an artefact, and the state of what is stored of it.
+/// The digest of an artefact, and the findings about the stored artefact.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     digest: Digest,
-    /// The last bytes had another digest: caches on the way may hold them.
+    /// True if the last bytes had another digest. Caches between Foxy and the upstream may have the wrong
+    /// bytes.
     doubted: bool,
-    /// Version of the stored object whose bytes were found to have the digest; 0: none.
+    /// Version of the stored object whose bytes were found to have the digest. 0 if there is no such version.
     right: u64,
 }
 
-/// How a stored artefact compares with the digest that documents name.
+/// The result of the comparison of a stored artefact with the digest that documents contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// It has the digest, or no digest is named.
+    /// The artefact has the digest, or documents contain no digest for it.
     Right,
-    /// It has another digest.
+    /// The artefact has another digest.
     Wrong,
-    /// It was stored before its digest was named.
+    /// The artefact was stored before a document contained its digest.
     Unknown(Digest),
 }
 
-/// A path of a mirror, without query, in the form of keys.
+/// Returns the key for a path of a mirror. The path has no query, and the key uses the form of cache keys.
 fn key(scope: &str, path: &[u8]) -> KeyHash {
     let mut text = scope.as_bytes().to_vec();
     text.push(b' ');
@@ -75,13 +78,14 @@ fn key(scope: &str, path: &[u8]) -> KeyHash {
     key_hash(&text)
 }
 
-/// The same for the artefact at a path, which may have a query.
+/// Returns the key for the artefact at a path, which may have a query.
 fn key_of(part: &Mirrored, path: &[u8]) -> KeyHash {
     key(part.scope(), &part.named_path(path))
 }
 
 impl Generations {
-    /// Forgets the older documents: those whose digests are in no generation any more will be read again.
+    /// Forgets the older generation of documents. If no generation has the digests of a document any more,
+    /// the document will be read again.
     fn age_documents(&mut self) {
         let [young, old] = &mut self.documents;
         *old = std::mem::take(young);
@@ -98,13 +102,13 @@ impl Generations {
 }
 
 impl Expected {
-    /// Notes what a document that was fetched has named in this scope. The last one counts.
+    /// Notes the digests that a fetched document contains in this scope. They replace older digests.
     pub(crate) fn note(&self, scope: &str, found: Vec<Found>) {
         self.add(scope, found, true);
     }
 
-    /// Notes what a stored document names in this scope. Digests that are known already stay: documents
-    /// that were fetched since are newer.
+    /// Notes the digests that a stored document contains in this scope. Digests that are known already are
+    /// kept, because they may come from documents that were fetched later.
     pub(crate) fn recall(&self, scope: &str, found: Vec<Found>) {
         self.add(scope, found, false);
     }
@@ -131,7 +135,7 @@ impl Expected {
         }
     }
 
-    /// Notes that the digests of the document with this key were noted.
+    /// Notes that the digests of the document with this key are known.
     pub(crate) fn learn(&self, document: KeyHash) {
         let mut generations = self.table.lock();
         if generations.documents[0].len() >= DOCUMENTS {
@@ -140,14 +144,14 @@ impl Expected {
         generations.documents[0].insert(document);
     }
 
-    /// True if the digests of the document with this key were noted since the start.
+    /// Returns true if the digests of the document with this key were noted since the start.
     pub(crate) fn has_learnt(&self, document: &KeyHash) -> bool {
         let generations = self.table.lock();
         let mut documents = generations.documents.iter();
         documents.any(|known| known.contains(document))
     }
 
-    /// The digest of the artefact at this path; a query may follow it.
+    /// Returns the digest of the artefact at this path. The path may have a query.
     pub(crate) fn of(&self, part: &Mirrored, path: &[u8]) -> Option<Digest> {
         let key = key_of(part, path);
         let generations = self.table.lock();
@@ -192,7 +196,7 @@ impl Expected {
         }
     }
 
-    /// Notes whether the last bytes of an artefact, stored or fetched, had another digest.
+    /// Notes whether the last bytes of an artefact had another digest. The bytes were stored or fetched.
     pub(crate) fn doubt(&self, part: &Mirrored, path: &[u8], doubted: bool) {
         self.set_doubt(&key_of(part, path), doubted);
     }
@@ -204,7 +208,7 @@ impl Expected {
         }
     }
 
-    /// True if the last bytes of an artefact had another digest.
+    /// Returns true if the last bytes of an artefact had another digest.
     pub(crate) fn is_doubted(&self, part: &Mirrored, path: &[u8]) -> bool {
         self.has_doubt(&key_of(part, path))
     }

@@ -1,4 +1,4 @@
-//! Fields of requests to the upstreams of mirrors and of answers to clients, and paths at upstreams.
+//! Fields of requests to the upstreams of mirrors, fields of answers to clients, and paths at upstreams.
 
 use foxy_base::rule;
 use foxy_http_rules::rewrite::{Direction, FieldRules, PathRules, Rewriting};
@@ -6,9 +6,9 @@ use foxy_mirror::{Class, Kind, Mirror, Place};
 
 use super::Login;
 
-/// Fields of clients that upstreams get, beside those that Foxy needs. Others are left out: registries
-/// know users by them, or let users choose what is written into documents, but the answers are for
-/// everybody.
+/// Fields of clients that are passed to upstreams, in addition to the fields that Foxy needs. Other fields
+/// are left out. By such fields, registries identify users, or users choose text that is written into
+/// documents. But the answers are for all clients.
 const FROM_CLIENTS: &[&str] = &[
     "accept",
     "accept-encoding",
@@ -21,9 +21,9 @@ const FROM_CLIENTS: &[&str] = &[
     "user-agent",
 ];
 
-/// Path at the server, and fields of requests to it: of the client's fields, none that names a user
-/// or selects another form. A credential, the mirror's or the client's `own`, is for the upstream's own
-/// scheme, host and port.
+/// Returns the path at the server and the fields of requests to it. Apart from a credential, no field of the
+/// client that names a user or selects another form is passed on. The credential is the client's if `own` is
+/// true, and otherwise the mirror's. It is sent only to the upstream's own scheme, host and port.
 pub(super) fn rewriting(
     mirror: &Mirror,
     place: Place,
@@ -74,8 +74,8 @@ pub(super) fn rewriting(
     })
 }
 
-/// Changes of answers on their way to clients: caches on the way must not share answers that a credential
-/// of the client has brought.
+/// Returns the changes of answers for clients. Caches between Foxy and the client must not share answers that
+/// were fetched with a credential of the client.
 fn answers(class: &Class, own: bool) -> Option<FieldRules> {
     let changes = match (own, class.kind) {
         (false, _) => return Some(FieldRules::default()),

@@ -6,7 +6,8 @@ use super::Mirrors;
 use crate::Gatekeeper;
 
 impl Gatekeeper {
-    /// True if users log in at some of these mirrors: then `Authorization` is for Foxy itself.
+    /// Returns true if users log in at some of these mirrors. At such a mirror, `Authorization` is for Foxy
+    /// itself.
     #[must_use]
     pub fn has_logins_at(&self, mirrors: &Mirrors) -> bool {
         let named = |at: &String| mirrors.sites.iter().any(|site| site.mirror.name == *at);

@@ -1,10 +1,10 @@
 //! Mirrors on the listeners of the forward proxy: the role of a request below a mirror's prefix.
 //!
-//! A request for a mirror has the role of a site, made for its server, its class of URLs and, for
-//! documents that are rewritten, the name by which the client knows Foxy. So each such role has its own
-//! keys, and everything else is as for a site.
+//! A request for a mirror has the role of a site. This site is made for the server and the class of the URL.
+//! For documents that are rewritten, it also depends on the name by which the client knows Foxy. So each such
+//! role has its own keys, and everything else works as for a site.
 //!
-//! The room may use cache, http, state, sites and access. Requests to the servers of mirrors are in origin.
+//! This room may use cache, http, state, sites and access. Requests to the servers of mirrors are in origin.
 
 mod asked;
 mod comparison;
@@ -43,10 +43,10 @@ pub(crate) use roles::{NoMirror, Roles, Wants};
 
 use crate::{Compress, Role, Site};
 
-/// Seconds for which a registry's answer to a client's credential holds. After that the registry is asked
-/// again; while the registry fails, the old answer counts.
+/// Seconds for which a registry's answer to a client's credential is valid. After that, the registry is asked
+/// again. While the registry fails, the old answer is used.
 const OWN_SECONDS: u32 = 86_400;
-/// Shorter documents are sent plain.
+/// Smallest length in bytes of a document that is compressed.
 const COMPRESS_MIN: u64 = 1 << 10;
 
 /// A mirror as it was configured.
@@ -54,30 +54,30 @@ const COMPRESS_MIN: u64 = 1 << 10;
 pub struct MirrorSite {
     /// The mirror.
     pub mirror: Arc<Mirror>,
-    /// For each of its servers: true if the operator has named it. Such a server may be at a private
-    /// address.
+    /// For each server of the mirror: true if the operator has named the server. Such a server may be at a
+    /// private address.
     pub named: Vec<bool>,
-    /// How TLS is spoken to its servers.
+    /// TLS settings for the connections to the servers.
     pub tls: OriginTls,
-    /// Credential for the upstream; `None`: the upstream is asked without one.
+    /// Credential for the upstream. `None` means that the upstream is asked without a credential.
     pub login: Option<Login>,
-    /// Clients may show their own credentials, which the upstream gets. Clients of registries of
-    /// container images always may.
+    /// True if clients may send their own credentials, which are passed to the upstream. For a registry of
+    /// container images, clients always may.
     pub client_logins: bool,
 }
 
 /// All mirrors.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Mirrors {
-    /// In the order of the configuration. No prefix begins with another.
+    /// The mirrors in the order of the configuration. No prefix is the beginning of another prefix.
     pub sites: Vec<MirrorSite>,
-    /// URLs by which clients know Foxy, beside the addresses of its listeners.
+    /// URLs by which clients know Foxy, in addition to the addresses of its listeners.
     pub public: Vec<PublicUrl>,
 }
 
 impl Mirrors {
-    /// Number of the mirror that alone has what a path (without query) names, if that is not mirror
-    /// `number`.
+    /// Returns the number of the mirror that owns a path (without query), if this is another mirror than
+    /// `number`. The owner is the only mirror that provides the package at this path.
     fn owner(&self, number: usize, path: &[u8]) -> Option<usize> {
         let asked = &self.sites.get(number)?.mirror;
         let mut sites = self.sites.iter();
@@ -93,14 +93,14 @@ pub struct Mirrored {
     place: Place,
     /// The number of the form that the client accepts.
     form: Option<usize>,
-    /// The operator has named the server.
+    /// True if the operator has named the server.
     named: bool,
     document: Option<Document>,
     image: Option<Box<OfImage>>,
-    /// Scope of the digests that documents have named: the name of the mirror, and of the client's
+    /// Scope of the digests that documents contain: the name of the mirror, and the name of the client's
     /// credential.
     scope: String,
-    /// The client has shown a credential of its own.
+    /// True if the client has sent its own credential.
     own: bool,
 }
 
@@ -110,33 +110,33 @@ struct OfImage {
     part: ImagePart,
     /// Path of the URL in keys.
     key_path: Box<[u8]>,
-    /// For each server of the mirror: the operator has named it.
+    /// For each server of the mirror: true if the operator has named the server.
     named: Vec<bool>,
     tls: OriginTls,
 }
 
 impl Mirrored {
-    /// True if answers are documents that are rewritten.
+    /// Returns true if answers are documents that are rewritten.
     pub(crate) const fn is_document(&self) -> bool {
         self.document.is_some()
     }
 
-    /// True if answers are documents that are screened by rules about versions.
+    /// Returns true if answers are documents that are screened by rules about versions.
     pub(crate) fn is_screened(&self) -> bool {
         self.is_document() && self.mirror.screens(self.place.class).is_some()
     }
 
-    /// The mirror, the class and the form by which its documents are screened.
+    /// Returns the mirror, the class and the form that the screening of the documents needs.
     pub(crate) fn screening(&self) -> (Arc<Mirror>, Option<usize>, Option<usize>) {
         (Arc::clone(&self.mirror), self.place.class, self.form)
     }
 
-    /// Why rules about versions refuse a path, query and all.
+    /// Returns the reason why rules about versions refuse a path. The path includes the query.
     pub(crate) fn refusal(&self, path: &[u8]) -> Option<Refused> {
         self.mirror.refusal(self.place, path)
     }
 
-    /// Media type and body of a refusal, as the registry's clients show it.
+    /// Returns media type and body of a refusal, in a form that the registry's clients show.
     pub(crate) fn page(&self, refused: &Refused) -> (&'static str, Vec<u8>) {
         let text = refused.text();
         match self.mirror.rules().map(|rules| rules.listing) {
@@ -150,17 +150,18 @@ impl Mirrored {
         }
     }
 
-    /// True if answers are artefacts, or index documents that another document names with their digest.
+    /// Returns true if answers are artefacts, or index documents whose digest is in another document.
     pub(crate) fn is_compared(&self) -> bool {
         self.class().named
     }
 
-    /// True if documents name the digests of answers. Images have their digests in their own names.
+    /// Returns true if documents contain the digests of answers. Images have their digests in their own
+    /// names.
     pub(crate) fn is_named_by_documents(&self) -> bool {
         self.is_compared() && self.image.is_none()
     }
 
-    /// The digest that the answer to a request for this path must have, as far as it is known.
+    /// Returns the digest that the answer to a request for this path must have, if it is known.
     pub(crate) fn expected(&self, table: &Expected, path: &[u8]) -> Option<Digest> {
         match self.image() {
             Some(image) => image.digest(None),
@@ -169,66 +170,66 @@ impl Mirrored {
         }
     }
 
-    /// True if the server may be at a private address.
+    /// Returns true if the server may be at a private address.
     pub(crate) const fn is_exempt(&self) -> bool {
         self.named
     }
 
-    /// The image that it is for.
+    /// Returns the image that the part is for.
     pub(crate) fn image(&self) -> Option<&ImagePart> {
         self.image.as_ref().map(|image| &image.part)
     }
 
-    /// Path of the URL in keys, where it is not the client's.
+    /// Returns the path of the URL in keys, if it differs from the client's path.
     pub(crate) fn key_path(&self) -> Option<&[u8]> {
         self.image.as_ref().map(|image| &*image.key_path)
     }
 
-    /// Path and query for the upstream, where rules do not say them.
+    /// Returns path and query for the upstream, if they are not made by the rules.
     pub(crate) fn target(&self) -> Option<&[u8]> {
         Some(self.image()?.target().as_bytes())
     }
 
-    /// True if the whole answer is looked at before anybody gets all of it, so that parts of it are never
-    /// asked for.
+    /// Returns true if the complete answer is checked before a client gets all of it. In this case, Foxy
+    /// never requests parts of the answer.
     pub(crate) fn comes_whole(&self) -> bool {
         self.is_document() || self.is_compared() || self.image.is_some()
     }
 
-    /// Name of the mirror.
+    /// Returns the name of the mirror.
     pub(crate) fn name(&self) -> &str {
         &self.mirror.name
     }
 
-    /// Scope of the digests that documents have named: what one credential was told stays unknown to
-    /// others.
+    /// Returns the scope of the digests that documents contain. Digests that one credential has obtained are
+    /// not used for other credentials.
     pub(crate) fn scope(&self) -> &str {
         &self.scope
     }
 
-    /// The path by which documents name the artefact at this path.
+    /// Returns the path by which documents name the artefact at this path.
     pub(crate) fn named_path<'a>(&self, path: &'a [u8]) -> Cow<'a, [u8]> {
         self.mirror.named_path(path)
     }
 
-    /// True if what a client gets depends on its own credential.
+    /// Returns true if the answer depends on the client's own credential.
     pub(crate) const fn is_own(&self) -> bool {
         self.own
     }
 
-    /// The upstream itself.
+    /// Returns the upstream of the mirror, which is its first server.
     pub(crate) fn upstream(&self) -> Upstream {
         let servers = self.mirror.servers();
         servers[0].clone()
     }
 
-    /// Host and port of each server, as keys have them.
+    /// Returns host and port of each server, as they are in keys.
     pub(crate) fn hosts(&self) -> impl Iterator<Item = Vec<u8>> {
         self.mirror.hosts()
     }
 
-    /// For a server that the mirror lists: whether the operator has named it, and how TLS is spoken
-    /// to it.
+    /// Returns two facts about a server, if the mirror lists it: whether the operator has named the server,
+    /// and the TLS settings for it.
     pub(crate) fn listed(&self, server: &Upstream) -> Option<(bool, Option<OriginTls>)> {
         let image = self.image.as_ref()?;
         let mut servers = self.mirror.servers().iter();
@@ -237,20 +238,20 @@ impl Mirrored {
         Some((named, server.secure.then(|| image.tls.clone())))
     }
 
-    /// The document that is rewritten.
+    /// Returns the document that is rewritten.
     pub(crate) const fn document(&self) -> Option<&Document> {
         self.document.as_ref()
     }
 
-    /// A rewriter that reads again the document stored with this path and media type, which was rewritten
-    /// for this part.
+    /// Returns a rewriter that reads a stored document again. `stored` is its path and media type. The
+    /// document was rewritten for this part.
     pub(crate) fn rewriter(&self, stored: (&[u8], &[u8])) -> Option<Rewriter> {
         let (document, transform) = (self.document()?, self.class().rewrite?);
         let mirror = Arc::clone(&self.mirror);
         Some(Rewriter::again(transform, stored, mirror, &document.base))
     }
 
-    /// True if the document at a path may name this artefact.
+    /// Returns true if the document at the path `document` may name the artefact at the path `artefact`.
     pub(crate) fn speaks_for(&self, document: &[u8], artefact: &[u8]) -> bool {
         self.mirror.speaks_for(document, artefact)
     }
@@ -259,9 +260,9 @@ impl Mirrored {
         self.mirror.class(self.place.class)
     }
 
-    /// The head of an upstream's answer as the cache gets it. `fresh` is its longest life in seconds, if
-    /// that is not its class's. `expected` is the digest that its body must have: it is sent in place of
-    /// the upstream's own digest.
+    /// Returns the head of an upstream's answer in the form that the cache receives. `fresh` is the longest
+    /// life of the answer in seconds, if it differs from the value of the class. `expected` is the digest
+    /// that the body must have. It is sent instead of the upstream's own digest.
     pub(crate) fn answer<'a>(
         &self,
         (status, fresh): (u16, Option<u32>),
@@ -295,8 +296,8 @@ impl Mirrored {
 }
 
 impl MirrorSite {
-    /// The role of requests for packages that another mirror alone has. They are redirected, so this
-    /// mirror's upstream is never asked for them.
+    /// Returns the role of requests for packages that only another mirror provides. These requests are
+    /// redirected, so this mirror's upstream is never asked for such packages.
     fn away(&self, owner: &Self, clients: &[IpNet]) -> Option<Site> {
         let (from, to) = (&self.mirror.prefix, &owner.mirror.prefix);
         let (host, port) = self.mirror.servers().first()?.host_and_port();
@@ -313,8 +314,8 @@ impl MirrorSite {
         })
     }
 
-    /// The role for a part of the mirror. `form` is the number of the form that the client accepts, `own`
-    /// says that the client's own credential is sent.
+    /// Returns the role for a part of the mirror. `form` is the number of the form that the client accepts.
+    /// `own` is true if the client's own credential is sent.
     fn site(
         &self,
         place: Place,
@@ -331,7 +332,7 @@ impl MirrorSite {
         let document = base.map(|base| Document {
             base: base.to_owned(),
             mark: match form {
-                // All forms are made of one document of the upstream, and so of one ETag.
+                // All forms are made from one document of the upstream, and so from one ETag.
                 Some(form) if screened => format!("{}.{form}", mirror.mark(base)),
                 _ => mirror.mark(base),
             },
@@ -376,7 +377,7 @@ impl MirrorSite {
         })
     }
 
-    /// The role for a part of an image.
+    /// Returns the role for a part of an image.
     fn image_site(
         &self,
         image: &Image,
@@ -395,7 +396,7 @@ impl MirrorSite {
             port,
             tls: server.secure.then(|| self.tls.clone()),
             rewriting: Some(rules),
-            // See `route`: its URLs have a path of their own.
+            // The URLs of this role have a different path (see `route`).
             preserve_host: true,
             allow_clients: Some(clients.to_vec()),
             mirror: Some(Arc::new(Mirrored {
@@ -418,7 +419,7 @@ impl MirrorSite {
     }
 }
 
-/// The role for a layer, once it is known that the client may have it.
+/// Returns the role for a layer after it is known that the client may have the layer.
 pub(crate) fn proven(role: &Role) -> Option<Role> {
     let Role::Site(site) = role else { return None };
     let of = site.mirror.as_ref()?;
@@ -440,8 +441,8 @@ pub(crate) fn proven(role: &Role) -> Option<Role> {
     }))
 }
 
-/// The part of a mirror for a client that has shown a credential: everything that it gets is kept apart
-/// from what others get.
+/// Returns the role for a client that has sent a credential. All answers for this client are kept separate
+/// from the answers for other clients.
 fn of_credential(role: &Role, mark: &str) -> Option<Role> {
     let Role::Site(site) = role else { return None };
     let of = site.mirror.as_ref()?;

@@ -1,5 +1,5 @@
-//! Names by which clients know Foxy. Only these names are written into documents for everybody, never a
-//! name that only a request says.
+//! Names by which clients know Foxy. Documents for all clients contain only these names. A name that appears
+//! only in a request is never written into them.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -9,9 +9,9 @@ use foxy_http1::{Host, Scheme, Url};
 /// A URL by which clients know Foxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicUrl {
-    /// Clients speak TLS to it.
+    /// True if clients use TLS for this URL.
     pub secure: bool,
-    /// Host in lower case, and port where it is not the scheme's.
+    /// Host in lower case, and the port if it is not the default port of the scheme.
     pub authority: String,
 }
 
@@ -22,8 +22,9 @@ impl PublicUrl {
     }
 }
 
-/// Scheme and authority for documents, if the URL of a request has one of Foxy's own names: a public
-/// one, or the address that the client has connected to. `spoken` is the scheme on the connection.
+/// Returns scheme and authority for documents, if the URL of a request has one of Foxy's own names. These are
+/// the public names, and the address that the client has connected to. `spoken` is the scheme of the
+/// connection.
 pub(crate) fn own_name(
     public: &[PublicUrl],
     url: &Url<'_>,
@@ -40,7 +41,7 @@ pub(crate) fn own_name(
             Some((name, port)) if !port.ends_with(']') => (name, port.parse().unwrap_or(default)),
             _ => (&known.authority[..], default),
         };
-        // Another server may speak TLS in front of Foxy; the port of that server is not known here.
+        // Another server may terminate TLS in front of Foxy. The port of that server is not known here.
         let asked = url.authority.port.unwrap_or(default);
         name.trim_matches(['[', ']']) == host.trim_matches(['[', ']']) && known_port == asked
     };

@@ -1,4 +1,5 @@
-//! A request for a part of a mirror: its registry, and the digest that its answer must have.
+//! A request for a part of a mirror. This module determines its registry and the digest that its answer must
+//! have.
 
 use foxy_base::{FieldBlock, first};
 use foxy_mirror::digests_of_field;
@@ -9,26 +10,28 @@ use crate::cache::ask::Ask;
 use crate::state::local::Local;
 
 impl Ask {
-    /// The part of a mirror of images that the request is for.
+    /// Returns the part of a mirror of images that the request is for.
     pub(crate) fn registry(&self) -> Option<&Mirrored> {
         let part = self.role.mirrored()?;
         part.image().is_some().then_some(&**part)
     }
 
-    /// The part of a mirror that the request is for, if its documents are screened.
+    /// Returns the part of a mirror that the request is for, if its documents are screened.
     pub(crate) fn screened(&self) -> Option<&Mirrored> {
         let part = self.role.mirrored()?;
         part.is_screened().then_some(&**part)
     }
 
-    /// True if the request is for an artefact of a mirror that came with another digest than documents
-    /// name: the request bypasses caches on the way.
+    /// Returns true if the request is for an artefact of a mirror, and the last bytes of this artefact had
+    /// another digest than documents contain. Such a request bypasses the caches between Foxy and the
+    /// upstream.
     pub(crate) fn is_doubted(&self, local: &Local) -> bool {
         let part = self.role.mirrored().filter(|part| part.is_compared());
         part.is_some_and(|part| local.proxy.expected.is_doubted(part, self.target()))
     }
 
-    /// Returns whether a stored object has the digest that documents of a mirror name for it.
+    /// Compares a stored object with the digest that documents of a mirror contain for it, and returns the
+    /// result.
     pub(crate) fn standing(&self, local: &Local, object: &Object) -> Standing {
         let part = self.role.mirrored();
         part.map_or(Standing::Right, |part| {
@@ -36,8 +39,8 @@ impl Ask {
         })
     }
 
-    /// True if an answer with these fields is compared with the digest that documents of a mirror name
-    /// now.
+    /// Returns true if `Repr-Digest` in these fields has the digest that documents of a mirror contain now.
+    /// Also returns true if no digest is known.
     pub(crate) fn has_digest(&self, local: &Local, fields: &FieldBlock) -> bool {
         let part = self
             .role

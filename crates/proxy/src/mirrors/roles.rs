@@ -1,4 +1,5 @@
-//! The roles of a worker for parts of mirrors: made once, and bounded.
+//! The roles of a worker for parts of mirrors. A role is made once and kept. The number of kept roles is
+//! bounded.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -16,15 +17,15 @@ use crate::Role;
 use crate::access::refusal::Refusal;
 use crate::sites::table::has_dots;
 
-/// Roles that are kept. More are made anew for each request.
+/// Number of roles that are kept. Further roles are made anew for each request.
 const ROLES_MAX: usize = 1000;
 
-/// Why a request has no mirror.
+/// Reason why a request has no mirror.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoMirror {
-    /// Its path is below no prefix.
+    /// No mirror has a prefix of the path.
     Path,
-    /// It is refused.
+    /// The mirror refuses the request.
     Refused(Refusal),
 }
 
@@ -32,34 +33,34 @@ const fn refused(status: u16, reason: &'static str) -> NoMirror {
     NoMirror::Refused(Refusal { status, reason })
 }
 
-/// Mirror, place, form, base, and whether the client's own credential is sent.
+/// Mirror, place, form and base, and true if the client's own credential is sent.
 type Part = (usize, Place, Option<usize>, Option<String>, bool);
 
 /// The roles for parts of mirrors.
 #[derive(Debug, Default)]
 pub(crate) struct Roles {
     parts: RefCell<HashMap<Part, Rc<Role>>>,
-    /// Changes of requests for images: there are too many of these for a role of each.
+    /// Changes of requests for images. There are too many parts of images to keep a role for each.
     images: RefCell<HashMap<(usize, Place, bool), Arc<Rewriting>>>,
     /// Roles that redirect from one mirror to another.
     away: RefCell<HashMap<(usize, usize), Rc<Role>>>,
 }
 
-/// Parts of a request that a mirror decides by.
+/// The facts about a request that a mirror needs to choose a role.
 pub(crate) struct Wants<'a> {
     pub(crate) method: Method,
     pub(crate) method_text: &'a [u8],
     pub(crate) path: &'a [u8],
     pub(crate) accept: &'a [u8],
-    /// The client's credential for the registry, and the seed for its name.
+    /// The client's credential for the registry, and the seed for the credential's name.
     pub(crate) login: Option<(&'a [u8], u64)>,
 }
 
 impl Roles {
-    /// The role for a request. `base` gives the name by which the client knows Foxy.
+    /// Returns the role for a request. `base` returns the name by which the client knows Foxy.
     ///
     /// # Errors
-    /// Why there is none.
+    /// Returns the reason why there is no role.
     pub(crate) fn find(
         &self,
         mirrors: &Mirrors,
@@ -100,9 +101,9 @@ impl Roles {
             return Err(refused(405, "method-not-of-mirror"));
         }
         let base = match class.rewrite {
-            // URLs written into a document are for all clients that get it.
+            // URLs that are written into a document must be right for all clients that get it.
             Some(form) if form.writes() => Some(base().ok_or(refused(421, "name-not-configured"))?),
-            // Nothing is written into it.
+            // No URL is written into the document.
             Some(_) => Some(String::new()),
             None => site.mirror.screens(place.class).map(|_| String::new()),
         };
@@ -112,7 +113,7 @@ impl Roles {
         let role = self.part(site, part, clients).ok_or(unusable)?;
         match login {
             None => Ok(role),
-            // Not kept: clients can make up any number of credentials.
+            // The role is not kept, because clients can invent any number of credentials.
             Some((login, seed)) => {
                 let role = of_credential(&role, &mark(login, seed));
                 role.map(Rc::new).ok_or(unusable)
@@ -120,7 +121,7 @@ impl Roles {
         }
     }
 
-    /// The role for a part, for all clients.
+    /// Returns the role for a part. All clients share this role.
     fn part(&self, site: &MirrorSite, part: Part, clients: &[IpNet]) -> Option<Rc<Role>> {
         if let Some(role) = self.parts.borrow().get(&part) {
             return Some(Rc::clone(role));
@@ -135,7 +136,7 @@ impl Roles {
         Some(role)
     }
 
-    /// The role that sends clients from one mirror to the one that owns what they ask for.
+    /// Returns the role that redirects clients from one mirror to the mirror that owns the package.
     fn away(
         &self,
         (from, to): (usize, usize),
@@ -151,7 +152,7 @@ impl Roles {
         Some(role)
     }
 
-    /// The role for a part of an image.
+    /// Returns the role for a part of an image.
     fn image(
         &self,
         mirrors: &Mirrors,
@@ -177,7 +178,7 @@ impl Roles {
         let own = wants
             .login
             .and_then(|(text, seed)| Some((Login::shown(text)?, seed)));
-        // A purge names what is stored, but gives nobody access to it.
+        // A purge names a stored object, but gives no client access to it.
         let proven = wants.method == Method::Purge;
         let of = (number, place, own.is_some());
         let rules = self.rules_of(of, &site.mirror).ok_or(unusable)?;

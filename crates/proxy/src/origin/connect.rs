@@ -1,4 +1,4 @@
-//! From a name to a connection: resolve, judge every address, race the good ones (RFC 8305).
+//! Connects to a name: resolve it, judge every address, and race the permitted addresses (RFC 8305).
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -21,12 +21,12 @@ use crate::origin::parents::open_tunnel;
 use crate::state::proxy::Proxy;
 use crate::{Counters, Event, ResolveError};
 
-/// How long an attempt may take before the next address is tried beside it (RFC 8305 section 5).
+/// Time after which the next address is tried in parallel with a running attempt (RFC 8305 section 5).
 const STAGGER: Duration = Duration::from_millis(250);
-/// Addresses tried at most.
+/// Largest number of addresses that are tried.
 const ATTEMPTS: usize = 8;
 
-/// A new connection to `to`. With TLS it is checked already.
+/// Opens a new connection to `to`. If it uses TLS, the peer is already checked.
 pub(crate) async fn connect(
     proxy: &Proxy,
     counters: &Counters,
@@ -53,11 +53,11 @@ pub(crate) async fn connect(
         let ahead = proxy.ledger.receive_bytes();
         let raced = race(&good, ahead).await;
         let (stream, peer) = raced.map_err(|_| UpstreamError::Connect)?;
-        // Heads and bodies are written whole: waiting for more would only delay them.
+        // Foxy writes complete heads and large pieces of bodies. A wait for more bytes would only delay them.
         let _ = stream.set_nodelay(true);
         let own = (to.tls.as_ref(), &to.host[..]);
         let stream = match &to.parent {
-            // Boxed: few requests have one.
+            // The future is boxed, because few requests need it.
             Some(through) => Box::pin(past(proxy, counters, to, through, stream)).await?,
             None => secured(proxy, counters, own, stream).await?,
         };
@@ -85,7 +85,7 @@ pub(crate) async fn connect(
     result
 }
 
-/// The connection after its handshake, if the origin is to speak TLS.
+/// Returns the connection after its TLS handshake, if the origin uses TLS.
 async fn secured(
     proxy: &Proxy,
     counters: &Counters,
@@ -98,18 +98,18 @@ async fn secured(
     })
 }
 
-/// The connection after a handshake over it.
+/// Carries out a TLS handshake over a connection, and returns the encrypted connection.
 async fn encrypted<S: Transport>(
     proxy: &Proxy,
     counters: &Counters,
     (tls, host): (&OriginTls, &str),
     stream: S,
 ) -> Result<Box<TlsStream<S>>, UpstreamError> {
-    // The host is no valid name, so no certificate can have it.
+    // An error here means that the host is not a valid name, so no certificate can have it.
     let session = tls.session(host);
     let session = session.map_err(|_| UpstreamError::Tls(Failure::WrongName))?;
     let stream = Box::new(TlsStream::new(stream, session, &proxy.ledger));
-    // Boxed: the state of a handshake would enlarge every miss.
+    // The future is boxed, because the state of a handshake would enlarge every miss.
     let done = Box::pin(stream.handshake()).await;
     done.map_err(UpstreamError::Tls)?;
     counters.add(Event::UpstreamHandshakes, 1);
@@ -143,7 +143,7 @@ pub(crate) async fn resolve(
     })
 }
 
-/// The connection past a parent, by a tunnel if the destination needs one.
+/// Returns the connection behind a parent. It uses a tunnel if the destination needs one.
 async fn past(
     proxy: &Proxy,
     counters: &Counters,
@@ -173,8 +173,8 @@ async fn past(
     })
 }
 
-/// The addresses of a parent. A destination that is an address is judged here; names are resolved by
-/// the parent.
+/// Returns the addresses of a parent. A destination that is an address is judged here. Names of destinations
+/// are resolved by the parent.
 fn of_parent(
     proxy: &Proxy,
     to: &Destination,
@@ -202,7 +202,7 @@ fn of_parent(
     }
 }
 
-/// The addresses that may be connected to, in the order to try them.
+/// Returns the addresses that Foxy may connect to, in the order in which they are tried.
 fn permitted(
     proxy: &Proxy,
     to: &Destination,
@@ -239,7 +239,7 @@ fn permitted(
     Ok(interleave(good))
 }
 
-/// Alternates the families, IPv6 first, keeping the order within each (RFC 8305 section 4).
+/// Alternates IPv6 and IPv4 addresses, IPv6 first. The order within each family stays (RFC 8305 section 4).
 fn interleave(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
     let (six, four): (Vec<_>, Vec<_>) = addresses.into_iter().partition(SocketAddr::is_ipv6);
     let (mut six, mut four) = (six.into_iter(), four.into_iter());
@@ -257,8 +257,8 @@ fn interleave(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
 
 type Attempt = Pin<Box<dyn Future<Output = io::Result<(TcpStream, SocketAddr)>>>>;
 
-/// A connection whose peer may send `ahead` bytes before Foxy reads them; `None`: as many as the system
-/// allows. Without a limit, an origin that is faster than the client would fill megabytes in the kernel.
+/// Prepares a connection whose peer may send `ahead` bytes before Foxy reads them. `None` means the limit of
+/// the system. Without a limit, an origin that is faster than the client would fill megabytes in the kernel.
 fn attempt(to: SocketAddr, ahead: Option<usize>) -> Attempt {
     Box::pin(async move {
         let socket = match to {
@@ -266,15 +266,16 @@ fn attempt(to: SocketAddr, ahead: Option<usize>) -> Attempt {
             SocketAddr::V6(_) => TcpSocket::new_v6()?,
         };
         if let Some(bytes) = ahead.and_then(|bytes| u32::try_from(bytes).ok()) {
-            // Set before the connection is made, so that the window that the peer is promised then holds.
+            // This is set before the connection is made, so that the window which is promised to the peer is
+            // valid from the start.
             let _ = socket.set_recv_buffer_size(bytes);
         }
         Ok((socket.connect(to).await?, to))
     })
 }
 
-/// The first connection that succeeds. The next address is tried when an attempt fails, or is
-/// not through after the stagger; the losers are dropped.
+/// Returns the first connection that succeeds. The next address is tried when an attempt fails, or when an
+/// attempt is not complete after the stagger. The other attempts are dropped.
 async fn race(
     addresses: &[SocketAddr],
     ahead: Option<usize>,
@@ -298,7 +299,7 @@ async fn race(
                     Poll::Ready(Err(error)) => {
                         last_error = error;
                         drop(running.swap_remove(at));
-                        // A failure starts the next one at once.
+                        // A failure starts the next attempt at once.
                         if let Some(next) = waiting.next() {
                             running.push(attempt(*next, ahead));
                         }
@@ -346,7 +347,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_refused_address_does_not_stop_the_next() {
-        // Bound and not listening: nobody else gets the port meanwhile.
+        // This socket is bound but does not listen, so no other process gets the port during the test.
         let dead =
             socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
@@ -366,7 +367,7 @@ mod tests {
             let (stream, _) = race(&to, ahead).await.unwrap();
             socket2::SockRef::from(&stream).recv_buffer_size().unwrap()
         };
-        // The kernel doubles what is set.
+        // The kernel doubles a value that is set.
         assert_eq!(room(Some(16 << 10)).await, 32 << 10);
         assert!(room(None).await > 64 << 10, "the system's choice");
     }

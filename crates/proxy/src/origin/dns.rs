@@ -1,4 +1,4 @@
-//! The name cache shared by all workers: by time to live, bounded, failures included.
+//! The name cache that all workers share. It obeys the time to live, is bounded, and also caches failures.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -11,19 +11,20 @@ use parking_lot::Mutex;
 
 use super::{ResolveError, Resolved};
 
-/// No answer is kept longer, whatever its time to live says.
+/// Longest time for which an answer is kept. It limits the time to live.
 const MAX_TTL: Duration = Duration::from_secs(3600);
-/// Answers with a shorter time to live are kept this long: one page load asks often.
+/// Shortest time for which an answer is kept, even if its time to live is shorter. Loading one page often
+/// needs the same name several times.
 const MIN_TTL: Duration = Duration::from_secs(1);
-/// "No such name" is not believed longer than this.
+/// Longest time for which the answer "no such name" is trusted.
 const MAX_NEGATIVE_TTL: Duration = Duration::from_secs(60);
-/// How long name servers that do not answer are left alone for one name.
+/// Time for which one name is not requested again after the name servers did not answer.
 const UNAVAILABLE_TTL: Duration = Duration::from_secs(1);
 
-/// The addresses of a name; failures are answers too.
+/// The addresses of a name. A failure is also cached as an answer.
 pub(crate) type Answer = Result<Arc<[IpAddr]>, ResolveError>;
 
-/// Bounded cache of answers.
+/// A bounded cache of answers.
 #[derive(Debug)]
 pub(crate) struct DnsCache {
     names: Mutex<HashMap<Box<str>, (MonoTime, Answer)>>,
@@ -38,19 +39,20 @@ impl DnsCache {
         }
     }
 
-    /// Sets another limit. Names beyond it go when the next one comes.
+    /// Sets another limit. If the cache has more names than that, names are removed when the next name is
+    /// added.
     pub(crate) fn set_max(&self, max: usize) {
         self.max.store(max.max(1), Ordering::Relaxed);
     }
 
-    /// The answer known for `name`, unless it is too old.
+    /// Returns the cached answer for `name`, unless it is too old.
     pub(crate) fn get(&self, name: &str, now: MonoTime) -> Option<Answer> {
         let names = self.names.lock();
         let (until, answer) = names.get(name)?;
         (now < *until).then(|| answer.clone())
     }
 
-    /// Remembers what a resolver said and gives it back in the shared form.
+    /// Stores the answer of a resolver and returns it in its shared form.
     pub(crate) fn put(
         &self,
         name: &str,
@@ -73,7 +75,7 @@ impl DnsCache {
         while names.len() >= max
             && let Some(victim) = names.keys().next().cloned()
         {
-            // All are fresh: any one will do, a full cache of live names is rare.
+            // No answer has expired, so any name is removed. A cache that is full of unexpired names is rare.
             names.remove(&victim);
         }
         names.insert(name.into(), (now + ttl, answer.clone()));

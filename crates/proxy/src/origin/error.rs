@@ -1,4 +1,4 @@
-//! How an origin can fail, and what the client is told then.
+//! Failures of origins, and the answer that the client gets for each failure.
 
 use foxy_http_rules::Flags;
 use foxy_store::Object;
@@ -10,10 +10,10 @@ use crate::mirrors::BadBody;
 use crate::sites::manner::MAINTENANCE;
 use crate::{Outcome, Trouble};
 
-/// Why there is no (complete) answer from an origin.
+/// Reason why there is no answer, or no complete answer, from an origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UpstreamError {
-    /// The destination may not be reached.
+    /// The guard or a rule forbids the destination.
     Forbidden(Forbidden),
     /// The name does not exist.
     NoSuchName,
@@ -23,25 +23,26 @@ pub(crate) enum UpstreamError {
     Connect,
     /// No address accepted a connection in time.
     ConnectTimeout,
-    /// The TLS handshake failed, or the check of the origin's certificate.
+    /// The TLS handshake failed, or the origin's certificate was rejected.
     Tls(Failure),
-    /// No answer in time.
+    /// No answer began in time.
     FirstByteTimeout,
-    /// An answer that stopped in the middle for too long.
+    /// An answer stopped in the middle for too long.
     Stalled,
     /// The connection ended before the head of an answer.
     Closed,
-    /// The connection ended inside a body.
+    /// The connection ended in the middle of a body.
     Truncated,
-    /// An answer that is not HTTP, or is ambiguous; the word says what.
+    /// The answer is not HTTP, or is ambiguous. The word describes the error.
     BadResponse(&'static str),
-    /// The origin no longer has the version that is stored.
+    /// The origin no longer has the stored version.
     AnotherVersion,
-    /// An error status in place of missing bytes: it does not concern the object.
+    /// The origin answered a request for missing bytes with an error status. This status does not concern the
+    /// object.
     ErrorStatus,
-    /// The fetch was given up on Foxy's side.
+    /// Foxy gave up the fetch.
     GivenUp,
-    /// The origins of the site are not asked now.
+    /// The origins of the site are not asked now, because of maintenance.
     Maintenance,
     /// Too many requests wait for this origin.
     Busy,
@@ -56,8 +57,8 @@ impl From<BadBody> for UpstreamError {
 }
 
 impl UpstreamError {
-    /// The error for a client whose answer is stored. If that answer must be validated and the
-    /// origin cannot be reached, the status is 504 (RFC 9111 section 5.2.2.2).
+    /// Returns the error for a client whose answer is stored. If that answer must be validated and the origin
+    /// cannot be reached, the status is 504 (RFC 9111 section 5.2.2.2).
     pub(crate) fn validating(self, stored: Option<&Object>) -> Self {
         let must = Flags::MUST_REVALIDATE.with(Flags::PROXY_REVALIDATE);
         let digest = stored.and_then(stored_digest);
@@ -71,7 +72,7 @@ impl UpstreamError {
         }
     }
 
-    /// True if there is no way to the destination now.
+    /// Returns true if the destination cannot be reached now.
     pub(super) const fn is_no_connection(self) -> bool {
         matches!(
             self,
@@ -79,7 +80,7 @@ impl UpstreamError {
         )
     }
 
-    /// The status for the client, if nothing was sent to it yet.
+    /// Returns the status for the client, if no bytes were sent to the client yet.
     pub(crate) const fn status(self) -> u16 {
         match self {
             Self::Forbidden(_) => 403,
@@ -92,7 +93,7 @@ impl UpstreamError {
         }
     }
 
-    /// True if the exchange failed before a head for a reason that another attempt may avoid.
+    /// Returns true if the exchange failed before a head, for a reason that another attempt may avoid.
     pub(crate) const fn is_transport(self) -> bool {
         !matches!(
             self,
@@ -100,7 +101,7 @@ impl UpstreamError {
         )
     }
 
-    /// The stable word.
+    /// Returns the stable word for the error.
     pub(crate) const fn reason(self) -> &'static str {
         match self {
             Self::Forbidden(why) => why.reason(),
@@ -122,8 +123,8 @@ impl UpstreamError {
         }
     }
 
-    /// True if the origin may have carried out the request. After a pooled connection died, the
-    /// origin may have received the request before the last attempt to connect.
+    /// Returns true if the origin may have carried out the request. If a pooled connection broke, the origin
+    /// may have received the request before the last attempt to connect.
     pub(crate) const fn may_have_reached_it(self, replayed: bool) -> bool {
         match self {
             Self::Forbidden(_) | Self::NoSuchName | Self::NameService | Self::Maintenance => false,
@@ -132,7 +133,7 @@ impl UpstreamError {
         }
     }
 
-    /// The kind of failure of the origin; `None` if Foxy is the reason.
+    /// Returns the kind of failure of the origin. `None` if Foxy is the reason.
     pub(crate) const fn trouble(self) -> Option<Trouble> {
         Some(match self {
             Self::NoSuchName | Self::NameService => Trouble::Name,
@@ -153,7 +154,7 @@ impl UpstreamError {
         })
     }
 
-    /// The word for log and counters.
+    /// Returns the word for log and counters.
     pub(crate) const fn outcome(self) -> Outcome {
         match self {
             Self::Forbidden(_) => Outcome::Denied,

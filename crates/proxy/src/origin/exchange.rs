@@ -31,19 +31,19 @@ pub(crate) struct Upstream {
     scanner: HeadScanner,
     pub(crate) peer: SocketAddr,
     pub(crate) patience: OriginPatience,
-    /// Longest wait for an answer, from the first wait after a request on.
+    /// Time limit for the answer. It starts with the first wait after a request.
     wait: Option<Wait>,
-    /// Time of the last request, until its answer begins.
+    /// Time at which the last request was sent. It is cleared when the answer begins.
     asked: Option<MonoTime>,
     /// The part of a mirror that the last request was for, and the digest that its answer must have.
     mirrored: Option<(Arc<Mirrored>, Option<Digest>)>,
-    /// The body of the present answer is compressed by gzip, which its head does not say.
+    /// True if the body of the present answer is compressed by gzip although its head does not state this.
     coded: bool,
-    /// The body of the present answer, if it was read and changed already.
+    /// The body of the present answer, if it is already read and changed.
     held: Option<Box<Held>>,
 }
 
-/// Most interim answers to one request. More are an error.
+/// Largest number of interim answers to one request. A larger number is an error.
 const INTERIM_MAX: u8 = 32;
 
 /// Time limit for one answer. Interim answers do not extend it.
@@ -53,22 +53,23 @@ struct Wait {
     interims_left: u8,
 }
 
-/// An [`Upstream`] in use. Dropping it closes the connection.
+/// An [`Upstream`] in use. The connection is closed on drop.
 #[derive(Debug)]
 pub(crate) struct Leased {
     pub(crate) up: Upstream,
     born: Ticks,
-    /// It has carried requests before, so the origin may have closed it meanwhile.
+    /// True if the connection has carried other requests before. The origin may have closed it since then.
     pub(crate) reused: bool,
     counted: (u64, u64),
-    /// The request under way at an origin of a site.
+    /// The turn of the request at an origin of a site.
     turn: Option<Turn>,
-    /// The destination through a parent, if the connection leads through one.
+    /// The destination behind a parent, if the connection goes through a parent.
     through: Option<Box<Destination>>,
 }
 
 impl Leased {
-    /// A connection to `to`: from the pool, unless `fresh`, or a new one.
+    /// Returns a connection to `to`. The connection comes from the pool, unless `fresh` is set. Otherwise, or
+    /// if the pool has none, a new connection is opened.
     pub(crate) async fn get(
         local: &Local,
         to: &Destination,
@@ -113,7 +114,7 @@ impl Leased {
         self.turn = Some(turn);
     }
 
-    /// Says that the connection leads through a parent.
+    /// Notes that the connection goes through a parent.
     pub(crate) fn by(mut self, to: Destination) -> Self {
         self.through = Some(Box::new(to));
         self
@@ -128,12 +129,13 @@ impl Leased {
         });
     }
 
-    /// The turn at an origin of a site.
+    /// Returns the turn at an origin of a site.
     pub(crate) const fn turn(&self) -> Option<&Turn> {
         self.turn.as_ref()
     }
 
-    /// A pooled connection, unless the origin has closed it or says something unasked.
+    /// Prepares a pooled connection for use. Returns `None` if the origin has closed it or has sent bytes
+    /// without a request.
     fn again(local: &Local, pooled: Pooled<Upstream>) -> Option<Self> {
         let silent = pooled.connection.io.try_read(&mut [0]);
         if silent.is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock) {
@@ -152,15 +154,15 @@ impl Leased {
         None
     }
 
-    /// Gives the connection back to the pool; only after a complete exchange.
+    /// Gives the connection back to the pool. This is permitted only after a complete exchange.
     pub(crate) fn give_back(mut self, local: &Local, to: &Destination) {
         self.count(local);
         if !self.up.buf.is_empty() || local.proxy.is_shutting_down() {
             return;
         }
-        // A thousand idle connections hold 16 MB of empty buffers. They give the buffers back where
-        // memory is short, or after a while. A busy connection keeps its buffer: otherwise it would get a
-        // new one for each answer.
+        // A thousand idle connections hold 16 MB of empty buffers. They free these buffers when memory is
+        // short, or after some time. A busy connection keeps its buffer, because it would otherwise need a
+        // new buffer for each answer.
         if local.proxy.ledger.pressure() > Pressure::Low {
             self.up.rest();
         }
@@ -186,7 +188,7 @@ impl Leased {
         self.counted = now;
     }
 
-    /// Sends the head of a request with body to this origin.
+    /// Sends the head of a request with a body to this origin.
     pub(crate) async fn open_one(
         local: &Local,
         to: &Destination,
@@ -234,7 +236,7 @@ impl Leased {
 }
 
 impl Upstream {
-    /// Gives back the memory that only the next request needs.
+    /// Frees the memory that only the next request needs.
     pub(crate) fn rest(&mut self) {
         self.buf.release();
     }
@@ -253,7 +255,7 @@ impl Upstream {
             .map_err(|error| lost(&error))
     }
 
-    /// Restarts the time limit: the request was still being sent.
+    /// Restarts the time limit, because the request was still being sent.
     pub(crate) fn wait_on(&mut self) {
         let deadline = self.io.deadline(self.patience.first_byte);
         if let Some(wait) = &mut self.wait {
@@ -261,8 +263,8 @@ impl Upstream {
         }
     }
 
-    /// Reads up to the head of the final answer. `first` is a head that was read already; `interim`
-    /// receives those that come before.
+    /// Reads until the head of the final answer. `first` is a head that was read already. `interim` receives
+    /// the heads that come before the final head.
     pub(crate) async fn final_head(
         &mut self,
         local: &Local,
@@ -278,8 +280,8 @@ impl Upstream {
         Ok(parts)
     }
 
-    /// Reads the next head of an answer, interim ones included. Its bytes stay in the buffer until
-    /// the caller consumes [`ResponseParts::len`] of them. Cancel safe.
+    /// Reads the next head of an answer. This may be an interim head. Its bytes stay in the buffer until the
+    /// caller consumes [`ResponseParts::len`] bytes. Cancel safe.
     pub(crate) async fn next_head(
         &mut self,
         local: &Local,
@@ -319,7 +321,8 @@ impl Upstream {
         }
     }
 
-    /// The head in the buffer as the cache sees it: the head of a mirror's upstream is changed.
+    /// Returns the head in the buffer in the form that the cache receives. The head of a mirror's upstream is
+    /// changed.
     pub(super) fn seen(
         &mut self,
         local: &Local,
@@ -359,7 +362,7 @@ impl Upstream {
         self.answered_by(local, parts, &answer)
     }
 
-    /// Puts the head of a mirror's answer in place of the one that is in the buffer.
+    /// Replaces the head in the buffer by the head of a mirror's answer.
     pub(crate) fn answered_by(
         &mut self,
         local: &Local,
@@ -376,7 +379,7 @@ impl Upstream {
         self.replace_head(local, parts, &text)
     }
 
-    /// Puts an answer in place of one that was read to its end.
+    /// Replaces an answer that was read to its end by another answer.
     pub(crate) fn put(
         &mut self,
         local: &Local,
@@ -389,7 +392,7 @@ impl Upstream {
         self.put_head(local, 0, head)
     }
 
-    /// Puts another head in place of the one that is in the buffer.
+    /// Replaces the head in the buffer by another head.
     pub(crate) fn replace_head(
         &mut self,
         local: &Local,
@@ -418,7 +421,8 @@ impl Upstream {
         }
     }
 
-    /// True if the body of the present answer is compressed by gzip, which its head does not say.
+    /// Returns true if the body of the present answer is compressed by gzip although its head does not state
+    /// this.
     pub(crate) const fn is_coded(&self) -> bool {
         self.coded
     }
@@ -441,7 +445,7 @@ impl Upstream {
         Ok(())
     }
 
-    /// The next piece of a body. Cancel safe.
+    /// Returns the next piece of a body. Cancel safe.
     pub(crate) async fn next_piece(
         &mut self,
         reader: &mut BodyReader,

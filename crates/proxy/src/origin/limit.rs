@@ -1,9 +1,9 @@
-//! Limits the fetches that wait for an answer of one origin at the same time. Others queue, up to a
-//! bound; beyond it a request is refused at once, before it costs memory.
+//! Limits the fetches that wait for an answer of one origin at the same time. Further requests wait in a
+//! bounded queue. If the queue is full, a request is refused at once, before it costs memory.
 //!
-//! A permit covers the time up to the head of the answer: the origin works during that time.
-//! Downloads hold none. One client has at most three quarters of an origin's permits, and of its
-//! queue: requests that an origin answers slowly do not stop other clients.
+//! A request holds a permit until the head of the answer arrives, because the origin works during that time.
+//! Downloads hold no permit. One client can use at most three quarters of an origin's permits and of its
+//! queue. So one client that sends slow requests does not stop other clients.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -18,9 +18,9 @@ use crate::access::places;
 use crate::http::destination::Destination;
 
 const SHARDS: usize = 16;
-/// Origins per shard before idle ones are dropped.
+/// Number of origins per shard from which on idle origins are dropped.
 const SWEEP_AT: usize = 256;
-/// Clients per origin before idle ones are dropped.
+/// Number of clients per origin from which on idle clients are dropped.
 const CLIENTS_AT: usize = 64;
 
 /// The limits of all origins.
@@ -39,18 +39,18 @@ struct Origin {
     clients: Mutex<HashMap<IpAddr, Arc<Semaphore>>>,
 }
 
-/// Permit to ask an origin; dropping it returns it.
+/// A permit to ask an origin. It is returned on drop.
 #[derive(Debug)]
 pub(crate) struct Permit {
     _permit: OwnedSemaphorePermit,
-    /// A permit of the client's share.
+    /// The permit from the client's share.
     _share: Option<OwnedSemaphorePermit>,
     /// Keeps the origin's entry while the permit is held.
     _origin: Arc<Origin>,
 }
 
 impl OriginLimit {
-    /// At most `at_once` fetches per origin, and `queue` requests that wait for one.
+    /// Permits at most `at_once` fetches per origin, and `queue` requests that wait for a permit.
     pub(crate) fn new(at_once: usize, queue: usize) -> Self {
         Self {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
@@ -59,8 +59,8 @@ impl OriginLimit {
         }
     }
 
-    /// Sets other limits. Running fetches and waiting requests finish under the old limits, beside new
-    /// ones.
+    /// Sets other limits. Running fetches and waiting requests finish under the old limits, in parallel with
+    /// new requests.
     pub(crate) fn set(&self, at_once: usize, queue: usize) {
         self.queue.store(queue, Ordering::Relaxed);
         let before = self.at_once.swap(permits(at_once), Ordering::Relaxed);
@@ -71,11 +71,11 @@ impl OriginLimit {
         }
     }
 
-    /// Waits for a permit for a request of `client`; `None`: no client's share is used. Cancel safe: a
-    /// dropped wait leaves the queue.
+    /// Waits for a permit for a request of `client`. `None` means that no client's share is used. Cancel
+    /// safe: a dropped wait leaves the queue.
     ///
     /// # Errors
-    /// [`UpstreamError::Busy`] at once if the queue is full.
+    /// [`UpstreamError::Busy`] if the queue is full. This error comes without a wait.
     pub(crate) async fn permit(
         &self,
         to: &Destination,
@@ -119,7 +119,7 @@ impl OriginLimit {
 }
 
 impl Origin {
-    /// The share of a client.
+    /// Returns the share of a client.
     fn share(&self, client: IpAddr, at_once: usize) -> Arc<Semaphore> {
         let mut clients = self.clients.lock();
         if clients.len() >= CLIENTS_AT {
@@ -130,7 +130,7 @@ impl Origin {
         Arc::clone(share)
     }
 
-    /// Waits for one of `permits`, in a queue of at most `queue` requests.
+    /// Waits for a permit from `permits`, in a queue of at most `queue` requests.
     async fn acquire(
         &self,
         permits: Arc<Semaphore>,
@@ -149,7 +149,7 @@ fn permits(at_once: usize) -> usize {
     at_once.clamp(1, Semaphore::MAX_PERMITS)
 }
 
-/// The part of a limit that one client may have.
+/// Returns the part of a limit that one client may use.
 fn most_of(limit: usize) -> usize {
     limit - limit / 4
 }
@@ -215,7 +215,7 @@ mod tests {
         drop(held);
         let busy = limit.permit(&to("a"), None).await.err();
         assert_eq!(busy, Some(UpstreamError::Busy));
-        // The queue alone changes: permits that are held count as before.
+        // Only the limit of the queue changes. Permits that are held count as before.
         limit.set(2, 1);
         let origin = to("a");
         let mut waits = std::pin::pin!(limit.permit(&origin, None));

@@ -1,5 +1,5 @@
-//! The way of a request to one of its origins: through a parent, a registry, several origins, or the
-//! only one.
+//! The way of a request to its origin: through a parent, through a registry, to an origin of several, or
+//! directly to the only origin.
 
 use std::sync::Arc;
 
@@ -16,18 +16,19 @@ use crate::http::via::{self, Changes, Hop};
 use crate::state::local::Local;
 
 impl Ask {
-    /// The origins of its site.
+    /// Returns the origins of the request's site.
     pub(crate) fn origins(&self) -> Option<&Origins> {
         self.role.origins()
     }
 
-    /// A turn at the only origin of its site, if there is one and no parent is asked.
+    /// Returns a turn at the only origin of the site. `None` if the request is not for origins of a site, if
+    /// an origin must be chosen, or if a parent is asked.
     pub(crate) fn only_origin(&self) -> Option<Turn> {
         let origins = self.origins().filter(|_| self.parents().is_none());
         origins.and_then(Origins::only)
     }
 
-    /// The head of the request for the origin.
+    /// Returns the head of the request for the origin.
     pub(crate) fn upstream_head(&self, local: &Local, changes: &Changes<'_>) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.head_bytes() + 128);
         let hop = Hop::of(local, &self.role, &self.client);
@@ -35,8 +36,8 @@ impl Ask {
             let target = self.target_at_origin();
             let absolute;
             let target = match self.parents() {
-                // A parent gets the absolute form, like any proxy. Through a tunnel, the origin itself is
-                // asked.
+                // A parent receives the absolute form, like any proxy. Through a tunnel, the request goes to
+                // the origin itself.
                 Some(_) if url.scheme == Scheme::Http && target.starts_with(b"/") => {
                     let mut text = b"http://".to_vec();
                     url.authority.write_normalised(url.scheme, &mut text);
@@ -52,8 +53,8 @@ impl Ask {
         out
     }
 
-    /// The failure of a recent attempt to reach the only origin, if `stored` may be sent in its
-    /// place: such a request does not wait for another attempt.
+    /// Returns the failure of a recent attempt to reach the only origin, if `stored` may be sent instead. In
+    /// this case the request does not wait for another attempt.
     pub(crate) fn fails_at_once(
         &self,
         local: &Local,
@@ -67,9 +68,8 @@ impl Ask {
 }
 
 impl Leased {
-    /// Sends a request without body and waits for the first head of the answer (which may be
-    /// interim), at one of the origins of the request. A pooled connection that turns out to be dead
-    /// is replaced once if `replay`.
+    /// Sends a request without a body to an origin of the request. Waits for the first head of the answer,
+    /// which may be interim. If a pooled connection is broken, it is replaced once, if `replay` is true.
     pub(crate) async fn ask(
         local: &Local,
         ask: &Ask,
@@ -80,21 +80,21 @@ impl Leased {
             return Err(UpstreamError::Maintenance);
         }
         if let Some(part) = ask.screened() {
-            // Boxed, as below.
+            // The future is boxed, as below.
             let asked = Box::pin(screened::ask(local, ask, part, request)).await;
             return asked.inspect_err(|error| local.origin_failed(*error));
         }
         let only = ask.only_origin();
         let asked = match ask.origins() {
-            // Boxed, as below.
+            // The future is boxed, as below.
             _ if ask.parents().is_some() => {
                 Box::pin(parents::ask(local, ask, request, replay)).await
             }
-            // Boxed, as below.
+            // The future is boxed, as below.
             _ if let Some(part) = ask.registry() => {
                 Box::pin(registry::ask(local, ask, part, request)).await
             }
-            // Boxed: it would enlarge every miss.
+            // The future is boxed, because it would enlarge every miss.
             Some(all) if only.is_none() => {
                 Box::pin(origins::ask(local, all, ask, request, replay)).await
             }
@@ -112,7 +112,7 @@ impl Leased {
         asked.inspect_err(|error| local.origin_failed(*error))
     }
 
-    /// Sends the head of a request with body, at one of the origins of the request.
+    /// Sends the head of a request with a body to an origin of the request.
     pub(crate) async fn open(
         local: &Local,
         ask: &Ask,
@@ -123,7 +123,7 @@ impl Leased {
         }
         let only = ask.only_origin();
         let opened = match ask.origins() {
-            // Boxed, as below.
+            // The future is boxed, as below.
             _ if ask.parents().is_some() => Box::pin(parents::open(local, ask, request)).await,
             Some(all) if only.is_none() => Box::pin(origins::open(local, all, ask, request)).await,
             _ => {
@@ -139,7 +139,7 @@ impl Leased {
         opened.inspect_err(|error| local.origin_failed(*error))
     }
 
-    /// Binds the connection to a turn at the only origin of the site, and notes the result there.
+    /// Binds the connection to a turn at the only origin of the site, and notes the result at this origin.
     fn at_only<P>(
         local: &Local,
         only: Option<Turn>,

@@ -1,15 +1,15 @@
-//! The times that hold for a connection to an origin: those of the proxy, or of the site.
+//! Timeouts of a connection to an origin. They come from the proxy or from the site.
 
 use crate::OriginTimeouts;
 use crate::http::net::Ticks;
 use crate::state::local::Local;
 
-/// The times that hold for one connection to an origin, in sweeps.
+/// Timeouts of one connection to an origin, in sweeps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OriginPatience {
     pub(crate) first_byte: Ticks,
     pub(crate) progress: Ticks,
-    /// Silence in a body after which its rest is asked for on another connection.
+    /// Silence in a body after which the rest of the body is requested on another connection.
     pub(crate) quiet: Ticks,
 }
 

@@ -1,4 +1,4 @@
-//! Connections to origins that wait for their next request. One pool per worker, no lock.
+//! Connections to origins that wait for their next request. Each worker has its own pool, without a lock.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -10,13 +10,12 @@ use crate::UpstreamConfig;
 use crate::http::destination::Destination;
 use crate::http::net::Ticks;
 
-/// Time after which an idle connection gives its buffer back, and is closed if its destination has more
-/// than it may keep. Until then all are kept: concurrent requests take turns with their connections, and
-/// would open a new connection for each closed one.
+/// Time after which an idle connection frees its buffer. It is then also closed if its destination has more
+/// connections than permitted. Before that, all connections are kept: concurrent requests use them in turn,
+/// and would open a new connection for each connection that was closed.
 const RESTING: Duration = Duration::from_secs(1);
 
-/// Idle connections by destination. `C` is the connection, so that the rules can be tested
-/// without sockets.
+/// Idle connections by destination. `C` is the type of a connection, so that tests need no sockets.
 #[derive(Debug)]
 pub(crate) struct Pool<C> {
     idle: RefCell<Shelves<C>>,
@@ -41,7 +40,7 @@ impl Limits {
         }
     }
 
-    /// True if a connection is neither idle for too long nor too old.
+    /// Returns true if a connection is neither idle for too long nor too old.
     fn allow<C>(&self, idle: &Idle<C>, now: Ticks) -> bool {
         now.since(idle.since) <= self.idle_max && now.since(idle.born) <= self.age_max
     }
@@ -60,7 +59,7 @@ struct Idle<C> {
     since: Ticks,
 }
 
-/// A connection from the pool, and when it was opened.
+/// A connection from the pool, and the time at which it was opened.
 #[derive(Debug)]
 pub(crate) struct Pooled<C> {
     pub(crate) connection: C,
@@ -78,12 +77,13 @@ impl<C> Pool<C> {
         }
     }
 
-    /// Takes other limits. Connections beyond them go when the next one is put back, or by age.
+    /// Sets other limits. The next sweep closes connections beyond the limits of age and of one destination.
+    /// A connection beyond the limit of all connections is closed when it is put back.
     pub(crate) fn set_limits(&self, config: &UpstreamConfig) {
         self.limits.set(Limits::of(config));
     }
 
-    /// The most recently used connection to `to` that is not too old.
+    /// Returns the most recently used connection to `to` that is not too old.
     pub(crate) fn take(&self, to: &Destination, now: Ticks) -> Option<Pooled<C>> {
         let limits = self.limits.get();
         let mut shelves = self.idle.borrow_mut();
@@ -107,7 +107,7 @@ impl<C> Pool<C> {
         found
     }
 
-    /// Takes a connection back that can carry another request.
+    /// Takes back a connection that can carry another request.
     pub(crate) fn put(&self, to: &Destination, pooled: Pooled<C>, now: Ticks) {
         let limits = self.limits.get();
         if now.since(pooled.born) > limits.age_max || limits.per_destination == 0 {
@@ -129,8 +129,8 @@ impl<C> Pool<C> {
         });
     }
 
-    /// Closes what has been idle, or has lived, for too long. `rest` gets the connections that have
-    /// been idle for a while: they need no memory for a next request.
+    /// Closes connections that are idle for too long or too old. `rest` gets the connections that have been
+    /// idle for a while, because they need no memory for a next request.
     pub(crate) fn sweep(&self, now: Ticks, rest: impl Fn(&mut C)) {
         let limits = self.limits.get();
         let mut shelves = self.idle.borrow_mut();
@@ -138,13 +138,13 @@ impl<C> Pool<C> {
         let resting = Ticks::of(RESTING);
         shelves.by_destination.retain(|_, shelf| {
             shelf.retain(|idle| limits.allow(idle, now));
-            // The oldest are at the front.
+            // The oldest connections are at the front.
             while shelf.len() > limits.per_destination
                 && let Some(_) = shelf.pop_front_if(|idle| now.since(idle.since) >= resting)
             {
             }
             let idle = shelf.iter_mut();
-            // The newest are at the end.
+            // The newest connections are at the end.
             idle.take_while(|idle| now.since(idle.since) >= resting)
                 .for_each(|idle| rest(&mut idle.connection));
             left += shelf.len();
@@ -153,7 +153,7 @@ impl<C> Pool<C> {
         shelves.count = left;
     }
 
-    /// Closes everything.
+    /// Closes all connections.
     pub(crate) fn clear(&self) {
         let mut shelves = self.idle.borrow_mut();
         shelves.by_destination.clear();

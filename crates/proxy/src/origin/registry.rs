@@ -1,5 +1,6 @@
-//! One request to a registry of images, with what its protocol needs around it: a token from the
-//! service that the registry names, and redirects to where the layers are.
+//! A request to a registry of container images, with the other requests that its protocol needs. These are a
+//! request for a token to the service that the registry names, and requests to the places to which layers are
+//! redirected.
 
 use foxy_base::{eq_name, first, values};
 use foxy_http1::{BodyReader, Method, ResponseParts};
@@ -14,11 +15,11 @@ use crate::origin::exchange::Leased;
 use crate::state::local::Local;
 use crate::{Event, Mirrored, OriginTimeouts};
 
-/// Redirects that are followed.
+/// Largest number of redirects that are followed.
 const HOPS: usize = 5;
-/// Longest answer of a token service.
+/// Longest answer of a token service, in bytes.
 const TOKEN_BYTES: usize = 64 << 10;
-/// Longest body that is read so that its connection can be used again.
+/// Longest body, in bytes, that is read so that its connection can be used again.
 const REST_BYTES: usize = 16 << 10;
 
 const UNLISTED: UpstreamError = UpstreamError::BadResponse("token-service-not-listed");
@@ -38,7 +39,7 @@ pub(crate) async fn ask(local: &Local, ask: &Ask, part: &Mirrored, request: &[u8
         image,
         request,
     };
-    // A fetch asks by GET, whatever the client's method was.
+    // A fetch uses GET, whatever the client's method was.
     let head = request.starts_with(b"HEAD ");
     match (image.is_proof(), &image.image().wanted) {
         (true, _) => registry.proof().await,
@@ -57,10 +58,10 @@ struct Registry<'a> {
 }
 
 impl Registry<'_> {
-    /// Asks whether the repository has the layer.
+    /// Asks the registry whether the repository has the layer.
     async fn proof(&self) -> Answered {
         let (leased, parts) = self.run("HEAD", None).await?;
-        // With these statuses, the URL may be signed for GET only, so GET is tried.
+        // If the answer has one of these statuses, the URL may be signed only for GET. So GET is tried.
         if !matches!(parts.status(), 403 | 405 | 501) {
             return self.bare(
                 leased,
@@ -78,8 +79,8 @@ impl Registry<'_> {
         self.bare(leased, parts, status, false)
     }
 
-    /// The manifest of a tag. If a manifest is known, HEAD asks for the tag's digest first: registries
-    /// count the manifests that they send.
+    /// Returns the manifest of a tag. If a manifest is known already, a HEAD request first asks for the
+    /// digest of the tag, because registries count the manifests that they send.
     async fn tag(&self) -> Answered {
         let known = heads::fields(self.request)
             .find(|(name, _)| eq_name(name, b"if-none-match"))
@@ -105,7 +106,7 @@ impl Registry<'_> {
         }
     }
 
-    /// Puts the head of an answer without body in place of the registry's head.
+    /// Replaces the registry's head by the head of an answer without a body.
     fn bare(&self, mut leased: Leased, parts: ResponseParts, status: u16, keeps: bool) -> Answered {
         let head = parts.head(leased.up.buf.filled(), &leased.up.slots);
         let digest = first(&head, "Docker-Content-Digest").map(<[u8]>::to_vec);
@@ -125,7 +126,7 @@ impl Registry<'_> {
         Ok((leased, parts))
     }
 
-    /// The final answer to this method.
+    /// Returns the final answer to a request with this method.
     async fn run(&self, method: &str, range: Option<&str>) -> Answered {
         let (local, ask) = (self.local, self.ask);
         let key = self.token_key();
@@ -154,7 +155,7 @@ impl Registry<'_> {
             let of = method_of(method);
             let body = self.read(leased, parts, of, &ask.to, REST_BYTES);
             let _ = Box::pin(body).await;
-            // Without a token the registry says again what it wants.
+            // If no token is sent, the registry answers again with a challenge.
             known = Box::pin(self.authorization(wanted, &key)).await?;
         }
     }
@@ -169,7 +170,7 @@ impl Registry<'_> {
         self.image.token_key(self.part.name())
     }
 
-    /// Value of `Authorization` that the registry demands; `None` if it cannot be fetched.
+    /// Returns the value of `Authorization` that the registry demands. `None` if it cannot be fetched.
     async fn authorization(
         &self,
         wanted: Challenge,
@@ -180,7 +181,7 @@ impl Registry<'_> {
             Challenge::Basic => return Ok(login.map(|login| login.header().to_owned())),
             Challenge::Bearer { server, target } => (server, target),
         };
-        // Credentials go to servers that the operator or the preset names, and to no others.
+        // Credentials are sent only to servers that the operator or the preset names.
         let Some(to) = self.listed(&server) else {
             local.count(Event::MirrorLeft);
             tracing::warn!(
@@ -223,8 +224,8 @@ impl Registry<'_> {
         Ok(Some(value))
     }
 
-    /// Follows redirects. Each step passes the guard of destinations; only servers that are listed may
-    /// be at private addresses, and only the registry itself gets its credential again.
+    /// Follows redirects. Each step passes the guard of destinations. Only listed servers may be at private
+    /// addresses, and only the registry itself gets its credential again.
     async fn follow(&self, first_answer: (Leased, ResponseParts), asked: &Changed<'_>) -> Answered {
         let (mut leased, mut parts) = first_answer;
         let registry = self.part.upstream();
@@ -257,13 +258,13 @@ impl Registry<'_> {
         Err(REDIRECT)
     }
 
-    /// The destination of a redirect.
+    /// Returns the destination of a redirect.
     fn reachable(&self, from: &Upstream, server: &Upstream) -> Result<Destination, UpstreamError> {
         if let Some(listed) = self.listed(server) {
             return Ok(listed);
         }
         let (host, port) = server.host_and_port();
-        // Storage that nobody listed is asked only by TLS, and only at port 443.
+        // Storage that is not listed is asked only with TLS and only at port 443.
         if !server.secure || port != 443 {
             self.local.count(Event::MirrorLeft);
             tracing::warn!(
@@ -284,7 +285,7 @@ impl Registry<'_> {
         })
     }
 
-    /// The destination of a server that the mirror lists.
+    /// Returns the destination of a server that the mirror lists.
     fn listed(&self, server: &Upstream) -> Option<Destination> {
         let (exempt, tls) = self.part.listed(server)?;
         let (host, port) = server.host_and_port();
@@ -297,8 +298,8 @@ impl Registry<'_> {
         })
     }
 
-    /// The body of a short answer; its connection goes back to the pool. `None` if it is longer or
-    /// breaks off.
+    /// Returns the body of a short answer. If the connection can be used again, it goes back to the pool.
+    /// `None` if the body is longer than `most` bytes or breaks off.
     async fn read(
         &self,
         mut leased: Leased,

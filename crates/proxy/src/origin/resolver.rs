@@ -1,4 +1,5 @@
-//! Names to addresses: the seam through which tests inject names, and the system's resolver.
+//! Resolves names to addresses. Tests use an implementation with fixed names, and the proxy uses the system's
+//! resolver.
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -11,42 +12,43 @@ use hickory_resolver::config::{NameServerConfig, ResolverConfig};
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::net::{DnsError, NetError};
 
-/// Addresses of a name, in the order to try them, and how long they may be kept.
+/// Addresses of a name, in the order in which they are tried, and the time for which they may be kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolved {
-    /// At least one address.
+    /// The addresses. There is at least one.
     pub addresses: Vec<IpAddr>,
-    /// How long the answer may be reused.
+    /// Time for which the answer may be reused.
     pub ttl: Duration,
 }
 
-/// Why a name has no addresses.
+/// Reason why a name has no addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResolveError {
-    /// The name does not exist or has no address; may be remembered for this long.
+    /// The name does not exist or has no address. This answer may be kept for the given time.
     NoSuchName(Duration),
     /// No name server gave an answer.
     Unavailable,
 }
 
-/// The answer of a [`Resolver`], under way.
+/// The future that returns the answer of a [`Resolver`].
 pub type Resolving<'a> = Pin<Box<dyn Future<Output = Result<Resolved, ResolveError>> + Send + 'a>>;
 
-/// Looks names up. Answers are cached by the caller, by their time to live.
-/// Dropping the future gives the lookup up and does no harm.
+/// Looks names up. The caller caches the answers, by their time to live. Dropping the future cancels the
+/// lookup safely.
 pub trait Resolver: Send + Sync + Debug {
-    /// The addresses of `name` (a host name without port, lower case, not an address literal).
+    /// Returns the addresses of `name`. The name is a host name in lower case, without a port, and is not an
+    /// address.
     fn resolve<'a>(&'a self, name: &'a str) -> Resolving<'a>;
 }
 
-/// Fixed names, for tests and for machines without name service.
+/// Fixed names, for tests and for machines without a name service.
 #[derive(Clone, Debug, Default)]
 pub struct FixedNames {
     names: HashMap<String, Vec<IpAddr>>,
 }
 
 impl FixedNames {
-    /// Adds a name; replaces what was there.
+    /// Adds a name. It replaces an earlier entry for the same name.
     #[must_use]
     pub fn with(mut self, name: &str, addresses: &[IpAddr]) -> Self {
         self.names
@@ -69,14 +71,15 @@ impl Resolver for FixedNames {
     }
 }
 
-/// The system's name servers (`/etc/resolv.conf`), or others, and `/etc/hosts`.
+/// The resolver that asks name servers and reads `/etc/hosts`. The name servers come from `/etc/resolv.conf`,
+/// or are given.
 #[derive(Clone, Debug, Default)]
 pub struct SystemResolver {
     servers: Vec<SocketAddr>,
 }
 
 impl SystemResolver {
-    /// Asks `servers`; those of the system if there are none.
+    /// Makes a resolver that asks `servers`, or the name servers of the system if `servers` is empty.
     #[must_use]
     pub fn new(servers: &[SocketAddr]) -> Self {
         Self {
@@ -86,7 +89,8 @@ impl SystemResolver {
 }
 
 thread_local! {
-    // Its connections live on the runtime that opened them, so every worker has its own.
+    // The connections of a resolver live on the runtime that opened them, so every worker has its own
+    // resolver.
     static LOCAL: std::cell::OnceCell<Option<TokioResolver>> = const { std::cell::OnceCell::new() };
 }
 
@@ -104,7 +108,7 @@ fn build(servers: &[SocketAddr]) -> Option<TokioResolver> {
         Ok(TokioResolver::builder_with_config(config, runtime))
     };
     let built = builder.and_then(|mut builder| {
-        // The shared cache in front keeps the answers.
+        // The shared cache in front of this resolver keeps the answers.
         builder.options_mut().cache_size = 0;
         builder.options_mut().timeout = Duration::from_secs(3);
         builder.build()
@@ -129,7 +133,7 @@ fn name_server(at: SocketAddr) -> NameServerConfig {
 impl Resolver for SystemResolver {
     fn resolve<'a>(&'a self, name: &'a str) -> Resolving<'a> {
         if name == "localhost" || name.ends_with(".localhost") {
-            // RFC 6761 section 6.3: never ask the network for it.
+            // RFC 6761 section 6.3: this name must never be resolved over the network.
             return Box::pin(std::future::ready(Ok(Resolved {
                 addresses: vec![
                     IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -143,7 +147,7 @@ impl Resolver for SystemResolver {
             let Some(resolver) = resolver else {
                 return Err(ResolveError::Unavailable);
             };
-            // The final dot keeps the search list of the machine out of it.
+            // The final dot prevents the use of the machine's search list.
             let absolute = format!("{}.", name.trim_end_matches('.'));
             match resolver.lookup_ip(absolute).await {
                 Ok(answer) => resolved(answer.iter().collect(), ttl_of(&answer)),

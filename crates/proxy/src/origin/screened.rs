@@ -1,10 +1,10 @@
-//! Documents under rules about versions: each is read to its end before anybody gets its head, because
-//! the hidden versions decide about freshness and ETag, and dates may come after the versions that they
-//! belong to.
+//! Documents under rules about versions. Each document is read to its end before a client gets its head.
+//! There are two reasons: the hidden versions decide about freshness and ETag, and dates may come after the
+//! versions that they belong to.
 //!
-//! The ETag of a screened document is the upstream's with a mark of its own: the time at which the next
-//! hidden version is old enough. Until then the upstream's validator is valid for the screened form too;
-//! after that the whole document is asked for again.
+//! The ETag of a screened document is the upstream's ETag with a mark. The mark is the time at which the next
+//! hidden version is old enough. Until then, the upstream's validator is also valid for the screened form.
+//! After that, the complete document is requested again.
 
 use std::io::Write;
 
@@ -23,17 +23,17 @@ use crate::origin::{UpstreamError, parents};
 use crate::state::ledger::{Entry, Use};
 use crate::state::local::Local;
 
-/// Longest document, decoded.
+/// Longest document in bytes, after decoding.
 const BYTES_MAX: usize = 64 << 20;
-/// Documents that are longer take one of the places for long ones.
+/// Largest length in bytes of a document that is not long. Long documents need a place.
 const LONG_BYTES: usize = 4 << 20;
-/// Long documents that are in memory at the same time, over all workers.
+/// Number of long documents that are in memory at the same time, over all workers.
 pub(crate) const LONG_AT_ONCE: usize = 2;
-/// Longer documents are judged on another thread.
+/// Longest document, in bytes, that is judged on the same thread.
 const SHORT_BYTES: usize = 256 << 10;
-/// Encoded bytes that are decoded at once. The decoded text can be a thousand times as long.
+/// Number of encoded bytes that are decoded at once. The decoded text can be a thousand times as long.
 const DECODE_AT_ONCE: usize = 1 << 10;
-/// Bytes that are passed on at once.
+/// Number of bytes that are passed on at once.
 const PIECE: usize = 32 << 10;
 
 const CODING: UpstreamError = UpstreamError::BadResponse("document-coding");
@@ -42,7 +42,7 @@ const NO_MEMORY: UpstreamError = UpstreamError::BadResponse("document-without-me
 const NOT_WHOLE: UpstreamError = UpstreamError::BadResponse("document-not-whole");
 const NOT_ASKED: UpstreamError = UpstreamError::BadResponse("unexpected-not-modified");
 
-/// Fields that speak of the document before it was screened, or of the connection.
+/// Fields that describe the document before it was screened, or the connection.
 const REPLACED: &[&str] = &[
     "connection",
     "content-encoding",
@@ -56,7 +56,7 @@ const REPLACED: &[&str] = &[
 
 type Lines = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// A screened document that waits to be passed on, with the place and the memory that it has.
+/// A screened document that waits to be passed on, with its place and its memory.
 #[derive(Debug)]
 pub(crate) struct Held {
     body: Body,
@@ -65,7 +65,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// The next bytes; none at the end.
+    /// Returns the next bytes. Returns no bytes at the end.
     pub(crate) fn next(&mut self) -> Vec<u8> {
         let mut piece = Vec::with_capacity(PIECE);
         self.body.next(PIECE, &mut piece);
@@ -73,7 +73,7 @@ impl Held {
     }
 }
 
-/// A stored document, as its ETag describes it.
+/// The facts about a stored document that its ETag contains.
 struct Known {
     /// The ETag without the mark of the name under which clients know Foxy.
     etag: Vec<u8>,
@@ -81,7 +81,7 @@ struct Known {
     matures: Option<i64>,
 }
 
-/// The ETag of a screened document.
+/// Returns the ETag of a screened document.
 fn marked(origin: &[u8], matures: Option<i64>) -> Option<Vec<u8>> {
     let inner = origin.strip_suffix(b"\"")?;
     let time = matures.map_or(String::new(), |time| time.to_string());
@@ -91,7 +91,7 @@ fn marked(origin: &[u8], matures: Option<i64>) -> Option<Vec<u8>> {
 }
 
 impl Known {
-    /// Reads what [`marked`] has written.
+    /// Parses an ETag that [`marked`] has written.
     fn read(etag: &[u8]) -> Option<Self> {
         let inner = etag.strip_suffix(b"\"")?;
         let at = inner.iter().rposition(|b| *b == b'~')?;
@@ -107,18 +107,18 @@ impl Known {
         })
     }
 
-    /// Seconds for which it may be used.
+    /// Returns the seconds for which the document may be used.
     fn fresh(&self, now: i64) -> Option<u32> {
         self.matures.map(|time| seconds_until(time, now))
     }
 }
 
-/// Seconds until a time; 0 if it is past.
+/// Returns the seconds until a time, or 0 if the time has passed.
 fn seconds_until(time: i64, now: i64) -> u32 {
     u32::try_from(time.saturating_sub(now).max(0)).unwrap_or(u32::MAX)
 }
 
-/// Asks for a document and screens it. Returns the head for the cache; the body waits in the connection.
+/// Requests a document and screens it. Returns the head for the cache. The body waits in the connection.
 pub(crate) async fn ask(
     local: &Local,
     ask: &Ask,
@@ -164,14 +164,15 @@ pub(crate) async fn ask(
             leased.up.replace_head(local, parts, &text)
         }
         200 => {
-            // The answer to HEAD. Without the document, the head of its screened form is not known. This
-            // answer does not prolong the life of the stored document: it does not say when the next
-            // version is old enough.
+            // This is the answer to HEAD. Without the document, the head of its screened form is not known.
+            // This answer does not prolong the life of the stored document, because it does not state when
+            // the next version is old enough.
             own.retain(|(name, _)| !is_replaced(name) && !eq_name(name, b"content-type"));
             let answer = part.answer((status, Some(0)), None, own.iter().copied());
             leased.up.answered_by(local, parts, &answer)
         }
-        // Parts, and copies that somebody on the way has changed, are refused: clients would use them.
+        // Parts, and copies that a server between upstream and Foxy has changed, are refused, because clients
+        // would use them.
         201..=299 => Err(NOT_WHOLE),
         _ => {
             let answer = part.answer((status, None), None, own.iter().copied());
@@ -189,7 +190,7 @@ fn is_replaced(name: &[u8]) -> bool {
     REPLACED.iter().any(|own| eq_name(name, own.as_bytes()))
 }
 
-/// A request with the upstream's own validator, or without condition.
+/// Returns a request with the upstream's own validator, or without a condition.
 fn with_condition(request: &[u8], known: Option<&Known>) -> Vec<u8> {
     let end = request.windows(2).position(|part| part == b"\r\n");
     let mut out = request[..end.map_or(request.len(), |end| end + 2)].to_vec();
@@ -205,7 +206,7 @@ fn with_condition(request: &[u8], known: Option<&Known>) -> Vec<u8> {
     out
 }
 
-/// A head for the cache.
+/// Returns a head for the cache.
 fn head_of(
     local: &Local,
     part: &Mirrored,
@@ -227,7 +228,7 @@ fn head_of(
     text
 }
 
-/// A document as it came, decoded.
+/// A document as the upstream sent it, decoded.
 struct Read {
     text: Vec<u8>,
     place: Option<OwnedSemaphorePermit>,
@@ -235,7 +236,7 @@ struct Read {
     persistent: bool,
 }
 
-/// Reads the body of an answer to its end. After that the head is no longer in the buffer.
+/// Reads the body of an answer to its end. After that, the head is no longer in the buffer.
 async fn whole(
     local: &Local,
     up: &mut Upstream,
@@ -286,7 +287,7 @@ async fn whole(
         decoder.try_finish().map_err(|_| CODING)?;
         read.take(&std::mem::take(decoder.get_mut()))?;
     }
-    // Bytes behind the body would be read as a part of the body that replaces it.
+    // Bytes after the body would be read as a part of the body that replaces it.
     read.persistent &= reader.is_done() && up.buf.is_empty();
     up.buf.clear();
     Ok(read)
@@ -312,7 +313,7 @@ impl Read {
     }
 }
 
-/// Screens a document, and puts the result and its head in place of the upstream's answer.
+/// Screens a document. Then replaces the upstream's answer by the result and its head.
 async fn screened(
     local: &Local,
     ask: &Ask,
@@ -329,8 +330,8 @@ async fn screened(
     let matures = result.matures;
     let etag = match etag.and_then(|etag| marked(&etag, matures)) {
         Some(etag) => etag,
-        // The upstream sent no usable ETag. This one contains no validator of the upstream, so that no
-        // conditional request uses one.
+        // The upstream sent no usable ETag. This ETag contains no validator of the upstream, so that no
+        // conditional request uses such a validator.
         None => format!("\"~{:016x}.{}\"", result.body.hash(), matures.unwrap_or(0)).into_bytes(),
     };
     local.counters().add(Event::MirrorHidden, result.hidden);
@@ -358,7 +359,7 @@ async fn screened(
     up.put(local, &text, held)
 }
 
-/// Judges the versions of a document; a long one is judged on another thread.
+/// Judges the versions of a document. A document of more than [`SHORT_BYTES`] is judged on another thread.
 async fn judged(
     local: &Local,
     ask: &Ask,

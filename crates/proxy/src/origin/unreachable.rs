@@ -1,7 +1,7 @@
-//! Destinations that could not be reached a moment ago.
+//! Destinations that could not be reached recently.
 //!
-//! A request that may get a stale answer does not wait for such a destination again: where an
-//! attempt takes ten seconds, the installation of a project would take hours without its registry.
+//! A request that may get a stale answer does not wait for such a destination again. If an attempt takes ten
+//! seconds, the installation of a project would take hours without its registry.
 
 use std::time::Duration;
 
@@ -12,21 +12,22 @@ use parking_lot::Mutex;
 use super::UpstreamError;
 use crate::http::destination::Destination;
 
-/// A failure is remembered for this many times as long as the attempt took, so that clients wait
-/// for a small part of the time. A refused connection, which takes no time, is tried each time.
+/// Factor for the time for which a failure is remembered. It multiplies the duration of the attempt, so that
+/// clients wait for a small part of the time. A refused connection takes no time, so it is tried each time.
 const TIMES: u32 = 3;
-/// Longest time for which a failure is remembered: after it, a destination that is back is noticed.
+/// Longest time for which a failure is remembered. After it, Foxy notices that a destination can be reached
+/// again.
 const LONGEST: Duration = Duration::from_secs(30);
-/// Destinations remembered at most.
+/// Largest number of destinations that are remembered.
 const MOST: usize = 1024;
 
-/// The destinations, each with its failure and the end of its time.
+/// The destinations. Each has its failure and the time until which the failure is remembered.
 #[derive(Debug, Default)]
 pub(crate) struct Unreachable(Mutex<HashMap<Destination, (UpstreamError, MonoTime)>>);
 
 impl Unreachable {
-    /// Remembers an attempt that ended `now` and took this time, if it shows that the destination
-    /// cannot be reached.
+    /// Remembers the failure of an attempt, if it shows that the destination cannot be reached. The attempt
+    /// ended at `now` and took the time `took`.
     pub(crate) fn failed(
         &self,
         to: &Destination,
@@ -51,7 +52,7 @@ impl Unreachable {
         self.0.lock().remove(to);
     }
 
-    /// The failure of a recent attempt.
+    /// Returns the failure of a recent attempt.
     pub(crate) fn recent(&self, to: &Destination, now: MonoTime) -> Option<UpstreamError> {
         let known = self.0.lock();
         let (error, until) = known.get(to)?;

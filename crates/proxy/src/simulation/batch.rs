@@ -1,4 +1,5 @@
-//! Many histories: the seeds shared out among threads, and what was found in all.
+//! Runs many histories. The seeds are distributed over threads, and the findings of all histories are
+//! collected.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -8,17 +9,17 @@ use std::thread;
 
 use super::history::{Done, History};
 
-/// Histories that were run.
+/// The findings of all histories.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     /// Seeds of histories with a wrong answer, in order.
     pub(super) wrong: Vec<u64>,
-    /// Events of all histories.
+    /// Number of events of all histories, by kind.
     pub(super) counts: BTreeMap<&'static str, u64>,
 }
 
 impl Batch {
-    /// Runs a history for each seed. A history has one thread; each core runs another one.
+    /// Runs a history for each seed. Each history has one thread, and each core runs another history.
     pub(super) fn run(seeds: Range<u64>) -> Self {
         let next = AtomicU64::new(seeds.start);
         let part = || {

@@ -1,4 +1,5 @@
-//! Clients: each has a connection, asks one thing after the other, and shows the answers to the oracle.
+//! Clients. Each client has a connection, sends one request after the other, and passes the answers to the
+//! oracle.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -20,14 +21,14 @@ use super::wire::{Wire, pair};
 use super::world::World;
 use crate::http::net::Transport as _;
 
-/// A request that has waited longer counts as forgotten.
+/// Time after which a request without an answer counts as forgotten.
 const PATIENCE: Duration = Duration::from_secs(150);
-/// Longest rest of a connection that is used again, in milliseconds.
+/// Longest pause of a connection before it is used again, in milliseconds.
 const RESTS: u64 = 15_000;
 /// Longest body that is read, in bytes.
 const MOST: usize = 1 << 20;
 
-/// An answer, as far as it came.
+/// An answer, as far as it has arrived.
 #[derive(Debug)]
 pub(super) struct Got {
     pub(super) head: Head,
@@ -37,12 +38,12 @@ pub(super) struct Got {
 
 struct Connection {
     wire: Wire,
-    /// Bytes that were read and belong to no answer yet.
+    /// Bytes that were read and do not belong to an answer yet.
     buf: Vec<u8>,
     life: u32,
     worker: usize,
     listener: usize,
-    /// When it was last used.
+    /// Time of the last use, in milliseconds of the history.
     used: u64,
 }
 
@@ -51,7 +52,7 @@ pub(super) struct Client {
     rng: Rng,
     number: u8,
     connection: Option<Connection>,
-    /// The tag of the last answer, and its page.
+    /// The page of the last answer, and the tag of that answer.
     known: Option<(Spot, String)>,
 }
 
@@ -86,7 +87,7 @@ impl Client {
         }
     }
 
-    /// The next page it requests: often one that another client requested a moment ago.
+    /// Chooses the spot of the next request. It is often a spot that another client requested shortly before.
     fn spot(&mut self) -> Spot {
         match self.world.latest.get() {
             Some(spot) if self.rng.chance(0.25) => spot,
@@ -97,7 +98,7 @@ impl Client {
         }
     }
 
-    /// The partition of the next request. A client stays with its listener for some time.
+    /// Chooses the partition of the next request. A client stays with its listener for some time.
     fn part(&mut self) -> Part {
         if !self.world.profile.sites {
             return Part::Forward;
@@ -111,7 +112,7 @@ impl Client {
         }
     }
 
-    /// Carries a request out and has its answer judged.
+    /// Sends a request and has its answer judged.
     async fn ask(&mut self, asked: Asked) {
         if !self.connect(asked.spot.part.listener()) {
             return;
@@ -146,12 +147,12 @@ impl Client {
             connection => *connection = None,
         }
         let made = got.head.field("x-made").and_then(Made::parse);
-        // An answer may arrive after its process has ended, and the end may have undone what the answer
-        // says.
+        // An answer may arrive after its process has ended. The end of the process may have undone the change
+        // that the answer reports.
         let counts = got.head.status == 200 && got.whole && !oracle::has_ended(&self.world, asked);
         if let Some(made) = made.filter(|_| counts) {
             if asked.method == "POST" {
-                // A request whose query does not count is for the page without one.
+                // If the query of a request does not count, the request is for the page without a query.
                 let eras = self.world.eras.since(asked.started);
                 if eras.iter().all(|era| era.effective(made.spot) == made.spot) {
                     self.world.bar(origin::changed(&self.world, &made));
@@ -165,11 +166,11 @@ impl Client {
         }
     }
 
-    /// True if there is a connection to this listener.
+    /// Returns true if there is a connection to this listener.
     fn connect(&mut self, listener: usize) -> bool {
         let (now, life) = (self.world.trace.now(), self.world.life.get());
-        // Foxy may close a resting connection at any moment; the requests on this connection must be
-        // answered.
+        // Foxy may close an idle connection at any moment. The requests must be answered, so a connection is
+        // used again only after a short pause.
         let good = |one: &Connection| {
             one.life == life && one.listener == listener && now - one.used < RESTS
         };
@@ -184,13 +185,13 @@ impl Client {
         let profile = self.world.profile;
         let mut manners = [0.0, cuts].map(|cuts| Network::manner(&profile, &mut self.rng, cuts));
         if let Some((_, cut)) = &mut manners[1].cut {
-            // No network ends a connection in order.
+            // A network does not end a client's connection in order, so the cut is a reset.
             *cut = Cut::Reset;
         }
         let own = SocketAddr::from(([127, 0, 0, self.number + 10], 5000));
         let foxy = settings::address(listener);
         let [mine, other] = pair(&mut self.rng, manners, [own, foxy]);
-        // The kernel spreads connections without any order.
+        // The kernel distributes connections in random order.
         let worker = self.rng.below(self.world.profile.workers as u64) as usize;
         if !self.world.connect((worker, listener), (other, own)) {
             return false;
@@ -206,11 +207,11 @@ impl Client {
         true
     }
 
-    /// Sends a request and reads its answer; `None`: there is not even a head.
+    /// Sends a request and reads its answer. Returns `None` if not even a head arrives.
     async fn exchange(&mut self, asked: &Asked) -> Option<Got> {
         let Connection { wire, buf, .. } = self.connection.as_mut()?;
         let text = asked.text();
-        // A cut answer may have arrived in spite of a request that could not be sent.
+        // If the request could not be sent, a cut answer may still have arrived.
         let _ = wire.write(text.as_bytes()).await;
         if asked.rude {
             match self.rng.below(3) {
@@ -234,7 +235,7 @@ impl Client {
         };
         let slow = if self.world.profile.wide { 0.25 } else { 0.05 };
         if self.rng.chance(slow) {
-            // A slow reader, whose answer fills the connection.
+            // This is a slow reader, and its answer fills the connection.
             sleep(Duration::from_millis(self.rng.below(4000))).await;
         }
         let mut body = Vec::new();

@@ -1,4 +1,4 @@
-//! The clock of a history: that of the runtime, whose time stands still until nothing is left to do.
+//! The clock of a history. It is the clock of the runtime, whose time advances only when no task is ready.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -7,29 +7,30 @@ use foxy_base::{Clock, MonoTime, WallTime};
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
-/// 2026-11-20 12:00:00 UTC.
+/// The time 2026-11-20 12:00:00 UTC, in milliseconds since 1970.
 const NOON: i64 = 1_795_176_000_000;
-/// Time between two looks at the clock during work that blocks a thread, in nanoseconds.
+/// Time that passes between two reads of the clock while work blocks its thread, in nanoseconds.
 const STEP: u64 = 200_000;
 
 thread_local! {
-    /// When the history on this thread began.
+    /// Time at which the history on this thread began.
     static BEGAN: std::cell::Cell<Option<Instant>> = const { std::cell::Cell::new(None) };
 }
 
-/// Time since the history began.
+/// A clock that counts from the beginning of the history.
 #[derive(Debug)]
 pub(super) struct SimulatedClock {
     began: Instant,
-    /// For threads that are outside the runtime, in nanoseconds.
+    /// Last time that was read, in nanoseconds. Threads outside the runtime use it.
     last: AtomicU64,
-    /// Work that blocks its thread is under way, and this much time has passed in it.
+    /// True while work blocks its thread.
     blocks: AtomicBool,
+    /// Time that has passed in this work, in nanoseconds.
     ahead: AtomicU64,
 }
 
 impl SimulatedClock {
-    /// The clock of a history that begins now.
+    /// Makes the clock of a history that begins now.
     pub(super) fn start() -> Self {
         let began = Instant::now();
         BEGAN.set(Some(began));
@@ -41,13 +42,13 @@ impl SimulatedClock {
         }
     }
 
-    /// Carries out work that the product does on a thread of its own, and that ends by the clock if not
-    /// otherwise. Time passes with each look at the clock.
+    /// Carries out work for which the product uses a separate thread. The clock may end this work. So time
+    /// passes with each read of the clock.
     pub(super) async fn blocking<T>(&self, work: impl FnOnce() -> T) -> T {
         self.blocks.store(true, Ordering::Relaxed);
         let result = work();
         self.blocks.store(false, Ordering::Relaxed);
-        // The runtime's clock has advanced before anybody looks at this one again.
+        // The runtime's clock is advanced before this clock is read again.
         let passed = Duration::from_nanos(self.ahead.swap(0, Ordering::Relaxed));
         tokio::time::advance(passed).await;
         result
@@ -74,24 +75,24 @@ impl Clock for SimulatedClock {
     }
 
     fn mono(&self) -> MonoTime {
-        // Zero means "never" in some places.
+        // The value zero means "never" in some places.
         MonoTime(1 + self.elapsed().as_nanos() as u64)
     }
 }
 
-/// The calendar time of the history on this thread.
+/// Returns the calendar time of the history on this thread.
 pub(super) fn wall() -> WallTime {
     let elapsed = BEGAN.get().map_or(Duration::ZERO, |began| began.elapsed());
     WallTime(NOON + elapsed.as_millis() as i64)
 }
 
-/// When version `number` of the page without lifetime was last modified, by its origin's words.
-/// Versions have different seconds, since nothing else tells them apart.
+/// Returns the time at which version `number` of the page without a lifetime was last modified, as its origin
+/// states it. Each version has a different second, because only this time distinguishes the versions.
 pub(super) fn modified(number: u64) -> WallTime {
     WallTime(NOON - super::MODIFIED as i64 + number as i64 * 1000)
 }
 
-/// A time as HTTP writes it.
+/// Formats a time for HTTP.
 pub(super) fn date(at: WallTime) -> String {
     String::from_utf8_lossy(foxy_http1::DateCache::new().get(at)).into_owned()
 }

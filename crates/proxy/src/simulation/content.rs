@@ -1,30 +1,31 @@
-//! Pages of the origin: their caching directives, and bodies that say for whom they were made.
+//! Pages of the origin: their caching directives, and their bodies. A body names the user that it was made
+//! for.
 
 use foxy_base::hash64;
 
 use super::spot::Spot;
 
-/// The credentials that a page looks at.
+/// The credentials that a page depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Personal {
-    /// Everybody gets the same body.
+    /// All users get the same body.
     No,
     /// The body names the user in `Cookie`.
     Cookie,
     /// The body names the user in `Authorization`.
     Login,
-    /// Either of them.
+    /// The body names the user in `Cookie` or `Authorization`.
     Both,
 }
 
-/// Use of a page beyond its lifetime.
+/// Permitted use of a page after its lifetime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stale {
-    /// Never.
+    /// Stale use is never permitted.
     Never,
-    /// While the origin fails.
+    /// Stale use is permitted while the origin fails.
     OnFailure(u64),
-    /// Also while it is asked in the background.
+    /// Stale use is permitted while the origin fails, and while the origin is asked in the background.
     Meanwhile(u64),
 }
 
@@ -33,27 +34,27 @@ pub(super) enum Stale {
 pub(super) struct Page {
     pub(super) name: &'static str,
     pub(super) control: &'static str,
-    /// Further fields; `{user}` is the one who asks.
+    /// Further fields. `{user}` stands for the user who sends the request.
     pub(super) fields: &'static str,
     pub(super) personal: Personal,
-    /// Milliseconds; `None`: each use needs the origin.
+    /// Lifetime in milliseconds. `None` means that each use needs the origin.
     pub(super) lifetime: Option<u64>,
     pub(super) stale: Stale,
-    /// No other request may have the answer, not even one of the user that it was made for.
+    /// True if no other request may have the answer, not even another request of the same user.
     pub(super) alone: bool,
-    /// Others may have the answer to a request with Authorization.
+    /// True if other users may have the answer to a request with Authorization.
     pub(super) open: bool,
-    /// Selected by `X-Variant`.
+    /// True if the page is selected by `X-Variant`.
     pub(super) varies: bool,
-    /// It does not say so in Vary.
+    /// True if the page does not name `X-Variant` in Vary.
     pub(super) silent: bool,
     pub(super) tag: Tag,
-    /// The longest body.
+    /// Largest length of a body in bytes, without the identity at its beginning.
     pub(super) size: u64,
 }
 
 impl Page {
-    /// True if its bodies are stored in several fragments.
+    /// Returns true if bodies of the page are stored in several fragments.
     pub(super) const fn is_long(&self) -> bool {
         self.size > 10_000
     }
@@ -65,11 +66,11 @@ pub(super) enum Tag {
     No,
     Strong,
     Weak,
-    /// Last-Modified alone, and no lifetime: it is guessed.
+    /// Only Last-Modified. The page has no lifetime, so the lifetime is guessed.
     Modified,
 }
 
-/// A page that all may have for some time.
+/// Returns a page that all users may share for some time.
 const fn shared(name: &'static str, control: &'static str, lifetime: u64) -> Page {
     Page {
         name,
@@ -87,7 +88,7 @@ const fn shared(name: &'static str, control: &'static str, lifetime: u64) -> Pag
     }
 }
 
-/// A page of which each use needs the origin.
+/// Returns a page for which each use needs the origin.
 const fn checked(name: &'static str, control: &'static str, personal: Personal) -> Page {
     Page {
         personal,
@@ -97,7 +98,7 @@ const fn checked(name: &'static str, control: &'static str, personal: Personal) 
     }
 }
 
-/// Every page.
+/// All pages.
 pub(super) const PAGES: &[Page] = &[
     Page {
         fields: "Surrogate-Key: news\r\n",
@@ -121,7 +122,7 @@ pub(super) const PAGES: &[Page] = &[
     Page {
         personal: Personal::Both,
         tag: Tag::Modified,
-        // A tenth of the time since the last change; see `Version`.
+        // The guessed lifetime is a tenth of the time since the last change, see `World::say`.
         ..shared("guess", "", 0)
     },
     Page {
@@ -203,18 +204,19 @@ pub(super) const PAGES: &[Page] = &[
     },
 ];
 
-/// The last pages are for histories in which long bodies pass through small windows.
+/// Number of pages at the end of the list that are for histories in which long bodies pass through small
+/// windows.
 pub(super) const LONG_PAGES: usize = 2;
 
-/// An answer's own description, in the field `X-Made`.
+/// The facts about an answer that its field `X-Made` contains.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Made {
     pub(super) spot: Spot,
     pub(super) version: u64,
-    /// The user that it was made for; `-`: everybody.
+    /// The user that the answer was made for. `-` means all users.
     pub(super) user: String,
     pub(super) variant: String,
-    /// Number of the origin's answer.
+    /// Number of the answer among the answers of the origin.
     pub(super) serial: u64,
 }
 
@@ -235,7 +237,7 @@ impl Made {
         })
     }
 
-    /// Everything but the serial number: equal for equal bodies.
+    /// Returns all facts except the serial number. The texts of equal bodies are equal.
     pub(super) fn identity(&self) -> String {
         let Self {
             spot,
@@ -263,12 +265,12 @@ impl Made {
         Some(format!("{weak}\"{version}.{user}.{variant}\""))
     }
 
-    /// The body, which begins with the identity.
+    /// Returns the body, which begins with the identity.
     pub(super) fn body(&self) -> Vec<u8> {
         let mut body = self.identity().into_bytes();
         let mixed = hash64(17, &body);
         let most = self.spot.page().size;
-        // Mostly near the longest, so that long ones have several fragments.
+        // The length is at least half of the maximum, so that long bodies have several fragments.
         let len = most / 2 + mixed % (most / 2);
         let (step, first) = ((mixed >> 20) % 250 + 1, mixed >> 40);
         let period: Vec<_> = (0..251).map(|i| ((first + i * step) % 251) as u8).collect();

@@ -1,5 +1,5 @@
-//! One history: the process lives several times, one life after the other, while clients, operator and
-//! origin go on.
+//! One history. The process has several lives, one after the other. Clients, operator and origin continue
+//! through all lives.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -21,9 +21,9 @@ use super::world::World;
 use super::{keeper, operator, oracle, origin, sweeper};
 
 const CLIENTS: u8 = 6;
-/// Requests of each client.
+/// Number of requests of each client.
 const REQUESTS: u64 = 25;
-/// Time for everything to come to rest after the last request.
+/// Time in which all work must end after the last request.
 const REST: Duration = Duration::from_secs(120);
 
 /// The result of a history.
@@ -34,7 +34,7 @@ pub(super) struct Done {
     pub(super) counts: BTreeMap<&'static str, u64>,
 }
 
-/// A history under way.
+/// A history that is running.
 pub(super) struct History {
     world: Rc<World>,
     rng: Rng,
@@ -44,7 +44,7 @@ pub(super) struct History {
 }
 
 impl History {
-    /// The history of this seed.
+    /// Runs the history of this seed.
     pub(super) fn run(seed: u64) -> Done {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -93,14 +93,14 @@ impl History {
             let tasks = LocalSet::new();
             tasks.run_until(self.live(number == lives)).await;
             self.world.doors.borrow_mut().clear();
-            // The process is gone, whatever was under way.
+            // The process has ended, and its running tasks are dropped.
             drop(tasks);
             let down = Duration::from_millis(self.rng.below(500));
             sleep(down).await;
         }
     }
 
-    /// A life; what its disks hold at the end is left in `self`.
+    /// Runs a life of the process. The contents of its disks at the end are kept in `self`.
     async fn live(&mut self, last: bool) {
         let (world, machine) = (Rc::clone(&self.world), &mut self.machine);
         let life = Life::start(&world, machine, &self.clock, &mut self.rng);
@@ -139,7 +139,7 @@ impl History {
         self.machine.crash(&life.stores, cut);
     }
 
-    /// Nothing is left after the last request.
+    /// Checks that no work is left after the last request.
     async fn rest(&self, life: &Life) {
         let rests = async {
             while !life.left().is_empty() {

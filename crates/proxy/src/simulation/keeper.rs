@@ -1,5 +1,5 @@
-//! The keeper of the stores: they are taken out, drained, put back and made longer while everything runs,
-//! and a disk dies.
+//! The keeper of the stores. While everything runs, stores are taken out, drained, put back and made longer,
+//! and a disk fails.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -12,7 +12,8 @@ use super::profile::DiskTrouble;
 use super::stores::Stores;
 use super::world::World;
 
-/// Steps of a drain after which its operator takes the store out as it is.
+/// Number of steps of a drain after which the operator takes the store out although the drain is not
+/// complete.
 const STEPS: u64 = 400;
 
 /// Works until the process ends.
@@ -38,7 +39,7 @@ pub(super) async fn run(world: Rc<World>, stores: Rc<Stores>, mut rng: Rng) {
     }
 }
 
-/// The work on one store.
+/// The keeper's work on one store.
 struct Keeper<'a> {
     world: &'a World,
     stores: &'a Stores,
@@ -69,7 +70,7 @@ impl Keeper<'_> {
                 return self.world.trace.note(&note);
             }
         }
-        // Its segments are loaded by then.
+        // The segments of the store are loaded after this time.
         sleep(Duration::from_millis(400)).await;
         if self.stores.engine.stats().disk_objects > before {
             self.note("stores back with contents");
@@ -109,7 +110,7 @@ impl Keeper<'_> {
             }
         }
         if rng.chance(0.3) {
-            // It may have been taken out by a failure meanwhile.
+            // A failure may have taken the store out since then.
             if fleet.resume_store(id).is_ok() {
                 self.note("stores serving again");
             }

@@ -1,4 +1,5 @@
-//! One life of the process: stores, proxy and workers, started on the disks that the last one left.
+//! One life of the process: stores, proxy and workers. They start on the disks that the previous life has
+//! left.
 
 use std::cell::RefCell;
 use std::net::IpAddr;
@@ -18,17 +19,17 @@ use super::workers;
 use super::world::World;
 use crate::{Event, FixedNames, Proxy, Renewal, RenewedListener, Renewer, Use};
 
-/// A process.
+/// A process of the simulated machine.
 pub(super) struct Life {
     profile: Profile,
-    /// The proxy of now, and its settings.
+    /// The present proxy, and its settings.
     now: RefCell<(Arc<Proxy>, Settings)>,
     renewers: Vec<Renewer>,
     pub(super) stores: Rc<Stores>,
 }
 
 impl Life {
-    /// Starts everything on the present `LocalSet`.
+    /// Starts stores, proxy and workers on the present `LocalSet`.
     pub(super) fn start(
         world: &Rc<World>,
         machine: &mut Machine,
@@ -63,12 +64,12 @@ impl Life {
         })
     }
 
-    /// The proxy of now, and its settings.
+    /// Returns the present proxy, and its settings.
     pub(super) fn now(&self) -> (Arc<Proxy>, Settings) {
         self.now.borrow().clone()
     }
 
-    /// Gives all workers other settings, as the product does it, and waits until each has them.
+    /// Gives all workers other settings in the same way as the product, and waits until each worker has them.
     pub(super) async fn reload(&self, settings: Settings, memory: u64) {
         let (proxy, old) = self.now();
         self.stores.engine.set_memory(memory);
@@ -97,7 +98,7 @@ impl Life {
         *self.now.borrow_mut() = (proxy, settings);
     }
 
-    /// Adds what the process has counted itself.
+    /// Adds the events that the process itself has counted.
     pub(super) fn count(&self, world: &World) {
         let totals = self.now().0.totals();
         let counts = [
@@ -114,7 +115,7 @@ impl Life {
         }
     }
 
-    /// Work that is left, by name; empty when the process rests.
+    /// Returns the remaining work by name. The list is empty if the process is idle.
     pub(super) fn left(&self) -> Vec<(&'static str, usize)> {
         let (proxy, _) = self.now();
         let memory = Use::ALL.map(|of| (of.name(), proxy.memory_used(of)));

@@ -1,15 +1,16 @@
-//! Heads and bodies as clients and the origin read them: simple, and not Foxy's own parser.
+//! Heads and bodies as the clients and the origin of a history parse them. The parser is simple, and
+//! independent of Foxy's own parser.
 
 use super::wire::Wire;
 
-/// A head.
+/// The head of a request or of an answer.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Head {
-    /// Of a request.
+    /// Method, if the head is of a request.
     pub(super) method: String,
-    /// Of a request.
+    /// Target, if the head is of a request.
     pub(super) target: String,
-    /// Of an answer.
+    /// Status, if the head is of an answer.
     pub(super) status: u16,
     fields: Vec<(String, String)>,
 }
@@ -42,7 +43,8 @@ impl Head {
     }
 }
 
-/// Reads a head; what follows it stays in `buf`. `None`: the peer ends before, or sends nonsense.
+/// Reads a head. The bytes after it stay in `buf`. Returns `None` if the peer ends the connection before, or
+/// sends an invalid head.
 pub(super) async fn read_head(wire: &Wire, buf: &mut Vec<u8>) -> Option<Head> {
     loop {
         if let Some(end) = buf.windows(4).position(|four| four == b"\r\n\r\n") {
@@ -60,7 +62,8 @@ async fn more(wire: &Wire, buf: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// Reads the body of an answer; false if it ends before its time. It ends with at most `most` bytes.
+/// Reads the body of an answer. Stops if it has read more than `most` bytes. Returns true if it has read the
+/// complete body.
 pub(super) async fn read_body(
     wire: &Wire,
     buf: &mut Vec<u8>,
@@ -92,7 +95,7 @@ pub(super) async fn read_body(
     }
 }
 
-/// True if a body ends with the connection: with an orderly end, not a reset.
+/// Returns true if the body ends with the connection. This must be an orderly end, not a reset.
 pub(super) fn ends_with_connection(head: &Head) -> bool {
     head.field("content-length").is_none() && head.field("transfer-encoding").is_none()
 }
@@ -110,7 +113,7 @@ async fn read_to_end(wire: &Wire, buf: &mut Vec<u8>, (most, body): (usize, &mut 
     false
 }
 
-/// Reads a chunk. Returns its length, 0 for the last one.
+/// Reads a chunk. Returns its length, which is 0 for the last chunk.
 async fn chunk(wire: &Wire, buf: &mut Vec<u8>, body: &mut Vec<u8>) -> Option<usize> {
     let line = loop {
         match buf.windows(2).position(|two| two == b"\r\n") {
@@ -122,7 +125,7 @@ async fn chunk(wire: &Wire, buf: &mut Vec<u8>, body: &mut Vec<u8>) -> Option<usi
     let length = usize::from_str_radix(text.trim(), 16).ok()?;
     while buf.len() < length + 2 {
         if let Err(()) = more(wire, buf).await.ok_or(()) {
-            // The chunk is cut, but these bytes of it were sent.
+            // The chunk is cut, but these bytes of the chunk were sent.
             let part = buf.len().min(length);
             body.extend(buf.drain(..part));
             return None;
@@ -133,7 +136,7 @@ async fn chunk(wire: &Wire, buf: &mut Vec<u8>, body: &mut Vec<u8>) -> Option<usi
     Some(length)
 }
 
-/// First and last byte of `bytes=A-B` or `bytes=A-`.
+/// Returns the first and the last byte of `bytes=A-B` or `bytes=A-`.
 pub(super) fn range(text: &str) -> Option<(u64, u64)> {
     let (from, to) = text.strip_prefix("bytes=")?.split_once('-')?;
     let to = match to {

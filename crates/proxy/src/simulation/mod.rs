@@ -1,61 +1,64 @@
-//! The whole system in one process and on one thread: clients, connections, decisions, store, disk and
-//! origin, in simulated time. A seed gives one history.
+//! The complete system in one process and on one thread: clients, connections, decisions, store, disk and
+//! origin, in simulated time. A seed determines one history.
 //!
-//! Everything between a client's bytes and the bytes on the medium is the code of the product, except
-//! the accepting of sockets and the threads. Connections are pipes in memory ([`wire`]), to clients as
-//! well as to the origin; a disk is a `MemDisk`; tasks take the place of the threads of workers
-//! ([`workers`]), of writers ([`stores`]) and of the sweeper ([`sweeper`]). The runtime's
-//! clock stands still until nothing is left to do, and is the `Clock` of proxy, store and disk as well.
-//! Six clients, which now and then speak HTTP/1.0, ask for pages with every usual caching directive
-//! ([`content`]), of the forward proxy and of two sites ([`spot`]). Meanwhile contents change and an operator
-//! purges and reloads ([`operator`], [`settings`]), stores come and go ([`keeper`]), connections break and
-//! the origin fails ([`network`], [`origin`]), operations of the disks fail, and the process is killed or
-//! loses power ([`history`]). The seed decides which of these a history has ([`profile`]).
+//! All code between a client's bytes and the bytes on the medium is the code of the product, except for the
+//! accepting of sockets and the threads. Connections to clients and to the origin are pipes in memory
+//! ([`wire`]). A disk is a `MemDisk`. Tasks replace the threads of workers ([`workers`]), of writers
+//! ([`stores`]) and of the sweeper ([`sweeper`]). The runtime's clock advances only when no task is ready. It
+//! is also the `Clock` of proxy, store and disk. Six clients request pages with every usual caching directive
+//! ([`content`]), through the forward proxy and from two sites ([`spot`]). Sometimes they use HTTP/1.0.
+//! Meanwhile contents change, and an operator purges and reloads ([`operator`], [`settings`]). Stores are
+//! added and removed ([`keeper`]). Connections break and the origin fails ([`network`], [`origin`]).
+//! Operations of the disks fail, and the process is killed or loses power ([`history`]). The seed decides
+//! which of these faults a history has ([`profile`]).
 //!
-//! Each answer names in `X-Made` the partition and URL, version, user and variant that it was made for, and
-//! the number of the origin's answer, which a 304 renews. The body follows from the first four. [`oracle`]
-//! compares:
+//! Each answer states in `X-Made` the partition and URL, the version, the user and the variant that it was
+//! made for, and the number of the origin's answer. A 304 renews this number. The body is determined by the
+//! first four facts. [`oracle`] checks these rules:
 //!
-//! **Owner.** Nobody gets what was made for another user, another partition, another URL or another variant,
-//! nor a field that names another user, nor anything without the login that a site asks for. A login for
-//! Foxy itself does not reach the origin. An answer that is `private`, `no-store` or sets a cookie goes to
-//! the request that it was fetched for, and to no other, not even of the same user. An answer to
-//! Authorization goes to others only with leave (RFC 9111 section 3.5). A user does not get the page of
-//! nobody where users have their own.
+//! **Owner.** No client gets an answer that was made for another user, partition, URL or variant, or a field
+//! that names another user. If a site requires a login, no client gets an answer without the login. A login
+//! for Foxy itself does not reach the origin. An answer that is `private`, `no-store` or sets a cookie goes
+//! only to the request that it was fetched for. It does not go to another request of the same user. An answer
+//! to Authorization goes to other users only if this is permitted (RFC 9111 section 3.5). If a page has
+//! different bodies for users, a user does not get the body that was made for no user.
 //!
-//! **Freshness.** What the origin said before a request began is younger than its lifetime, or stale as
-//! the page permits, the request accepts, or a failing origin allows. What needs validation was confirmed
-//! after the request began. So was everything that the request itself does not accept from a cache.
+//! **Freshness.** An answer that the origin gave before a request began is younger than its lifetime.
+//! Otherwise it is stale, and its use is permitted by the page, by the request, or because the origin fails.
+//! An answer that needs validation was confirmed after the request began. The same holds for every answer
+//! that the request does not accept from a cache.
 //!
-//! **Removed.** After a purge is acknowledged, or a changing request has succeeded, no later request gets
-//! what the origin said before. After a client has the whole of a version, and the answer was not for one
-//! login alone, no later request gets an earlier one. Both hold over kills, and acknowledged purges over
-//! power cuts; other removals over power cuts that come [`SYNCED`] later, on sound disks. All hold for what
-//! a store brings back that was away, for a while or for a whole life of the process.
+//! **Removed.** After a purge is acknowledged, or a changing request has succeeded, no later request gets an
+//! answer that the origin gave before. After a client has received a complete version, no later request gets
+//! an earlier version. This second rule does not apply if the version came in an answer for one login only.
+//! Acknowledged purges hold over kills and power failures. On disks without faults, other removals hold over
+//! kills, and over power failures that come more than [`SYNCED`] later. All rules also hold for objects of a
+//! store that was absent for a while, or for a complete life of the process.
 //!
-//! **Settings.** A request that begins after every worker has other settings is answered by these alone:
-//! about queries in keys, about what selects a variant, and about cookies that a rule shares.
+//! **Settings.** If a request begins after every worker has new settings, only the new settings apply to its
+//! answer. They concern queries in keys, the selection of variants, and cookies that a rule shares.
 //!
-//! **Bytes.** A body has the bytes that its head stands for, also in parts, and is whole or visibly cut.
-//! It is cut only with a reason: something failed, or what is missing is of a version that is gone.
+//! **Bytes.** A body has the bytes that its head announces, also if it is a part. It is complete or visibly
+//! cut. It is cut only for a reason: a component failed, or the missing bytes belong to a version that no
+//! longer exists.
 //!
-//! **Liveness.** Every request ends. With a sound network and origin it gets its answer, whatever the disk
-//! does, unless the process ended meanwhile.
+//! **Liveness.** Every request ends. If network and origin work, the request gets its answer, even if the
+//! disk fails. The only exception is a process that has ended meanwhile.
 //!
-//! **Leaks.** At the end no fetch runs, nobody follows one, and the ledger of memory is at zero.
+//! **Leaks.** At the end no fetch runs, no follower is left, and the ledger of memory is at zero.
 //!
-//! Trouble that the oracle must excuse is excluded by [`profile`] in some of the histories, so that each
-//! rule is held strictly somewhere. Not simulated:
+//! In some of the histories, [`profile`] excludes the faults that the oracle must excuse. So each rule is
+//! checked strictly in some histories. Not simulated:
 //!
-//! - TLS: a handshake draws keys from the system, and the lengths of its messages follow from them, so that a
-//!   seed would not give one history. `tests/it` runs over TLS as well.
+//! - TLS: a handshake draws keys from the system, and the lengths of its messages depend on them. So a seed
+//!   would not determine one history. `tests/it` also runs over TLS.
 //! - Parents, mirrors, build caches, compression, passwords (they are checked on other threads).
-//! - Workers that do something at the same moment: the tests with threads have that.
-//! - The random order in which `select!` without `biased` looks at what is ready together (an upload's
-//!   beginning, a store that leaves): neither changes an answer.
+//! - Workers that do work at the same moment. The tests with threads cover this.
+//! - The random order in which `select!` without `biased` checks branches that are ready together (the
+//!   beginning of an upload, a store that is removed). This order does not change an answer.
 //!
-//! `FOXY_SEED=N` runs one history, `FOXY_SEED=A..B` those from A to before B, `FOXY_TRACE=1` prints the events,
-//! `FOXY_LONG=1` runs many more.
+//! `FOXY_SEED=N` runs one history. `FOXY_SEED=A..B` runs the histories from A to before B. `FOXY_TRACE=1`
+//! prints the events. `FOXY_LONG=1` runs many more histories.
 
 mod batch;
 mod client;
@@ -84,11 +87,11 @@ mod world;
 pub(crate) use network::{dial, is_running};
 pub(crate) use wire::Wire;
 
-/// Age of a page without lifetime at the beginning, in milliseconds.
+/// Age that a page without a lifetime has when a history begins, in milliseconds.
 const MODIFIED: u64 = 100_000;
-/// Use of stale answers while the origin fails, in milliseconds.
+/// Time in which stale answers are used while the origin fails, in milliseconds.
 const ON_FAILURE: u64 = 20_000;
-/// Time after which a power cut undoes no removal: sync interval and flushes, in milliseconds.
+/// Time after which a power failure does not undo a removal (sync interval and flushes), in milliseconds.
 const SYNCED: u64 = 6000;
 
 use batch::Batch;
@@ -98,7 +101,7 @@ fn is_long() -> bool {
     std::env::var_os("FOXY_LONG").is_some()
 }
 
-/// The seeds of `N` or `A..B`.
+/// Parses the seeds of `N` or `A..B`.
 fn parsed(seeds: &str) -> Option<std::ops::Range<u64>> {
     if let Some((first, end)) = seeds.split_once("..") {
         return Some(first.parse().ok()?..end.parse().ok()?);
@@ -107,10 +110,10 @@ fn parsed(seeds: &str) -> Option<std::ops::Range<u64>> {
     Some(seed..seed + 1)
 }
 
-/// Histories of the ordinary run.
+/// Number of histories of the ordinary run.
 const HISTORIES: u64 = 240;
 
-/// Events that have to happen in them, and the least number of times.
+/// Events that must happen in these histories, each with the smallest number of times.
 const EVENTS: &[(&str, u64)] = &[
     ("own", HISTORIES),
     ("shared", HISTORIES),

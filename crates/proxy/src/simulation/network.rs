@@ -1,4 +1,5 @@
-//! The network between Foxy and its origin: connections in memory, in place of dialling.
+//! The network between Foxy and its origin. It has connections in memory, and replaces the opening of
+//! sockets.
 
 use std::cell::RefCell;
 use std::io;
@@ -27,7 +28,7 @@ pub(crate) struct Network {
     profile: Profile,
 }
 
-/// Takes the network away with the end of a history.
+/// Removes the network when a history ends.
 pub(super) struct Connected;
 
 impl Drop for Connected {
@@ -50,7 +51,8 @@ impl Network {
         Connected
     }
 
-    /// A connection's manner in one direction; `cuts`: the chance that it breaks.
+    /// Returns the behaviour of one direction of a connection. `cuts` is the probability that the direction
+    /// breaks.
     pub(super) fn manner(profile: &Profile, rng: &mut Rng, cuts: f64) -> Manner {
         let cut = rng.chance(cuts).then(|| {
             let at = match rng.below(3) {
@@ -98,20 +100,20 @@ impl Network {
         if refused {
             return Err(io::ErrorKind::ConnectionRefused.into());
         }
-        // A history that is over has no origin any more.
+        // After the end of a history, there is no origin any more.
         let _ = self.origin.send(other);
         Ok((own, to))
     }
 }
 
-/// A connection to the first of these addresses; `None` outside a history.
+/// Opens a connection to the first of these addresses. Returns `None` outside a history.
 pub(crate) async fn dial(addresses: &[SocketAddr]) -> Option<io::Result<(Wire, SocketAddr)>> {
     let network = NETWORK.with_borrow(Clone::clone)?;
     let to = *addresses.first()?;
     Some(network.dial(to).await)
 }
 
-/// True while a history runs on this thread.
+/// Returns true while a history runs on this thread.
 pub(crate) fn is_running() -> bool {
     NETWORK.with_borrow(Option::is_some)
 }

@@ -1,4 +1,4 @@
-//! The operator and the authors: contents change, with a purge and without.
+//! The operator and the authors. They change contents, with and without a purge.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -35,7 +35,7 @@ pub(super) async fn reload(world: Rc<World>, life: Rc<Life>, mut rng: Rng) {
         sleep(Duration::from_millis(500 + rng.below(12_000))).await;
         let (_, old) = life.now();
         let settings = match rng.below(4) {
-            // Only what decides nothing about sharing.
+            // This reload changes only settings that do not decide about sharing.
             0 => Settings::draw(&mut rng).deciding_as(old),
             _ => Settings::draw(&mut rng),
         };
@@ -62,7 +62,7 @@ fn draw(world: &World, rng: &mut Rng) -> Spot {
 
 async fn purge(world: &World, life: &Life, spot: Spot) {
     let (proxy, settings) = life.now();
-    // The settings say which key the URL has.
+    // The settings determine the key of the URL.
     let (serial, effective) = (world.next_serial(), settings.effective(spot));
     let text = spot.url();
     let Ok(url) = Url::parse(text.as_bytes()) else {

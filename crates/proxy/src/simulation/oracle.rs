@@ -1,4 +1,4 @@
-//! The judgement of every answer. See the parent module for the rules in words.
+//! Judges every answer. The parent module describes the rules in words.
 
 use std::rc::Rc;
 
@@ -10,20 +10,20 @@ use super::settings::Settings;
 use super::spot::Part;
 use super::world::{Barrier, Cause, Said, User, World};
 
-/// How a request ended for its client.
+/// The end of a request from the point of view of its client.
 #[derive(Debug)]
 pub(super) enum Ending {
     Got(Got),
     /// The connection ended before a head.
     Nothing,
-    /// Its client has waited in vain.
+    /// No answer came before the client's patience ended.
     Forgotten,
 }
 
-/// Rounding of lifetimes that are a tenth of a time, in milliseconds.
+/// Rounding of lifetimes that are a tenth of an age, in milliseconds.
 const ROUNDING: u64 = 100;
 
-/// Judges an answer; what is wrong goes to the trace.
+/// Judges an answer. Breaches of rules are written to the trace.
 pub(super) fn judge(world: &Rc<World>, asked: &Asked, ending: &Ending) {
     let wrong = |oracle: &str, text: &str| {
         world.trace.wrong(oracle, &format!("{text}\nof {asked:?}"));
@@ -32,7 +32,7 @@ pub(super) fn judge(world: &Rc<World>, asked: &Asked, ending: &Ending) {
     let lost = may_lose_bytes(world, asked);
     match ending {
         Ending::Forgotten => wrong("liveness", "a request without end"),
-        // The reset that cuts an answer may take its head away from the client.
+        // A reset that cuts an answer may also prevent that its head reaches the client.
         Ending::Nothing if excused || lost || may_be_outdated(world, asked) => {
             world.counts.add("nothing");
         }
@@ -47,7 +47,7 @@ pub(super) fn judge(world: &Rc<World>, asked: &Asked, ending: &Ending) {
                 got.head.field("cache-status"),
                 got.head.field("connection")
             ));
-            // The origin has no bytes of an old version once there is a newer one.
+            // The origin has no bytes of an old version after a newer version exists.
             let made = made.and_then(Made::parse);
             let gone = made.is_some_and(|made| made.version != world.version(made.spot));
             let lags = may_lag(world, asked, got);
@@ -61,26 +61,26 @@ pub(super) fn judge(world: &Rc<World>, asked: &Asked, ending: &Ending) {
     }
 }
 
-/// True if the process that was asked has ended.
+/// Returns true if the process that received the request has ended.
 pub(super) fn has_ended(world: &World, asked: &Asked) -> bool {
     asked.life != world.life.get() || world.is_down()
 }
 
-/// True if an answer may be cut where the disk loses bytes. The origin gives the rest of one version only
-/// under a strong validator. A request that forbids a fetch gets nothing from the origin.
+/// Returns true if an answer may be cut because the disk loses bytes. The origin sends the rest of a version
+/// only if there is a strong validator. A request that forbids a fetch gets no bytes from the origin.
 fn may_lose_bytes(world: &World, asked: &Asked) -> bool {
     let page = asked.spot.page();
     let alone = page.tag != Tag::Strong || asked.obeyed() == Control::OnlyIfCached;
     let profile = &world.profile;
-    // A power cut tears what was not synced, in the middle of an object too. A store that is taken out is
-    // not read any more.
+    // A power failure destroys bytes that were not synced, even in the middle of an object. A store that is
+    // taken out is not read any more.
     let torn =
         profile.disk != DiskTrouble::None || profile.ends == Ends::PowerCuts || profile.moves;
     torn && page.is_long() && alone
 }
 
-/// True if an answer may be cut because its client reads so slowly that others went on, and nobody knows
-/// how long the body is, so that its rest cannot be asked for.
+/// Returns true if an answer may be cut because its client reads too slowly and other followers went on. The
+/// length of the body is unknown, so its rest cannot be requested.
 fn may_lag(world: &World, asked: &Asked, got: &Got) -> bool {
     let eras = world.eras.since(asked.started);
     let little = world.profile.wide || eras.iter().any(|era| era.tight);
@@ -88,7 +88,7 @@ fn may_lag(world: &World, asked: &Asked, got: &Got) -> bool {
     little && asked.spot.page().is_long() && unsized_body
 }
 
-/// True if an answer may be cut because what is left of it is of a version that the origin does not have
+/// Returns true if an answer may be cut because its rest belongs to a version that the origin does not have
 /// any more.
 fn may_be_outdated(world: &World, asked: &Asked) -> bool {
     let eras = world.eras.since(asked.started);
@@ -110,7 +110,7 @@ fn judge_answer(world: &World, asked: &Asked, got: &Got, excused: bool) -> Judge
                 world.counts.add("without a login");
                 Ok(())
             }
-            // Foxy's own 304 has no other fields than those of caching.
+            // Foxy's own 304 has only fields about caching.
             304 if asked.known.as_deref() == head.field("etag") => Ok(()),
             504 if asked.obeyed() == Control::OnlyIfCached => Ok(()),
             416 if asked.range.is_some() => Ok(()),
@@ -125,7 +125,7 @@ fn judge_answer(world: &World, asked: &Asked, got: &Got, excused: bool) -> Judge
         return Err(("bytes", "an answer that the origin never gave".to_owned()));
     };
     let eras = world.eras.since(asked.started);
-    // A changing request reaches the origin as it came.
+    // A changing request reaches the origin unchanged.
     let spot_in = |era: &Settings| match asked.method {
         "POST" => asked.spot,
         _ => era.effective(asked.spot),
@@ -154,7 +154,7 @@ fn judge_answer(world: &World, asked: &Asked, got: &Got, excused: bool) -> Judge
         }
     }
     owner(world, asked, (got, &said), own)?;
-    // A 304 that is not the newest answer changes nothing that is stored, nor the fields.
+    // A 304 that is not the newest answer changes neither the stored object nor the fields.
     let confirmed = world.confirmed(&made, asked.started);
     if confirmed.is_none() {
         freshness(world, asked, &said)?;
@@ -167,13 +167,13 @@ fn judge_answer(world: &World, asked: &Asked, got: &Got, excused: bool) -> Judge
     bytes(asked, got, &made)
 }
 
-/// The answer's owner.
+/// Checks the owner of the answer.
 fn owner(world: &World, asked: &Asked, (got, said): (&Got, &Said), own: bool) -> Judgement {
     let wrong = |text: &str| Err(("owner", text.to_owned()));
     let (page, made) = (asked.spot.page(), &said.made);
     let name = asked.user.name();
     let eras = world.eras.since(asked.started);
-    // A rule may share answers with cookies, and their cookies.
+    // A rule may share answers that set cookies, and these cookies.
     let cookies = page.name == "cookie" && eras.iter().any(|era| era.shares_cookies);
     if made.user != "-" && made.user != name {
         return wrong("the page of another user");
@@ -184,7 +184,8 @@ fn owner(world: &World, asked: &Asked, (got, said): (&Got, &Said), own: bool) ->
             | (Personal::Cookie, User::Cookie(_))
             | (Personal::Login, User::Login(_))
     );
-    // A page that only a guess shares, or that needs validation, or varies, is never everybody's.
+    // Some pages are never for all users: pages that are shared only by a guess, that need validation, or
+    // that vary.
     let strict = page.tag == Tag::Modified || page.lifetime.is_none() || page.name == "by-cookie";
     if personal && strict && made.user != name {
         return wrong("the page of nobody for a user");
@@ -206,7 +207,7 @@ fn owner(world: &World, asked: &Asked, (got, said): (&Got, &Said), own: bool) ->
         world.counts.add("shared cookies");
     }
     let variant = if page.varies { asked.variant } else { "-" };
-    // A page that does not say that it varies does so only for a rule.
+    // A page that does not name its field in Vary varies only because of a rule.
     let any = page.silent && eras.iter().any(|era| !era.has_parts);
     match any || made.variant == variant {
         true => Ok(()),
@@ -214,7 +215,7 @@ fn owner(world: &World, asked: &Asked, (got, said): (&Got, &Said), own: bool) ->
     }
 }
 
-/// The answer's age.
+/// Checks the age of the answer.
 fn freshness(world: &World, asked: &Asked, said: &Said) -> Judgement {
     if said.at >= asked.started {
         return Ok(());
@@ -249,7 +250,7 @@ fn freshness(world: &World, asked: &Asked, said: &Said) -> Judgement {
     }
 }
 
-/// Checks that the answer is nothing that was removed.
+/// Checks that the answer was not removed before.
 fn barriers(world: &World, asked: &Asked, made: &Made) -> Judgement {
     let Some(barrier) = world.barred(made, asked.started) else {
         return Ok(());
@@ -318,13 +319,14 @@ fn bytes(asked: &Asked, got: &Got, made: &Made) -> Judgement {
     }
 }
 
-/// True if an answer to this request shows what others would get now. An answer to Authorization that
-/// only its user may have does not: a fetch for others that runs beside it is still stored.
+/// Returns true if an answer to this request shows the state that other users would get now. For an answer to
+/// Authorization that only its user may have, this is false: a fetch for other users that runs at the same
+/// time is still stored.
 pub(super) fn speaks_for_others(asked: &Asked) -> bool {
     !matches!(asked.user, User::Login(_)) || asked.spot.page().open
 }
 
-/// The barrier after a whole answer that a client has got.
+/// Returns the barrier after a client has received a complete answer.
 pub(super) fn seen(world: &World, made: &Made) -> Barrier {
     Barrier {
         spot: made.spot,
@@ -336,8 +338,9 @@ pub(super) fn seen(world: &World, made: &Made) -> Barrier {
     }
 }
 
-/// True if a barrier holds in the life after a kill, or after a power cut. Without `durable` a removal
-/// survives a kill if the disk has taken it, and a power cut some seconds later.
+/// Returns true if a barrier holds in the life after a kill or a power failure. A purge survives both if it
+/// is `durable`. Without faults of the disk, any other removal survives a kill, and also a power failure that
+/// comes some seconds later.
 pub(super) fn survives(world: &World, barrier: &Barrier, power: bool) -> bool {
     let sound = world.profile.disk == DiskTrouble::None;
     let purge = matches!(barrier.cause, Cause::Purge | Cause::SoftPurge);

@@ -1,4 +1,4 @@
-//! The origin: pages with versions, conditions, ranges, and its own kinds of trouble.
+//! The origin: pages with versions, conditional requests, ranges, and faults of the origin itself.
 
 use std::fmt::Write as _;
 use std::rc::Rc;
@@ -33,16 +33,16 @@ struct Connection {
     rng: Rng,
 }
 
-/// An answer before it is sent.
+/// An answer that is not sent yet.
 struct Answer {
     head: String,
     body: Vec<u8>,
-    /// The request was HEAD, or the status has no body.
+    /// True if the request was HEAD, or if the status has no body.
     bodiless: bool,
 }
 
 impl Connection {
-    /// Answers one request; true if another may follow.
+    /// Answers one request. Returns true if another request may follow.
     async fn answer(&mut self) -> Option<bool> {
         let mut buf = Vec::new();
         let head = message::read_head(&self.wire, &mut buf).await?;
@@ -68,7 +68,8 @@ impl Connection {
         self.send(answer, failing).await
     }
 
-    /// Mostly a moment; sometimes so long that others ask meanwhile.
+    /// Returns the length of a pause. It is mostly short, but sometimes so long that other clients send
+    /// requests meanwhile.
     fn pause(&mut self) -> Duration {
         let millis = match self.rng.below(12) {
             0 => self.rng.below(3000),
@@ -78,7 +79,7 @@ impl Connection {
         Duration::from_millis(millis)
     }
 
-    /// An error, silence, or nothing at all.
+    /// Fails: with an error, with silence, or with a closed connection.
     async fn fail(&mut self, after: Duration) -> Option<bool> {
         sleep(after).await;
         match self.rng.below(3) {
@@ -125,8 +126,8 @@ impl Connection {
         Some(self.of_page(head, &made, user))
     }
 
-    /// The spot that is asked for. The partition is named by the request itself: two partitions have one
-    /// origin.
+    /// Returns the requested spot. The request itself must name the partition, because two partitions have
+    /// one origin.
     fn spot(&self, head: &Head) -> Option<Spot> {
         let named = head.field("x-part");
         let mut parts = Part::ALL.into_iter();
@@ -170,7 +171,7 @@ impl Connection {
             etag.as_deref()
                 .is_some_and(|etag| known.split(", ").any(|one| one == etag))
         });
-        // If-Modified-Since is ignored: pages of different users have one date.
+        // If-Modified-Since is ignored, because pages of different users have the same date.
         if same {
             return answer("304 Not Modified", "", Vec::new());
         }
@@ -193,7 +194,7 @@ impl Connection {
         }
     }
 
-    /// Sends an answer; `failing`: not all of it.
+    /// Sends an answer. If `failing` is true, only a part of it is sent.
     async fn send(&mut self, answer: Answer, failing: bool) -> Option<bool> {
         let Answer {
             mut head,
@@ -253,7 +254,7 @@ fn user_of(head: &Head) -> User {
     cookie.map_or(User::Nobody, User::Cookie)
 }
 
-/// The barrier after a change of a page that its origin has confirmed.
+/// Returns the barrier after the origin has confirmed a change of a page.
 pub(super) fn changed(world: &World, made: &Made) -> Barrier {
     Barrier {
         spot: made.spot,

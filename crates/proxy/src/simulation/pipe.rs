@@ -9,10 +9,10 @@ use bytes::Bytes;
 use foxy_base::Rng;
 use tokio::time::Instant;
 
-/// Bytes that one direction holds before its writer has to wait.
+/// Number of bytes that one direction holds before its writer has to wait.
 pub(super) const CAPACITY: usize = 48 << 10;
 
-/// How a direction ends before its time.
+/// The way in which a direction ends too early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cut {
     /// The reader sees an orderly end.
@@ -21,10 +21,10 @@ pub(super) enum Cut {
     Reset,
 }
 
-/// Behaviour of one direction.
+/// The behaviour of one direction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Manner {
-    /// Most bytes that arrive together.
+    /// Largest number of bytes that arrive together.
     pub(super) piece: usize,
     /// Longest delay of a piece, in milliseconds.
     pub(super) delay: u64,
@@ -32,7 +32,7 @@ pub(super) struct Manner {
     pub(super) cut: Option<(u64, Cut)>,
 }
 
-/// A bounded queue of pieces, each of which arrives at its time.
+/// A bounded queue of pieces. Each piece has a time of arrival.
 #[derive(Debug)]
 pub(super) struct Pipe {
     pub(super) rng: Rng,
@@ -40,7 +40,7 @@ pub(super) struct Pipe {
     pieces: VecDeque<(Instant, Bytes)>,
     pub(super) bytes: usize,
     passed: u64,
-    /// Arrival of the last piece: pieces keep their order.
+    /// Arrival of the last piece. Pieces keep their order.
     latest: Instant,
     pub(super) ended: bool,
     pub(super) reset: bool,
@@ -78,7 +78,7 @@ impl Pipe {
         self.wake();
     }
 
-    /// Takes bytes. Returns their number, and the cut that they meet.
+    /// Takes bytes. Returns the number of bytes taken, and the cut if they reach it.
     pub(super) fn take(&mut self, slices: &[IoSlice<'_>]) -> io::Result<(usize, Option<Cut>)> {
         if self.reset {
             return Err(ErrorKind::ConnectionReset.into());
@@ -123,7 +123,7 @@ impl Pipe {
         self.wake();
     }
 
-    /// When the next piece is there; `None`: there is none yet.
+    /// Returns the arrival time of the next piece. `None` if there is no next piece.
     pub(super) fn next(&self) -> Option<Instant> {
         self.pieces.front().map(|(at, _)| *at)
     }
@@ -156,13 +156,13 @@ impl Pipe {
         Ok(n)
     }
 
-    /// Nothing more is sent.
+    /// Ends the direction. No more bytes are sent.
     pub(super) fn end(&mut self) {
         self.ended = true;
         self.wake();
     }
 
-    /// Pieces are left that nobody will read.
+    /// Returns true if pieces are left that will not be read.
     pub(super) fn is_unread(&self) -> bool {
         !self.pieces.is_empty()
     }

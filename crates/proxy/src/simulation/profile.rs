@@ -1,4 +1,4 @@
-//! Kinds of trouble in a history.
+//! Kinds of faults in a history.
 
 use std::time::Duration;
 
@@ -11,51 +11,51 @@ use super::content::{LONG_PAGES, PAGES};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DiskTrouble {
     None,
-    /// Reported by the disk.
+    /// The disk reports each fault.
     Honest,
-    /// Also such as the disk says nothing about.
+    /// Some faults are not reported by the disk.
     Any,
 }
 
-/// Ends of a life of the process.
+/// The ways in which a life of the process ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ends {
-    /// One life.
+    /// The process has only one life.
     None,
     Kills,
-    /// Kills and power cuts.
+    /// The process is killed or loses power.
     PowerCuts,
 }
 
-/// The trouble of one history.
+/// The faults of one history.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Profile {
-    /// Cuts, resets and refusals of the network, and failures of the origin.
+    /// True if the network cuts, resets and refuses connections, and the origin fails.
     pub(super) network: bool,
     pub(super) disk: DiskTrouble,
     pub(super) ends: Ends,
-    /// Little memory for requests.
+    /// True if there is little memory for requests.
     pub(super) short: bool,
     pub(super) workers: usize,
     pub(super) stores: usize,
-    /// Stores are taken out, put back, drained and made longer.
+    /// True if stores are taken out, put back, drained and made longer.
     pub(super) moves: bool,
-    /// Settings are reloaded.
+    /// True if settings are reloaded.
     pub(super) reloads: bool,
-    /// Sites beside the forward proxy.
+    /// True if there are sites in addition to the forward proxy.
     pub(super) sites: bool,
-    /// Long bodies, small windows of fetches, and large fragments.
+    /// True if there are long bodies, small windows of fetches, and large fragments.
     pub(super) wide: bool,
     /// Memory of the engine, in bytes.
     pub(super) memory: u64,
-    /// The first of the pages that are asked for most.
+    /// Index of the first of the pages that are requested most.
     pub(super) hot: usize,
 }
 
 impl Profile {
     pub(super) fn of(seed: u64, rng: &mut Rng) -> Self {
-        // The kinds of trouble come round every eight seeds, and these numbers have no divisor in common:
-        // everything meets everything.
+        // The kinds of faults repeat every eight seeds. The numbers below have no common divisor, so all
+        // combinations occur.
         let round = seed / 8;
         let stores = 1 + usize::from(round % 2 == 1);
         let wide = matches!(round % 11, 3 | 6 | 8);
@@ -110,8 +110,8 @@ impl Profile {
         }
     }
 
-    /// The lives of a process that ends. What a store brings back that was not there in a life must still be
-    /// fresh, so lives are short where stores come and go.
+    /// Returns the number of lives of a process that ends. An object must still be fresh when its store comes
+    /// back after a life without the store. So lives are short if stores are taken out and put back.
     pub(super) fn lives(&self, rng: &mut Rng) -> u64 {
         match self.moves {
             true => 4 + rng.below(5),
@@ -119,7 +119,7 @@ impl Profile {
         }
     }
 
-    /// The length of such a life.
+    /// Returns the length of such a life.
     pub(super) fn life(&self, rng: &mut Rng) -> Duration {
         let most = match (self.moves, rng.below(3)) {
             (_, 0) => 3000,
@@ -129,13 +129,14 @@ impl Profile {
         Duration::from_millis(rng.below(most))
     }
 
-    /// A page, most often one of those that are hot in this history.
+    /// Chooses a page. Most often it is one of the pages that are hot in this history.
     pub(super) fn page(&self, rng: &mut Rng) -> usize {
         if self.wide && rng.chance(0.35) {
             return PAGES.len() - 1 - rng.below(LONG_PAGES as u64) as usize;
         }
         let most = (PAGES.len() - LONG_PAGES) as u64;
-        // Few pages: otherwise no client requests an object that a store brings back.
+        // The number of hot pages is small, because otherwise no client requests an object of a store that
+        // was put back.
         let hot = if self.moves { 0.8 } else { 0.5 };
         match rng.chance(hot) {
             true => (self.hot + rng.below(6) as usize) % most as usize,
@@ -143,8 +144,8 @@ impl Profile {
         }
     }
 
-    /// Bytes of a segment, of a cluster and of the summary of a segment. Followers of a fetch read back from
-    /// the store only what is stored in fragments of at least 64 KiB.
+    /// Returns the bytes of a segment, of a cluster and of the summary of a segment. Followers of a fetch
+    /// read stored bytes back only if the fragments have at least 64 KiB.
     pub(super) const fn geometry(&self) -> (u32, u32, u32) {
         match self.wide {
             true => (272 << 10, 136 << 10, 24 << 10),
@@ -152,12 +153,12 @@ impl Profile {
         }
     }
 
-    /// True if a well-behaved request may fail.
+    /// Returns true if a well-behaved request may fail.
     pub(super) fn may_fail(&self) -> bool {
         self.network || self.short
     }
 
-    /// The faults of a life's disk.
+    /// Returns the faults of the disk in a life.
     pub(super) fn faults(&self, rng: &mut Rng) -> FaultPlan {
         let honest = [
             (OpClass::Any, Fault::EIO),
@@ -166,7 +167,7 @@ impl Profile {
             (OpClass::Read, Fault::Short(512)),
             (OpClass::Any, Fault::Looks(3)),
         ];
-        // None of these undoes a removal together with a kill: a kill loses no write.
+        // None of these faults undoes a removal in combination with a kill, because a kill loses no write.
         let silent = [
             (OpClass::Read, Fault::BitRot(1)),
             (OpClass::Read, Fault::Misdirected(24 << 10)),

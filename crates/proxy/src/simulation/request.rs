@@ -7,7 +7,7 @@ use foxy_base::Rng;
 use super::spot::{Part, Spot};
 use super::world::{User, World};
 
-/// Names of users, which are their credentials too.
+/// Names of users. They are also the credentials of the users.
 pub(super) const USERS: [&str; 4] = ["alice", "bob", "carol", "dave"];
 
 /// Cache directive of a request.
@@ -38,10 +38,10 @@ impl Control {
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
     pub(super) number: u64,
-    /// As the client names it: settings may leave the query out.
+    /// The spot as the client names it. Settings may remove the query.
     pub(super) spot: Spot,
     pub(super) method: &'static str,
-    /// As far as the origin is told.
+    /// The user, as far as the origin sees the user.
     pub(super) user: User,
     /// The user who logs in at Foxy.
     pub(super) login: Option<&'static str>,
@@ -50,18 +50,19 @@ pub(super) struct Asked {
     /// The entity tag in If-None-Match.
     pub(super) known: Option<String>,
     pub(super) control: Control,
-    /// Its client speaks HTTP/1.0: the end of the connection may be the end of the body.
+    /// True if the client speaks HTTP/1.0. The end of the connection may then be the end of the body.
     pub(super) old: bool,
-    /// In milliseconds of the history.
+    /// Time at which the request began, in milliseconds of the history.
     pub(super) started: u64,
-    /// The process's life in which it began.
+    /// Number of the process's life in which the request began.
     pub(super) life: u32,
-    /// The client does something that can cost it its answer.
+    /// True if the client behaves in a way that may cost it its answer.
     pub(super) rude: bool,
 }
 
 impl Asked {
-    /// A request for this spot, otherwise by chance; `known`: the spot and tag of an answer that its client has.
+    /// Draws a request for this spot. Its other properties are random. `known` is the spot and the tag of an
+    /// answer that the client has.
     pub(super) fn draw(
         world: &World,
         rng: &mut Rng,
@@ -115,7 +116,7 @@ impl Asked {
         }
     }
 
-    /// The cache directive, if the partition looks at it.
+    /// Returns the cache directive, if the partition obeys it.
     pub(super) fn obeyed(&self) -> Control {
         match self.spot.part.obeys() {
             true => self.control,
@@ -123,12 +124,12 @@ impl Asked {
         }
     }
 
-    /// Its client has to log in first.
+    /// Returns true if the client has to log in first.
     pub(super) fn lacks_login(&self) -> bool {
         self.spot.part == Part::Users && self.login.is_none()
     }
 
-    /// The request on the wire.
+    /// Returns the text of the request on the wire.
     pub(super) fn text(&self) -> String {
         let asked = self;
         let (part, number) = (asked.spot.part, asked.number);

@@ -1,4 +1,4 @@
-//! Settings that reloads change, and which of them a request may have met.
+//! Settings that reloads change, and the settings that may apply to a request.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -22,16 +22,16 @@ use crate::{
 
 type Caching = foxy_http_rules::Config;
 
-/// Settings of one time.
+/// The settings at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Settings {
-    /// The query does not count, neither in keys nor at the origin.
+    /// True if the query does not count, neither in keys nor at the origin.
     pub(super) drops_query: bool,
-    /// Answers with cookies are shared, without leave of their origin.
+    /// True if answers with cookies are shared, even if their origin does not permit it.
     pub(super) shares_cookies: bool,
-    /// `X-Variant` selects, though the page does not name it in Vary.
+    /// True if `X-Variant` selects variants although the page does not name it in Vary.
     pub(super) has_parts: bool,
-    /// Little memory for fetches.
+    /// True if there is little memory for fetches.
     pub(super) tight: bool,
 }
 
@@ -46,18 +46,19 @@ impl Settings {
         }
     }
 
-    /// The same where it does not decide about keys and sharing, the other settings elsewhere.
+    /// Returns settings that decide about keys and sharing as `other` does. All other settings are taken from
+    /// `self`.
     pub(super) const fn deciding_as(self, other: Self) -> Self {
         let tight = self.tight;
         Self { tight, ..other }
     }
 
-    /// True if the other settings decide alike about keys and sharing.
+    /// Returns true if both settings decide alike about keys and sharing.
     pub(super) fn is_like(self, other: Self) -> bool {
         self.deciding_as(other) == self
     }
 
-    /// The spot that is asked for by a request for this one.
+    /// Returns the spot that a request for this spot really asks for.
     pub(super) fn effective(self, spot: Spot) -> Spot {
         match self.drops_query || spot.part == Part::Users {
             true => spot.plain(),
@@ -92,7 +93,7 @@ impl Settings {
             config.fill.lag = Duration::from_millis(400);
             config.fill.finish_remaining = 64 << 10;
             config.fill.memory = 1 << 20;
-            // Longer bodies pass through the window alone.
+            // Longer bodies only pass through the window.
             config.rules.store_bytes_max = 450_000;
         }
         if self.tight {
@@ -107,7 +108,7 @@ impl Settings {
         config
     }
 
-    /// The rules of the operator. The first that fits a request decides alone.
+    /// Returns the rules of the operator. Only the first rule that fits a request decides.
     fn rules(self, base: &Caching) -> RuleSet {
         let cookies = Caching {
             store_set_cookie: self.shares_cookies,
@@ -143,7 +144,7 @@ impl Settings {
             rule(users, &[], base),
             rule(None, &[], base),
         ];
-        // A site ignores cache directives of requests, unless it says otherwise.
+        // A site ignores cache directives of requests, unless its settings state otherwise.
         let deaf = |config: &Caching| Caching {
             obey_request: false,
             ..config.clone()
@@ -157,7 +158,8 @@ impl Settings {
     }
 }
 
-/// Users log in at one site, by tokens: passwords are checked on other threads.
+/// Returns the gatekeeper. Users log in at one site, with tokens, because passwords are checked on other
+/// threads.
 fn gatekeeper() -> Gatekeeper {
     let token = |name: &&str| {
         let user = LoginToken {
@@ -177,12 +179,12 @@ fn gatekeeper() -> Gatekeeper {
     Gatekeeper::new(AccessRules::new(Vec::new()), TimeZone::UTC).with_logins(Some(logins))
 }
 
-/// The address of a listener.
+/// Returns the address of a listener.
 pub(super) fn address(listener: usize) -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], [3128, 8080][listener]))
 }
 
-/// The listeners of a process: that of the forward proxy, and that of the sites.
+/// Returns the listeners of a process: the listener of the forward proxy and the listener of the sites.
 pub(super) fn listeners(profile: &Profile) -> Listeners {
     let mut all = vec![(address(0), Serves::One(Role::Forward))];
     if profile.sites {
@@ -205,39 +207,40 @@ pub(super) fn listeners(profile: &Profile) -> Listeners {
     all
 }
 
-/// The settings of a history, one after the other.
+/// The settings of a history, in the order of time.
 #[derive(Debug, Default)]
 pub(super) struct Eras(RefCell<Vec<Era>>);
 
-/// Settings from one reload to the next.
+/// The settings between two reloads.
 #[derive(Clone, Copy, Debug)]
 struct Era {
     settings: Settings,
-    /// When every worker had them.
+    /// Time at which every worker had the settings.
     applied: Option<u64>,
 }
 
 impl Eras {
-    /// From now on some workers may have these settings; all of them have, if `applied` says since when.
+    /// Notes that from now on some workers may have these settings. `applied` is the time since which all
+    /// workers have them.
     pub(super) fn begin(&self, settings: Settings, applied: Option<u64>) {
         self.0.borrow_mut().push(Era { settings, applied });
     }
 
-    /// Every worker has the newest settings.
+    /// Notes that every worker has the newest settings.
     pub(super) fn apply(&self, now: u64) {
         if let Some(era) = self.0.borrow_mut().last_mut() {
             era.applied = Some(now);
         }
     }
 
-    /// The newest settings.
+    /// Returns the newest settings.
     pub(super) fn last(&self) -> Settings {
         let eras = self.0.borrow();
         eras.last()
             .map_or_else(Settings::default, |era| era.settings)
     }
 
-    /// The settings by which a request that began at `started` may be answered until now.
+    /// Returns the settings that may have applied so far to a request that began at `started`.
     pub(super) fn since(&self, started: u64) -> Vec<Settings> {
         let mut found = Vec::new();
         for era in self.0.borrow().iter().rev() {

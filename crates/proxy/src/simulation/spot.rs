@@ -1,18 +1,18 @@
-//! A spot: a page of a partition, with a query or without. Requests are for spots.
+//! A spot is a page of a partition, with a query or without a query. Requests are for spots.
 
 use foxy_base::Rng;
 
 use super::content::{PAGES, Page};
 use super::profile::Profile;
 
-/// A partition of the cache: the forward proxy or a site. Two of them have the same URLs at their origin,
-/// so that only the partition tells their keys apart.
+/// A partition of the cache: the forward proxy or a site. Two partitions have the same URLs at their origin,
+/// so only the partition distinguishes their keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Part {
     Forward,
     /// A site with the rules of the forward proxy.
     Plain,
-    /// A site whose users log in at Foxy. Queries do not count there, nor do cache directives of requests.
+    /// A site whose users log in at Foxy. It ignores queries, and cache directives of requests.
     Users,
 }
 
@@ -27,7 +27,7 @@ impl Part {
         }
     }
 
-    /// The host that its clients name.
+    /// Returns the host that the partition's clients name.
     pub(super) const fn host(self) -> &'static str {
         match self {
             Self::Forward => "origin.sim",
@@ -36,7 +36,7 @@ impl Part {
         }
     }
 
-    /// The host in its keys, which its origin sees.
+    /// Returns the host in the partition's keys. The origin receives this host.
     pub(super) const fn origin(self) -> &'static str {
         match self {
             Self::Plain => Self::Forward.host(),
@@ -44,7 +44,7 @@ impl Part {
         }
     }
 
-    /// The place of its listener among those of a worker.
+    /// Returns the index of the partition's listener among the listeners of a worker.
     pub(super) const fn listener(self) -> usize {
         match self {
             Self::Forward => 0,
@@ -52,13 +52,13 @@ impl Part {
         }
     }
 
-    /// Cache directives of requests count.
+    /// Returns true if cache directives of requests count.
     pub(super) const fn obeys(self) -> bool {
         !matches!(self, Self::Users)
     }
 }
 
-/// Queries with which a page is asked for; 0 stands for none.
+/// Number of values of a spot's `query`. The value 0 means no query.
 const QUERIES: u8 = 3;
 
 /// A page of one partition, with its query.
@@ -73,7 +73,7 @@ impl Spot {
     /// The number of spots.
     pub(super) const ALL: usize = Part::ALL.len() * PAGES.len() * QUERIES as usize;
 
-    /// A page of this partition, seldom with a query.
+    /// Draws a page of this partition. It seldom has a query.
     pub(super) fn draw(profile: &Profile, part: Part, rng: &mut Rng) -> Self {
         let page = profile.page(rng);
         let query = match rng.below(10) {
@@ -83,7 +83,7 @@ impl Spot {
         Self { part, page, query }
     }
 
-    /// The spot of this number.
+    /// Returns the spot with this number.
     pub(super) fn of(number: usize) -> Option<Self> {
         let (rest, query) = (number / usize::from(QUERIES), number % usize::from(QUERIES));
         Some(Self {
@@ -103,12 +103,12 @@ impl Spot {
         &PAGES[self.page]
     }
 
-    /// The same page without its query.
+    /// Returns the same page without its query.
     pub(super) const fn plain(self) -> Self {
         Self { query: 0, ..self }
     }
 
-    /// The spot of this path and query.
+    /// Returns the spot with this path and query.
     pub(super) fn at(part: Part, target: &str) -> Option<Self> {
         let (path, query) = match target.split_once("?tag=") {
             Some((path, query)) => (path, query.parse().ok()?),
@@ -119,7 +119,7 @@ impl Spot {
         (query < QUERIES).then_some(Self { part, page, query })
     }
 
-    /// Path and query.
+    /// Returns path and query.
     pub(super) fn target(self) -> String {
         let name = self.page().name;
         match self.query {
@@ -128,7 +128,7 @@ impl Spot {
         }
     }
 
-    /// The URL in its keys.
+    /// Returns the URL in the spot's keys.
     pub(super) fn url(self) -> String {
         format!("http://{}{}", self.part.origin(), self.target())
     }

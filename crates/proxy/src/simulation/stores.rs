@@ -1,5 +1,6 @@
-//! The disks of a machine, and the stores of a process on them: opened together at its start, each driven
-//! by a task, taken out and put back as the product's keeper does it.
+//! The disks of a machine, and the stores of a process on these disks. The stores are opened together at the
+//! start of the process. A task drives each store. Stores are taken out and put back in the same way as by
+//! the product's keeper.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -16,24 +17,24 @@ use super::clock::SimulatedClock;
 use super::profile::Profile;
 use super::world::World;
 
-/// Longest time in which a store is taken out, or grows.
+/// Longest time in which a store is taken out or made longer.
 const CLOSE_MAX: Duration = Duration::from_millis(800);
-/// Segments of an empty disk: many in little data.
+/// Number of segments of an empty disk. The disk has many segments but little data.
 const SEGMENTS: u64 = 24;
 
-/// The machine, which lasts from one life of the process to the next.
+/// The machine. It lasts over all lives of the process.
 #[derive(Debug)]
 pub(super) struct Machine {
     disks: Vec<MemDisk>,
     roster: Rc<Roster>,
 }
 
-/// Identities of the stores that were there last, as the product lists them in its state folder; `None`
+/// Identities of the stores that were present last, as the product lists them in its state folder. `None`
 /// before the first start.
 type Roster = RefCell<Option<Vec<[u8; 16]>>>;
 
 impl Machine {
-    /// A machine with empty disks.
+    /// Makes a machine with empty disks.
     pub(super) fn new(profile: &Profile, rng: &mut Rng) -> Self {
         Self {
             disks: (0..profile.stores)
@@ -43,7 +44,7 @@ impl Machine {
         }
     }
 
-    /// The process has ended: what is left of its disks. A power cut meets all of them.
+    /// Ends the process and keeps the remaining contents of its disks. A power failure affects all disks.
     pub(super) fn crash(&mut self, stores: &Stores, rng: Option<&mut Rng>) {
         let kept = stores.kept.borrow();
         let mut keep = rng.map(|rng| (rng.below(3), rng));
@@ -56,18 +57,18 @@ impl Machine {
     }
 }
 
-/// An empty disk.
+/// Makes an empty disk.
 fn disk(profile: &Profile, seed: u64) -> MemDisk {
     MemDisk::new(room(profile, SEGMENTS) + (64 << 10), 512, seed)
 }
 
-/// Bytes for this number of segments.
+/// Returns the bytes that this number of segments needs.
 fn room(profile: &Profile, segments: u64) -> u64 {
     let (segment, _, summary) = profile.geometry();
     segments * u64::from(segment + summary)
 }
 
-/// A disk, and the writer of its store while that is open.
+/// A disk, and the writer of its store while the store is open.
 struct Kept {
     disk: MemDisk,
     writer: Rc<RefCell<Option<Writer>>>,
@@ -84,8 +85,8 @@ pub(super) struct Stores {
 }
 
 impl Stores {
-    /// Opens the stores of a start. A start that faults prevent is made again without them, as an operator
-    /// does it; disks that cannot be opened at all are replaced by empty ones.
+    /// Opens the stores at a start. If faults prevent the start, it is repeated without the faults, as an
+    /// operator would do. If this start fails too, all disks are replaced by empty disks.
     pub(super) fn open(
         world: &World,
         machine: &mut Machine,
@@ -104,7 +105,7 @@ impl Stores {
             if attempt == 0 {
                 disks.iter().for_each(|d| d.set_faults(profile.faults(rng)));
             }
-            // A disk that is not there at this start, as one that is not mounted.
+            // This disk is missing at this start, like a disk that is not mounted.
             let away = attempt == 0 && disks.len() > 1 && profile.moves && rng.chance(0.4);
             let away = away.then(|| rng.below(disks.len() as u64) as usize);
             let roster = Rc::clone(&machine.roster);
@@ -151,8 +152,8 @@ impl Stores {
         }
     }
 
-    /// The steps of the product's start. It goes without a store whose disk is at fault if another one
-    /// opens.
+    /// Carries out the steps of the product's start. If the disk of a store is faulty, the start continues
+    /// without this store, as long as another store opens.
     fn open_together(&self, away: Option<usize>, world: &World) -> Result<(), OpenError> {
         let (mut found, mut failed) = (Vec::new(), None);
         let mut identities = Vec::new();
@@ -208,41 +209,41 @@ impl Stores {
             mean_object_bytes: 512,
             buffers: 4,
             buffer_bytes: 4 << 10,
-            // For a new store. Each has its own.
+            // Only a new store uses this identity. Each store has its own identity.
             uuid: Some(u128::from(self.rng.borrow_mut().next_u64() | 1).to_be_bytes()),
             ..StoreOptions::default()
         }
     }
 
-    /// Starts the task in place of the thread of a store.
+    /// Starts the task that replaces the thread of a store.
     fn drive(&self, n: usize, writer: Writer) {
         let rng = Rng::new(self.rng.borrow_mut().next_u64());
-        // A task that sleeps still has the place of the writer before.
+        // A sleeping task may still hold the slot of the previous writer, so a new slot is made.
         let writer = Rc::new(RefCell::new(Some(writer)));
         self.kept.borrow_mut()[n].writer = Rc::clone(&writer);
         spawn_local(write(writer, rng));
     }
 
-    /// The number of disks.
+    /// Returns the number of disks.
     pub(super) fn count(&self) -> usize {
         self.kept.borrow().len()
     }
 
-    /// The store on disk `n`, while it is open.
+    /// Returns the store on disk `n`, while the store is open.
     pub(super) fn id(&self, n: usize) -> Option<StoreId> {
         let kept = self.kept.borrow();
         let writer = kept[n].writer.borrow();
         writer.as_ref().map(Writer::store_id)
     }
 
-    /// Lists the stores that are there, without the one that is `leaving`.
+    /// Lists the present stores, except the store `leaving`.
     fn write_roster(&self, leaving: Option<StoreId>) {
         let here = self.engine.stats().stores.into_iter();
         let here = here.filter(|store| Some(store.store) != leaving);
         *self.roster.borrow_mut() = Some(here.map(|store| store.uuid).collect());
     }
 
-    /// Takes a store out. True if everything that waited was written.
+    /// Takes a store out. Returns true if all waiting data was written.
     pub(super) async fn take_out(&self, n: usize) -> bool {
         self.write_roster(self.id(n));
         let writer = self.kept.borrow()[n].writer.borrow_mut().take();
@@ -277,7 +278,7 @@ impl Stores {
         result.is_ok()
     }
 
-    /// From now on disk `n` does nothing any more (true), or works again.
+    /// Lets all operations of disk `n` fail from now on (true), or lets it work again.
     pub(super) fn set_dead(&self, n: usize, dead: bool) {
         let rule = FaultRule::new(OpClass::Any, Fault::EIO);
         let plan = match dead {
@@ -293,7 +294,7 @@ fn prepared(disk: MemDisk, clock: &Arc<SimulatedClock>) -> MemDisk {
         .with_longest_wait(Duration::from_millis(1))
 }
 
-/// A store's thread.
+/// Does the work of a store's thread.
 async fn write(writer: Rc<RefCell<Option<Writer>>>, mut rng: Rng) {
     loop {
         let turn = writer.borrow_mut().as_mut().map(Writer::turn);

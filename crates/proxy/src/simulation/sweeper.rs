@@ -1,5 +1,5 @@
-//! The thread beside the workers that sweeps after purges and otherwise scrubs: it reads the disks, so
-//! that removed records leave them and purges come to their end.
+//! Does the work of the thread that sweeps after purges, and scrubs at other times. It reads the disks, so
+//! that removed records are dropped and purges are completed.
 
 use std::rc::Rc;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The events of a history: their hash, and the last of them for people.
+//! The events of a history: a hash of all events, and the last events for people.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use foxy_base::hash64;
 use tokio::time::Instant;
 
-/// Events that a failing history prints.
+/// Number of events that a failing history prints.
 const LAST: usize = 60;
 
 /// The events of a history.
@@ -14,10 +14,10 @@ const LAST: usize = 60;
 pub(super) struct Trace {
     began: Instant,
     hash: Cell<u64>,
-    /// `FOXY_TRACE` is set: every event is printed.
+    /// True if `FOXY_TRACE` is set. Every event is then printed.
     prints: bool,
     last: RefCell<VecDeque<String>>,
-    /// Objections of the oracle.
+    /// Breaches that the oracle has found.
     wrong: RefCell<Vec<String>>,
 }
 
@@ -32,7 +32,7 @@ impl Trace {
         }
     }
 
-    /// Milliseconds since the history began.
+    /// Returns the milliseconds since the history began.
     pub(super) fn now(&self) -> u64 {
         self.began.elapsed().as_millis() as u64
     }
@@ -50,7 +50,7 @@ impl Trace {
         last.push_back(line);
     }
 
-    /// Notes a breach. The first of a history is the one that is reported.
+    /// Notes a breach. The first breach of a history is reported.
     pub(super) fn wrong(&self, oracle: &str, text: &str) {
         self.note(&format!("WRONG ({oracle}) {text}"));
         if self.wrong.borrow().is_empty() {

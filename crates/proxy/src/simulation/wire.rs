@@ -1,4 +1,4 @@
-//! Connections in memory: two bounded pipes with small pieces, delays, cuts and resets.
+//! Connections in memory. A connection is two bounded pipes with small pieces, delays, cuts and resets.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -24,8 +24,9 @@ pub(crate) struct Wire {
     timer: RefCell<Option<Pin<Box<Sleep>>>>,
 }
 
-/// A connection: the end of the side that connects, and the other. The manners are those of what each
-/// of them sends.
+/// Makes a connection. Returns the end of the side that connects, and then the end of the other side.
+/// `manners` has the behaviour of the bytes that the first end sends, and of the bytes that the second end
+/// sends.
 pub(crate) fn pair(rng: &mut Rng, manners: [Manner; 2], addresses: [SocketAddr; 2]) -> [Wire; 2] {
     let [first, second] = manners.map(|manner| {
         let pipe = Pipe::new(Rng::new(rng.next_u64()), manner);
@@ -50,7 +51,7 @@ impl Wire {
         self.to.borrow_mut().break_off();
     }
 
-    /// Reads something; 0 at the end.
+    /// Waits for bytes and reads them. Returns 0 at the end.
     pub(super) async fn read(&self, into: &mut [u8]) -> io::Result<usize> {
         loop {
             match self.try_read(into) {
@@ -61,7 +62,7 @@ impl Wire {
         }
     }
 
-    /// Writes everything.
+    /// Writes all bytes.
     pub(super) async fn write(&self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             match self.try_write(&[IoSlice::new(bytes)]) {
@@ -145,8 +146,8 @@ impl Transport for Wire {
 }
 
 impl Drop for Wire {
-    /// As the kernel does it: what arrives at nobody is answered with a reset, which may take what was sent
-    /// before it away from its reader.
+    /// Closes the end as the kernel does. Bytes for which there is no reader are answered with a reset. The
+    /// reset may remove earlier bytes before the peer has read them.
     fn drop(&mut self) {
         let mut from = self.from.borrow_mut();
         let unread = from.is_unread();

@@ -1,4 +1,5 @@
-//! The workers of a process: each has state, listeners and connections of its own, as on its own thread.
+//! The workers of a process. Each worker has its own state, listeners and connections, as on a separate
+//! thread.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -21,13 +22,13 @@ use crate::{NoLog, Proxy, Renewals, Renewer, Serves};
 /// A connection of a client, on its way to a listener.
 pub(super) type Arrival = (Wire, SocketAddr);
 
-/// The listeners of one worker, as clients reach them.
+/// The listeners of one worker, in the form that clients use to connect.
 pub(super) type Doors = Vec<UnboundedSender<Arrival>>;
 
 /// The listeners of a process, and their roles.
 pub(super) type Listeners = Vec<(SocketAddr, Serves)>;
 
-/// Starts worker `index` on the present `LocalSet`. Returns its listeners, and where it gets new settings.
+/// Starts worker `index` on the present `LocalSet`. Returns its listeners, and the sender for new settings.
 pub(super) fn start(
     world: &Rc<World>,
     proxy: &Arc<Proxy>,
@@ -51,18 +52,18 @@ pub(super) fn start(
     (doors, renewer)
 }
 
-/// Takes new settings, each worker at its own time.
+/// Applies new settings. Each worker does this at a different time.
 async fn renew(mut listening: Listening, mut renewals: Renewals, mut rng: Rng) {
     loop {
         let (renewal, applied) = renewals.next().await;
         sleep(Duration::from_millis(rng.below(40))).await;
         listening.renew(renewal);
-        // Its sender may have stopped waiting.
+        // The sender may have stopped waiting.
         let _ = applied.send(());
     }
 }
 
-/// Accepts the connections of a listener, as the product does it with sockets.
+/// Accepts the connections of a listener in the same way as the product does with sockets.
 async fn accept(world: Rc<World>, post: Rc<Post>, mut accepted: UnboundedReceiver<Arrival>) {
     loop {
         let local = post.current().local;

@@ -1,5 +1,5 @@
-//! State that origin, clients, operator and oracle share: the origin's answers, and the barriers behind
-//! which older ones may not come back.
+//! The state that origin, clients, operator and oracle share. It has the origin's answers, and the barriers
+//! that forbid older answers.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -22,37 +22,38 @@ const LONGEST: u64 = 160_000;
 #[derive(Clone, Debug)]
 pub(super) struct Said {
     pub(super) made: Made,
-    /// In milliseconds of the history, as all times here.
+    /// Time of the answer in milliseconds of the history, like all times in this module.
     pub(super) at: u64,
-    /// Number of the request that it was for.
+    /// Number of the request that the answer was for.
     pub(super) asked_by: u64,
-    /// That request had Authorization.
+    /// True if that request had Authorization.
     pub(super) login: bool,
-    /// Milliseconds; `None`: each use needs the origin.
+    /// Lifetime in milliseconds. `None` means that each use needs the origin.
     pub(super) lifetime: Option<u64>,
 }
 
-/// Reason why older answers do not count.
+/// Reason why older answers are not permitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cause {
     Purge,
     SoftPurge,
     Change,
-    /// A client has got a newer version.
+    /// A client has received a newer version.
     Newer,
 }
 
-/// From `since` on, requests for a page get no answer that the origin gave before number `serial`
-/// (causes `Purge`, `SoftPurge`, `Change`), or none of a version below `serial` (`Newer`).
+/// Forbids older answers of a page to requests after `since`. For the causes `Purge`, `SoftPurge` and
+/// `Change`, these are answers that the origin gave before number `serial`. For `Newer`, these are versions
+/// below `serial`.
 #[derive(Clone, Debug)]
 pub(super) struct Barrier {
     pub(super) spot: Spot,
     pub(super) cause: Cause,
     pub(super) serial: u64,
     pub(super) since: u64,
-    /// A power cut does not undo it.
+    /// True if a power failure does not undo the barrier.
     pub(super) durable: bool,
-    /// The body's user and variant (`Newer`).
+    /// User and variant of the body (only for `Newer`).
     pub(super) body: Option<(String, String)>,
 }
 
@@ -83,19 +84,19 @@ pub(super) struct World {
     versions: RefCell<Vec<u64>>,
     said: RefCell<Vec<Said>>,
     barriers: RefCell<BTreeMap<Spot, Vec<Barrier>>>,
-    /// Where clients connect to, by worker; empty between two lives.
+    /// The listeners that clients connect to, by worker. The list is empty between two lives.
     pub(super) doors: RefCell<Vec<Doors>>,
-    /// The worker that each request went to.
+    /// The worker that each request went to, by number of the request.
     asked: RefCell<BTreeMap<u64, usize>>,
     /// Number of the process's life.
     pub(super) life: Cell<u32>,
     requests: Cell<u64>,
-    /// The last request of any client.
+    /// The spot of the last request of any client.
     pub(super) latest: Cell<Option<Spot>>,
     pub(super) is_over: Cell<bool>,
 }
 
-/// Events of a history by kind.
+/// Number of events in a history, by kind.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     names: RefCell<BTreeMap<&'static str, u64>>,
@@ -135,7 +136,7 @@ impl World {
         })
     }
 
-    /// A generator of its own for one actor.
+    /// Returns a separate random generator for one actor.
     pub(super) fn fork(&self) -> Rng {
         Rng::new(self.rng.borrow_mut().next_u64())
     }
@@ -145,24 +146,24 @@ impl World {
         self.requests.get()
     }
 
-    /// Hands a connection to a listener of a worker; false if nobody listens.
+    /// Passes a connection to a listener of a worker. Returns false if no process listens.
     pub(super) fn connect(&self, (worker, listener): (usize, usize), arrival: Arrival) -> bool {
         let doors = self.doors.borrow();
         let door = doors.get(worker).and_then(|own| own.get(listener));
         door.is_some_and(|door| door.send(arrival).is_ok())
     }
 
-    /// True if no process runs.
+    /// Returns true if no process runs.
     pub(super) fn is_down(&self) -> bool {
         self.doors.borrow().is_empty()
     }
 
-    /// The request goes to this worker.
+    /// Notes that the request goes to this worker.
     pub(super) fn note_worker(&self, request: u64, worker: usize) {
         self.asked.borrow_mut().insert(request, worker);
     }
 
-    /// True if these requests went to different workers.
+    /// Returns true if these requests went to different workers.
     pub(super) fn differ(&self, one: u64, other: u64) -> bool {
         let asked = self.asked.borrow();
         asked.get(&one) != asked.get(&other)
@@ -172,7 +173,7 @@ impl World {
         self.versions.borrow()[spot.number()]
     }
 
-    /// The page has another content from now on.
+    /// Gives the page another content from now on.
     pub(super) fn publish(&self, spot: Spot) {
         let mut versions = self.versions.borrow_mut();
         let version = &mut versions[spot.number()];
@@ -182,12 +183,12 @@ impl World {
         self.trace.note(&text);
     }
 
-    /// Number that the next answer of the origin gets.
+    /// Returns the number of the origin's next answer.
     pub(super) fn next_serial(&self) -> u64 {
         self.said.borrow().len() as u64
     }
 
-    /// The origin makes an answer now.
+    /// Notes an answer that the origin makes now.
     pub(super) fn say(
         &self,
         spot: Spot,
@@ -231,7 +232,8 @@ impl World {
         self.said.borrow().get(serial as usize).cloned()
     }
 
-    /// Number of the latest answer since `started` by which the origin has given or confirmed this very body.
+    /// Returns the number of the latest answer since `started` by which the origin has sent or confirmed
+    /// exactly this body. `None` if there is no such answer.
     pub(super) fn confirmed(&self, made: &Made, started: u64) -> Option<u64> {
         let said = self.said.borrow();
         let mut since = said.iter().rev().take_while(|said| said.at >= started);
@@ -244,8 +246,8 @@ impl World {
         let own = barriers.entry(barrier.spot).or_default();
         let long_ago = barrier.since.saturating_sub(LONGEST);
         own.retain(|old| {
-            // Of versions that clients have got, the newest counts. Others count no more for requests that
-            // begin later.
+            // Of the versions that clients have received, only the newest counts. A barrier for another cause
+            // is kept for some time. Requests that begin later are covered by the newer barrier.
             let covered = old.cause == barrier.cause
                 && old.body == barrier.body
                 && old.serial <= barrier.serial
@@ -255,7 +257,7 @@ impl World {
         own.push(barrier);
     }
 
-    /// The barrier that this answer to a request from `started` would break.
+    /// Returns the barrier that forbids this answer to a request which began at `started`.
     pub(super) fn barred(&self, made: &Made, started: u64) -> Option<Barrier> {
         let barriers = self.barriers.borrow();
         let own = barriers.get(&made.spot)?.iter();

@@ -1,12 +1,12 @@
-//! Compression of stored answers at a site.
+//! The compression of stored answers at a site.
 
 use foxy_http_rules::coding::Coding;
 
-/// Compression at a site.
+/// The settings of compression at a site.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compress {
     /// Codings, the preferred one first.
     pub codings: Vec<Coding>,
-    /// Shorter bodies stay plain.
+    /// Smallest number of bytes of a body that is compressed. Shorter bodies stay plain.
     pub bytes_min: u64,
 }

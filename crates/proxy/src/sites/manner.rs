@@ -1,27 +1,27 @@
-//! How a site answers apart from its origins: redirects to https, maintenance, error pages, and how
-//! long it waits for its origins.
+//! The behaviour of a site that does not depend on its origins: redirects to https, maintenance, error pages,
+//! and the time limits for its origins.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::access::refusal::Refusal;
 
-/// The site is under maintenance.
+/// Refusal of a request while the site is under maintenance.
 pub(crate) const MAINTENANCE: Refusal = Refusal {
     status: 503,
     reason: "maintenance",
 };
 
-/// How a site answers apart from its origins.
+/// The behaviour of a site that does not depend on its origins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Manner {
-    /// Where clients go that do not speak TLS.
+    /// The redirect for clients that do not use TLS.
     pub to_https: Option<ToHttps>,
     /// The state of maintenance, which decides whether the origins are asked.
     pub maintenance: Maintenance,
-    /// Time that clients are told to wait during maintenance.
+    /// Time after which clients are told to try again during maintenance.
     pub retry_after: Duration,
-    /// Pages in place of Foxy's own, by status.
+    /// Error pages that replace Foxy's own, by status.
     pub pages: Arc<[ErrorPage]>,
 }
 
@@ -37,10 +37,10 @@ pub struct ToHttps {
 /// The state of maintenance of a site, which decides whether its origins are asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Maintenance {
-    /// They are.
+    /// The origins are asked.
     #[default]
     Off,
-    /// They are not: what is stored is answered, everything else with 503.
+    /// The origins are not asked. Stored objects are sent, and every other request is answered with 503.
     Origin,
     /// Every request is answered with 503.
     All,
@@ -57,29 +57,29 @@ pub struct ErrorPage {
     pub body: Arc<[u8]>,
 }
 
-/// How long a site waits for its origins; `None`: as the proxy in general.
+/// Time limits for the origins of a site; `None` stands for the general limit of the proxy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct OriginTimeouts {
-    /// To resolve, connect and shake hands.
+    /// Time to resolve the name, to connect and to shake hands.
     pub connect: Option<Duration>,
-    /// From the end of a request to the first byte of the answer.
+    /// Time from the end of a request to the first byte of the answer.
     pub first_byte: Option<Duration>,
-    /// Without progress in a body.
+    /// Time without progress in a body.
     pub progress: Option<Duration>,
 }
 
 /// The treatment of a request before the cache is asked.
 pub(crate) enum Aside {
-    /// Nothing.
+    /// The request is handled as usual.
     No,
-    /// It is redirected.
+    /// The request is redirected.
     Moved(ToHttps),
-    /// It is refused.
+    /// The request is refused.
     Closed,
 }
 
 impl Manner {
-    /// Returns the treatment of a request that came with or without TLS.
+    /// Returns the treatment of a request that came with TLS (`secure`) or without it.
     #[inline]
     pub(crate) fn aside(&self, secure: bool) -> Aside {
         match (self.to_https, self.maintenance) {
@@ -89,7 +89,7 @@ impl Manner {
         }
     }
 
-    /// The page for a status.
+    /// Returns the page for a status.
     pub(crate) fn page(&self, status: u16) -> Option<&ErrorPage> {
         self.pages.iter().find(|page| page.status == status)
     }

@@ -1,7 +1,7 @@
-//! Build caches: sites whose objects the clients store themselves. There is no origin.
+//! Build caches: sites whose objects are stored by the clients. There is no origin.
 //!
-//! A path names an object. Below a segment `cas` the name is the SHA-256 of the object; below `ac` it is
-//! the key of an action's result, and storing there is a right of its own (the layout of Bazel's HTTP
+//! A path names an object. Below a segment `cas` the name is the SHA-256 of the object. Below `ac` it is the
+//! key of an action's result, and clients need a separate right to store there (the layout of Bazel's HTTP
 //! cache). Every other path is a plain name, as Gradle and ccache use them.
 
 use foxy_access::Standing;
@@ -13,16 +13,16 @@ use crate::access::refusal::Refusal;
 /// Longest path of an object in bytes.
 const PATH_MAX: usize = 1024;
 
-/// The methods of such a site.
+/// The methods that a build cache allows.
 pub(crate) const METHODS: &str = "GET, HEAD, PUT, DELETE";
 
-/// There is no such object.
+/// Refusal of a request for an object that does not exist.
 pub(crate) const NO_OBJECT: Refusal = refusal(404, "no-such-object");
 
 /// The settings of a build cache.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Objects {
-    /// Longest object in bytes.
+    /// Largest number of bytes of an object.
     pub size_max: u64,
     /// Users who may store and remove objects, other than results of actions.
     pub writers: Writers,
@@ -30,10 +30,10 @@ pub struct Objects {
     pub action_writers: Writers,
 }
 
-/// Users with a right. Nobody has it without a login.
+/// Users who have a right. Nobody has it without a login.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Writers {
-    /// Everybody who has logged in.
+    /// True if every user who has logged in has the right.
     pub all: bool,
     /// Names of users.
     pub users: Vec<String>,
@@ -41,10 +41,10 @@ pub struct Writers {
     pub groups: Vec<String>,
 }
 
-/// The kind of an object, as its path says.
+/// The kind of an object, as its path states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ObjectKind {
-    /// A name of its own.
+    /// An object with a plain name.
     Plain,
     /// The result of an action.
     Action,
@@ -52,7 +52,7 @@ pub(crate) enum ObjectKind {
     Content([u8; 32]),
 }
 
-/// Operation of a request to a build cache.
+/// The operation that a request to a build cache wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ObjectWish {
     Read,
@@ -81,7 +81,7 @@ impl Writers {
 }
 
 impl Objects {
-    /// Why this user may not store or remove an object of this kind.
+    /// Returns a refusal if this user may not store or remove an object of this kind.
     pub(crate) fn refuses(&self, kind: ObjectKind, user: &Standing) -> Option<Refusal> {
         let (writers, reason) = match kind {
             ObjectKind::Action => (
@@ -98,7 +98,7 @@ impl Objects {
     }
 }
 
-/// Operation of a request.
+/// Returns the operation that a request wants.
 pub(crate) fn wish(head: &RequestHead<'_>) -> ObjectWish {
     let (method, kind) = (head.method(), kind(head.target().path));
     match (method, kind) {
@@ -116,8 +116,8 @@ pub(crate) fn wish(head: &RequestHead<'_>) -> ObjectWish {
     }
 }
 
-/// The kind of the object that a path names; `None` if it names none. A name has one way to be written:
-/// there are no escapes, no query and no segments that readers might leave out.
+/// Returns the kind of the object that a path names; `None` if it names no object. A name can be written in
+/// only one way: there are no escapes, no query and no segments that some readers remove.
 fn kind(path: &[u8]) -> Option<ObjectKind> {
     let fits = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~+=@,".contains(byte);
     let segments = path.strip_prefix(b"/")?;
@@ -139,7 +139,7 @@ fn kind(path: &[u8]) -> Option<ObjectKind> {
     }
 }
 
-/// A SHA-256 in lower-case hexadecimal.
+/// Parses a SHA-256 in lower-case hexadecimal.
 fn digest(text: &[u8]) -> Option<[u8; 32]> {
     let mut out = [0; 32];
     let (pairs, []) = text.as_chunks::<2>() else {

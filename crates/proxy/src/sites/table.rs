@@ -1,6 +1,6 @@
-//! Sites that share a listener: the host chooses first, then the longest path.
+//! The table of sites that share a listener. The host of a request selects first, then the longest path.
 //!
-//! A request for a host that no site names finds no site, unless one is for `*` (every other host). A
+//! A request for a host that no site names finds no site, unless one site is for `*` (every other host). A
 //! request for a path that no site of its host has finds no site either.
 
 use std::io::Write;
@@ -15,10 +15,10 @@ const HOST_MAX: usize = 255;
 /// The hosts and paths of one site.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SiteNames {
-    /// Host names in lower case without port; `*.` at the front stands for one label, `*` alone for
-    /// every host that no other site has.
+    /// Host names in lower case without port. `*.` at the beginning stands for one label. A single `*` stands
+    /// for every host that no other site has.
     pub hosts: Vec<String>,
-    /// Beginnings of decoded paths, cut at `/`; empty: all paths.
+    /// Beginnings of decoded paths, cut at `/`. If the list is empty, the site has all paths.
     pub paths: Vec<String>,
 }
 
@@ -33,23 +33,23 @@ pub struct Clash {
     pub path: String,
 }
 
-/// Why no site is for a request.
+/// The reason why a request finds no site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoSite {
     /// No site has the host.
     Host,
     /// No site of the host has the path.
     Path,
-    /// The path has a segment `.` or `..`: which site it means depends on the reader.
+    /// The path has a segment `.` or `..`. Readers disagree about the site that such a path means.
     Dots,
 }
 
 /// The sites of a listener by host and path.
 #[derive(Debug, Default)]
 pub struct SiteTable {
-    /// Exact names, and wildcards with their `*.`.
+    /// The sites of exact host names and of wildcards; the wildcards are stored with their `*.`.
     hosts: HashTable<Named>,
-    /// For every other host.
+    /// The sites for every other host.
     others: Option<Paths>,
 }
 
@@ -68,10 +68,10 @@ fn hash(host: &[u8]) -> u64 {
 }
 
 impl SiteTable {
-    /// The table of these sites.
+    /// Creates the table of these sites.
     ///
     /// # Errors
-    /// The first two sites that have the same host and path.
+    /// Returns the first two sites that have the same host and path.
     pub fn new(sites: &[SiteNames]) -> Result<Self, Clash> {
         let mut table = Self::default();
         for (site, names) in sites.iter().enumerate() {
@@ -110,17 +110,17 @@ impl SiteTable {
         &mut entry.or_insert_with(new).into_mut().paths
     }
 
-    /// The place of the site for a request. No allocation.
+    /// Returns the number of the site for a request. Does not allocate.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason why there is no site.
     pub fn find(&self, host: Option<Host<'_>>, path: &[u8]) -> Result<usize, NoSite> {
         let named = host.and_then(|host| self.named(host));
         let paths = named.or(self.others.as_ref()).ok_or(NoSite::Host)?;
         paths.find(path)
     }
 
-    /// True if a site names this host, other than by `*`.
+    /// True if a site names this host. `*` does not count.
     #[must_use]
     pub fn has(&self, host: Host<'_>) -> bool {
         self.named(host).is_some()
@@ -143,7 +143,7 @@ impl SiteTable {
             }
         };
         self.exact(&lower[..length]).or_else(|| {
-            // In place of the first label: `*`.
+            // `*` replaces the first label.
             let dot = lower[..length].iter().position(|b| *b == b'.')?;
             let start = dot.checked_sub(1)?;
             lower[start] = b'*';
@@ -160,7 +160,7 @@ impl SiteTable {
 impl Paths {
     fn add(&mut self, path: &str, site: usize) -> Result<(), usize> {
         let path = path.as_bytes();
-        // `/a` and `/a/` differ in `/a` alone: both are allowed, and the longer one wins.
+        // `/a` and `/a/` differ only for the path `/a`. Both are allowed, and the longer one wins.
         if let Some((_, other)) = self.0.iter().find(|(other, _)| **other == *path) {
             return Err(*other);
         }
@@ -187,9 +187,9 @@ impl Paths {
     }
 }
 
-/// True if a segment is `.` or `..` for some reader: `\` and `;` end a segment for some.
+/// True if some reader takes a segment for `.` or `..`: for some readers `\` and `;` end a segment.
 pub(crate) fn has_dots(path: &[u8]) -> bool {
-    // Dots since the beginning of the segment; `None` after another byte.
+    // Number of dots since the beginning of the segment; `None` after another byte.
     let mut dots = None;
     for byte in (Decoded { path, after: 0 }).chain([b'/']) {
         dots = match (byte, dots) {
@@ -202,8 +202,8 @@ pub(crate) fn has_dots(path: &[u8]) -> bool {
     false
 }
 
-/// True if the path, decoded and with `//` read as `/`, begins with `start`, and `start` ends at the
-/// end of a segment.
+/// True if the path begins with `start`, and `start` ends at the end of a segment. The path is compared
+/// decoded, with `//` read as `/`.
 fn begins(path: &[u8], start: &[u8]) -> bool {
     let mut decoded = Decoded { path, after: 0 };
     for wanted in start {
@@ -219,7 +219,7 @@ fn begins(path: &[u8], start: &[u8]) -> bool {
         )
 }
 
-/// The bytes of a path without escapes, and without a `/` after another.
+/// The bytes of a path, with escapes decoded. A `/` directly after another `/` is left out.
 struct Decoded<'a> {
     path: &'a [u8],
     after: u8,
@@ -318,7 +318,7 @@ mod tests {
         assert_eq!(table.find(None, b"/"), Err(NoSite::Host));
         assert_eq!(others.find(None, b"/"), Ok(1));
         assert_eq!(of(&others, "z.test", "/a"), Ok(1));
-        // A host that a site names does not fall to the site of all other hosts, whatever the path.
+        // A host that a site names never selects the site of all other hosts, whatever the path is.
         assert_eq!(of(&others, "a.test", "/b"), Err(NoSite::Path));
         assert!(!others.has(Host::Name(b"z.test")) && others.has(Host::Name(b"A.test")));
         let long = "a".repeat(300);

@@ -21,22 +21,22 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
-/// Everything the proxy needs to know. Plain data: reading files and flags is the binary's work.
+/// All settings of the proxy, as plain data. The binary reads files and flags.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
     /// Bounds on what one client can use.
     pub limits: Limits,
-    /// How long the proxy waits for others.
+    /// Times for which the proxy waits for clients and origins.
     pub timeouts: Timeouts,
     /// Connections to origins.
     pub upstream: UpstreamConfig,
-    /// Fetches that serve many clients.
+    /// Fetches that serve many clients at once.
     pub fill: FillConfig,
     /// The rules for clients and their destinations.
     pub access: Access,
     /// Rules, users and limits of requests; `None`: there are none.
     pub gatekeeper: Option<Arc<Gatekeeper>>,
-    /// Hosts that `/proxy.pac` says are asked directly; `None`: there is no such file.
+    /// Hosts that browsers ask directly, according to `/proxy.pac`; `None`: there is no such file.
     pub pac: Option<Vec<foxy_access::HostPattern>>,
     /// Mirrors on the listeners of the forward proxy; `None`: there are none.
     pub mirrors: Option<Arc<Mirrors>>,
@@ -44,9 +44,9 @@ pub struct Config {
     pub headers: HeaderConfig,
     /// The caching rules.
     pub rules: foxy_http_rules::Config,
-    /// Rules of the operator for some hosts and paths.
+    /// Caching rules of the operator for some hosts and paths (`[[rule]]`).
     pub user_rules: foxy_http_rules::RuleSet,
-    /// Random numbers follow from it and the time of the start. Draw it at random in production.
+    /// Seed of all random numbers, together with the time of the start. Draw it at random in production.
     pub seed: u64,
 }
 
@@ -54,29 +54,30 @@ foxy_base::settings! {
     /// Bounds on what one client can use.
     #[derive(Clone, Copy, Debug)]
     pub struct Limits {
-        /// Client connections over all workers. For a new one beyond that the oldest idle one is closed;
-        /// if none is idle, the new one is. At most half of the files that the system lets the process
-        /// open.
+        /// Client connections of all workers together. For a new connection beyond this number, the
+        /// oldest idle connection is closed; if no connection is idle, the new connection is closed. The
+        /// number is at most half of the files that the system lets the process open.
         "connections" connections: usize = Plain::Number(16_384), Range::Count(1, 10_000_000);
-        /// Connections of one client address (IPv6: of one /64 network); more are closed at once.
-        /// Trusted proxies have no such limit.
+        /// Connections of one client address (IPv6: of one /64 network). Further connections are closed
+        /// at once. Trusted proxies have no such limit.
         "client_connections" client_connections: usize = Plain::Number(4096), Range::Count(1, 10_000_000);
-        /// Bytes of a request or response head. An answer with a single field of more than 65,535 bytes
-        /// is passed on and not stored.
+        /// Largest size of a request or response head in bytes. An answer with a single field of more than
+        /// 65,535 bytes is passed on and not stored.
         "head" head_bytes: usize = Plain::Number(64 * KIB), Range::Bytes(KIB, MIB);
-        /// Fields in a head.
+        /// Largest number of fields in a head.
         "fields" head_fields: usize = Plain::Number(100), Range::Count(10, 128);
     }
     besides {
-        /// Bytes that connections, buffers, queues and fills may use together.
+        /// Bytes that connections, buffers, queues and fills together may use.
         memory: usize = 128 << 20;
     }
 }
 
 impl Limits {
-    /// Receive buffer of clients in bytes, which the kernel doubles; `None`: the system's, where there is
-    /// memory for what clients send ahead. With the least of memory a head of more than 4 KiB costs
-    /// another round trip, and thousands of unfinished heads fit into the budget.
+    /// Returns the size in bytes of the receive buffer of a client connection, which the kernel doubles.
+    /// `None` leaves the system's size, if there is memory for data that clients send ahead. With the
+    /// smallest memory, a head of more than 4 KiB costs another round trip, but thousands of unfinished
+    /// heads fit into the budget.
     pub(crate) const fn receive_bytes(&self) -> Option<usize> {
         match self.memory {
             0..=0xff_ffff => Some(4 << 10),
@@ -87,25 +88,26 @@ impl Limits {
 }
 
 foxy_base::settings! {
-    /// How long the proxy waits for others. A per-worker sweep enforces them, so each is exact to
-    /// about a quarter of a second.
+    /// Times for which the proxy waits for clients and origins. A per-worker sweep enforces these times,
+    /// so each of them is exact to about a quarter of a second.
     #[derive(Clone, Copy, Debug)]
     pub struct Timeouts {
-        /// From the first byte of a request head to its end.
+        /// Longest time from the first byte of a request head to its end.
         "head" head: Duration = Plain::seconds(15), Range::Time(1, DAY);
-        /// Between two requests on one client connection.
+        /// Longest time between two requests on one client connection.
         "idle" idle: Duration = Plain::seconds(75), Range::Time(1, DAY);
-        /// Without any progress while a body goes to or comes from a client.
+        /// Longest time without any progress while a body goes to or comes from a client.
         "progress" progress: Duration = Plain::seconds(60), Range::Time(1, DAY);
-        /// To resolve a name and connect to an origin, all its addresses and the TLS handshake together.
+        /// Longest time to resolve the name of an origin and to connect to it: all its addresses and the
+        /// TLS handshake together.
         "connect" connect: Duration = Plain::seconds(10), Range::Time(1, DAY);
-        /// From the end of a request to the first byte of the origin's answer.
+        /// Longest time from the end of a request to the first byte of the origin's answer.
         "first_byte" first_byte: Duration = Plain::seconds(60), Range::Time(1, DAY);
-        /// Without any progress while a body comes from or goes to an origin.
+        /// Longest time without any progress while a body comes from or goes to an origin.
         "upstream_progress" upstream_progress: Duration = Plain::seconds(60), Range::Time(1, DAY);
-        /// Without any byte in either direction of a tunnel.
+        /// Longest time without any byte in either direction of a tunnel.
         "tunnel" tunnel: Duration = Plain::seconds(600), Range::Time(1, 30 * DAY);
-        /// From SIGTERM until unfinished requests are cut off.
+        /// Time from SIGTERM until unfinished requests are cut off.
         "drain" drain: Duration = Plain::seconds(20), Range::Time(0, DAY);
     }
 }
@@ -114,42 +116,44 @@ foxy_base::settings! {
     /// Connections to origins.
     #[derive(Clone, Debug)]
     pub struct UpstreamConfig {
-        /// How long an unused connection to an origin is kept.
+        /// Time for which an unused connection to an origin is kept.
         "idle" idle_max: Duration = Plain::seconds(30), Range::Time(0, DAY);
-        /// How old such a connection may become before it is not used again.
+        /// Age from which a connection to an origin is not used again.
         "age" age_max: Duration = Plain::seconds(600), Range::Time(0, 30 * DAY);
-        /// Connections kept per destination and worker that have been unused for a second. Those that
-        /// were used within it are kept beyond that, up to `idle_total`.
+        /// Connections that are kept per destination and worker after they were unused for a second.
+        /// Connections that were used within the last second are kept in addition, up to `idle_total`.
         "idle_per_destination" idle_per_destination: usize = Plain::Number(32), Range::Count(0, 100_000);
-        /// Unused connections kept per worker.
+        /// Unused connections that are kept per worker.
         "idle_total" idle_total: usize = Plain::Number(1024), Range::Count(0, 1_000_000);
         /// Fetches that may wait for answer heads from one origin at the same time. Downloads under way
-        /// do not count. One client has at most three quarters of them.
+        /// do not count. One client has at most three quarters of these fetches.
         "origin_concurrency" origin_concurrency: usize = Plain::Number(256), Range::Count(1, 1_000_000);
-        /// Requests that may queue for such a fetch; more are answered with 503.
+        /// Requests that may wait in the queue for a fetch from one origin; further requests get 503.
         "origin_queue" origin_queue: usize = Plain::Number(4096), Range::Count(0, 10_000_000);
         /// Names in the DNS cache.
         "dns_names" dns_names: usize = Plain::Number(10_000), Range::Count(1, 10_000_000);
     }
     besides {
-        /// Name servers to ask; empty for those of the system.
+        /// Name servers to ask; empty for the name servers of the system.
         name_servers: Vec<SocketAddr> = Vec::new();
-        /// How the forward proxy speaks TLS to origins.
+        /// TLS settings of the forward proxy for origins.
         tls: OriginTls = OriginTls::system();
     }
 }
 
 foxy_base::settings! {
-    /// Fetches that serve many clients.
+    /// Fetches that serve many clients at once.
     #[derive(Clone, Copy, Debug)]
     pub struct FillConfig {
-        /// Bytes of a running fetch kept for its followers when the whole object is not kept.
+        /// Bytes of a running fetch that are kept for its followers if the whole object is not kept.
         "window" window: usize = Plain::Number(MIB), Range::Bytes(64 * KIB, GIB);
-        /// How long a slow follower may hold the others back before it goes on alone.
+        /// Time for which a slow follower may delay the other followers. After that it goes on alone: it
+        /// reads the missed bytes from the store, or fetches on its own.
         "lag" lag: Duration = Plain::seconds(2), Range::Time(0, DAY);
-        /// A fetch that all clients have left goes on if at most this much is missing ...
+        /// A fetch that all clients have left continues if at most this many bytes of it are missing. It
+        /// also continues as `finish_percent` permits.
         "finish_remaining" finish_remaining: u64 = Plain::Number(MIB), Range::Bytes(0, GIB);
-        /// ... or if at least this many percent of it are there.
+        /// A fetch that all clients have left continues if at least this many percent of it have arrived.
         "finish_percent" finish_percent: u8 = Plain::Number(90), Range::Count(0, 100);
     }
     besides {
@@ -161,13 +165,13 @@ foxy_base::settings! {
 /// The treatment of a field that tells the origin about the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForwardedMode {
-    /// Pass on what the client sent, add nothing.
+    /// Pass on the client's field unchanged, and add nothing.
     Transparent,
-    /// Add the peer's address to the field that it sent.
+    /// Add the peer's address to the field that the peer sent.
     Append,
-    /// Send the client's address alone.
+    /// Send a field with only the client's address.
     Replace,
-    /// Send none.
+    /// Send no such field.
     Remove,
 }
 
@@ -176,16 +180,17 @@ pub enum ForwardedMode {
 pub struct HeaderConfig {
     /// Foxy's name in `Cache-Status`.
     pub name: String,
-    /// The part of the name that tells this Foxy from others of the same name. `Via` says
-    /// `name-instance`, and a request that comes back with exactly that is a loop. Empty: eight
-    /// hexadecimal digits drawn at the start.
+    /// The part of the name that distinguishes this Foxy from other instances with the same name. `Via`
+    /// contains `name-instance`, and a request that comes back with exactly this text is a loop. Empty:
+    /// eight hexadecimal digits drawn at the start.
     pub instance: String,
-    /// `X-Forwarded-For`. `None`: append, but replace the field of an untrusted client of a site.
-    pub x_forwarded_for: Option<ForwardedMode>,
-    /// `Forwarded` (RFC 7239). `None`: pass on, but remove the field of an untrusted client of a
+    /// Treatment of `X-Forwarded-For`. `None`: append, but replace the field of an untrusted client of a
     /// site.
+    pub x_forwarded_for: Option<ForwardedMode>,
+    /// Treatment of `Forwarded` (RFC 7239). `None`: pass on, but remove the field of an untrusted client
+    /// of a site.
     pub forwarded: Option<ForwardedMode>,
-    /// Answers carry `Cache-Status` (RFC 9211).
+    /// True if answers carry `Cache-Status` (RFC 9211).
     pub cache_status: bool,
 }
 
@@ -212,12 +217,12 @@ pub enum Role {
     Forward,
     /// A reverse proxy for one origin, in a partition of its own.
     Site(Site),
-    /// One of several sites; the request has not said which, or there is none for it.
+    /// A listener of several sites, before the request has chosen a site, or if no site is for the request.
     Undecided,
 }
 
 impl Role {
-    /// The partition of the cache that its requests are in.
+    /// Returns the partition of the cache for requests of this role.
     #[must_use]
     pub fn partition(&self) -> &str {
         match self {
@@ -227,8 +232,8 @@ impl Role {
         }
     }
 
-    /// The name that the operator knows it by: `forward`, or that of the site or mirror, which can have
-    /// several partitions.
+    /// Returns the name that the operator knows: `forward`, or the name of the site or mirror. A mirror
+    /// can have several partitions.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
@@ -250,7 +255,7 @@ impl Config {
 }
 
 impl Role {
-    /// How its site answers apart from the origins.
+    /// Returns the settings for answers that the site makes without its origins.
     pub(crate) const fn manner(&self) -> Option<&Manner> {
         match self {
             Self::Site(site) => Some(&site.manner),
@@ -258,7 +263,7 @@ impl Role {
         }
     }
 
-    /// Rewriting rules of its site.
+    /// Returns the rewriting rules of the site.
     #[inline]
     pub(crate) fn rewriting(&self) -> Option<&Rewriting> {
         match self {
@@ -267,7 +272,7 @@ impl Role {
         }
     }
 
-    /// The origins of its site.
+    /// Returns the origins of the site.
     #[inline]
     pub(crate) fn origins(&self) -> Option<&Origins> {
         match self {
@@ -276,7 +281,7 @@ impl Role {
         }
     }
 
-    /// The part of a mirror that it is for.
+    /// Returns the part of a mirror that this role is for.
     #[inline]
     pub(crate) fn mirrored(&self) -> Option<&Arc<Mirrored>> {
         match self {
@@ -285,7 +290,7 @@ impl Role {
         }
     }
 
-    /// The settings of the build cache that it is.
+    /// Returns the settings of the build cache, if the site is one.
     #[inline]
     pub(crate) const fn objects(&self) -> Option<&Arc<Objects>> {
         match self {
@@ -294,13 +299,13 @@ impl Role {
         }
     }
 
-    /// True if its answers are documents that are rewritten.
+    /// True if answers of this role are documents that are rewritten.
     #[inline]
     pub(crate) fn is_document(&self) -> bool {
         self.mirrored().is_some_and(|part| part.is_document())
     }
 
-    /// How its site compresses.
+    /// Returns the compression settings of the site.
     #[inline]
     pub(crate) fn compress(&self) -> Option<&Compress> {
         match self {
@@ -309,7 +314,7 @@ impl Role {
         }
     }
 
-    /// True if its origins are not asked now.
+    /// True if the origins of the site are not asked now.
     pub(crate) fn is_closed(&self) -> bool {
         let manner = self.manner();
         self.objects().is_some()
@@ -326,38 +331,38 @@ pub struct Site {
     pub host: String,
     /// Port of the origin.
     pub port: u16,
-    /// How TLS is spoken to the origin; `None`: it is not.
+    /// TLS settings for the origin; `None`: no TLS.
     pub tls: Option<OriginTls>,
-    /// Its origins, with the figures about them and about its requests. All are asked under the
-    /// name `host`. `None`: one, without figures.
+    /// The origins of the site, with statistics about the origins and about the site's requests. All
+    /// origins are asked under the name `host`. `None`: there is one origin, without statistics.
     pub origins: Option<Origins>,
-    /// How long it waits for its origins.
+    /// Times for which the site waits for its origins.
     pub timeouts: OriginTimeouts,
-    /// How it answers apart from its origins.
+    /// Settings for answers that the site makes without its origins.
     pub manner: Manner,
     /// Rewriting of fields and URLs, if there is any.
     pub rewriting: Option<Arc<Rewriting>>,
-    /// Compression of what is stored plain, if it is wanted.
+    /// Compression of answers that are stored uncompressed; `None`: they are not compressed.
     pub compress: Option<Arc<Compress>>,
-    /// Whether the origin receives the client's `Host` (true) or its own name (false).
+    /// True if the origin receives the client's `Host`, false if it receives its own name.
     pub preserve_host: bool,
     /// Waiting requests that take the answer of a running fetch.
     pub collapse: Collapse,
-    /// Clients that may use it; `None`: all.
+    /// Clients that may use the site; `None`: all.
     pub allow_clients: Option<Vec<IpNet>>,
-    /// Names of clients' certificates that may use it; `None`: all.
+    /// Names of client certificates that may use the site; `None`: all.
     pub allow_client_names: Option<Vec<Pattern>>,
-    /// Connections to it must have been made with these certificates, because clients show their own
-    /// there.
+    /// The server certificates that a connection must have been made with, because clients show their own
+    /// certificates on such connections.
     pub verified_by: Option<ServerTls>,
-    /// The part of a mirror that it is.
+    /// The part of a mirror, if this site belongs to a mirror.
     pub mirror: Option<Arc<Mirrored>>,
-    /// Clients store the objects themselves; its origin is asked for nothing.
+    /// The settings of a build cache: clients store the objects themselves, and no origin is asked.
     pub objects: Option<Arc<Objects>>,
 }
 
 impl Site {
-    /// The scheme of its origin's URLs.
+    /// Returns the scheme of the origin's URLs.
     pub(crate) const fn scheme(&self) -> Scheme {
         match self.tls {
             Some(_) => Scheme::Https,
@@ -372,7 +377,7 @@ pub enum Collapse {
     /// Requests for which the answer is fresh when it arrives.
     #[default]
     Fresh,
-    /// Also requests for which it was fresh when they arrived: for lifetimes shorter than the
-    /// origin's response time.
+    /// Also requests for which the answer was fresh when the request arrived: for lifetimes that are
+    /// shorter than the origin's response time.
     Arrived,
 }

@@ -1,7 +1,7 @@
-//! The way in for connections while memory is spent: one after the other, and slowly. A connection that
-//! waits here costs a socket and a small task; one that is served costs buffers too. Once as many
-//! connections wait as there is memory for, the worker accepts no more: further ones wait in the kernel's
-//! queue, or on the client's side if that queue is full.
+//! The entrance for connections while memory is spent. They enter slowly, one after the other. A connection
+//! that waits here needs a socket and a small task. A served connection needs buffers too. When the memory
+//! for waiting connections is used up, the worker stops accepting. Further connections then wait in the
+//! kernel's queue, or on the client's side if that queue is full.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -11,21 +11,21 @@ use tokio::sync::Mutex;
 
 use crate::state::local::Local;
 
-/// While memory stays spent for longer than this, one connection enters per [`LOOK`]: it may be
-/// refused, but it is not left without an answer.
+/// Time for which connections wait while memory stays spent. After this time one connection enters per
+/// [`LOOK`]. Such a connection may be refused, but it gets an answer.
 const OVER: Duration = Duration::from_secs(1);
-/// Time between two looks at the memory.
+/// Time between two checks of the memory.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// The queues of one worker. Each holds the time since which memory has been spent for it.
+/// The queues of one worker. Each queue contains the time since which memory has been spent for it.
 #[derive(Debug, Default)]
 pub(crate) struct Entrance {
     few: Mutex<Option<MonoTime>>,
     many: Mutex<Option<MonoTime>>,
     /// Connections in both queues.
     waiting: Cell<usize>,
-    /// Places of connections that ended while others waited, less those that have entered in their place.
-    /// Negative after connections were closed to give memory back.
+    /// Number of connections that ended while others waited, minus the number of connections that have
+    /// entered in their place. Negative after connections were closed to release memory.
     free: Cell<isize>,
 }
 
@@ -57,8 +57,8 @@ impl Entrance {
         self.free.set(0);
     }
 
-    /// Takes the place of a connection that has ended. If there is none, closes connections, whose places
-    /// can be taken at the next look.
+    /// Takes the place of a connection that has ended. If there is no such place, closes connections, whose
+    /// places can be taken at the next check.
     fn takes_place(&self, local: &Local) -> bool {
         let free = self.free.get();
         if free <= 0 {
@@ -69,12 +69,13 @@ impl Entrance {
         true
     }
 
-    /// A connection that was served has ended: one that waits may enter in its place.
+    /// Called when a served connection has ended: a waiting connection may enter in its place.
     pub(crate) fn leave(&self) {
         self.add_places(1);
     }
 
-    /// The places of this many connections, which are about to end, stay empty: their memory is needed.
+    /// Keeps the places of this number of connections empty. The connections are about to end, and their
+    /// memory is needed.
     pub(crate) fn withhold(&self, places: usize) {
         self.add_places(-isize::try_from(places).unwrap_or(isize::MAX));
     }
@@ -85,15 +86,15 @@ impl Entrance {
         }
     }
 
-    /// True if at least half as many connections wait as may. A new connection then ends with its first
-    /// answer and lets another one in.
+    /// True if at least half of the connections that may wait are waiting. A new connection then ends with
+    /// its first answer, so that another connection can enter.
     #[inline]
     pub(crate) fn is_crowded(&self, local: &Local) -> bool {
         let waiting = self.waiting.get();
         waiting > 0 && waiting >= most_waiting(local) / 2
     }
 
-    /// Connections that wait here.
+    /// Number of connections that wait here.
     pub(crate) const fn waiting(&self) -> usize {
         self.waiting.get()
     }
@@ -103,7 +104,7 @@ impl Entrance {
         if !local.proxy.ledger.is_over() {
             return;
         }
-        // Lets the connections that were accepted before count themselves first.
+        // Lets the connections that were accepted before this one count themselves first.
         tokio::task::yield_now().await;
         while self.waiting.get() >= most_waiting(local) && !local.proxy.is_shutting_down() {
             tokio::time::sleep(LOOK).await;
@@ -111,12 +112,12 @@ impl Entrance {
     }
 }
 
-/// Most connections that may wait in one worker.
+/// Returns the largest number of connections that may wait in one worker.
 fn most_waiting(local: &Local) -> usize {
     local.proxy.ledger.waiting_max(local.proxy.workers())
 }
 
-/// Counts a waiting connection, until it is dropped.
+/// Counts a waiting connection until this guard is dropped.
 struct Waiting<'a>(&'a Entrance);
 
 impl<'a> Waiting<'a> {

@@ -15,19 +15,19 @@ use crate::{Outcome, Recent};
 pub(crate) struct Finish {
     pub(crate) outcome: Outcome,
     pub(crate) reason: &'static str,
-    /// Sent to the client; 0 if nothing was.
+    /// Status sent to the client; 0 if no status was sent.
     pub(crate) status: u16,
     /// Body bytes sent.
     pub(crate) body: u64,
     pub(crate) origin_status: u16,
     pub(crate) origin: Option<SocketAddr>,
-    /// Fields of the answer, if it was no stored object.
+    /// Fields of the answer, if the answer was not a stored object.
     pub(crate) fields: Option<FieldBlock>,
     /// The stored object that was sent.
     pub(crate) object: Option<Arc<Object>>,
-    /// Seconds that were left of the lifetime of an answer that was fetched.
+    /// Remaining lifetime in seconds of an answer that was fetched.
     pub(crate) ttl: Option<i64>,
-    /// The connection can carry another request.
+    /// True if the connection can carry another request.
     pub(crate) keep: bool,
 }
 
@@ -49,7 +49,8 @@ impl Default for Finish {
 }
 
 impl Finish {
-    /// The end of a request that was answered with a page of Foxy; `sent` is the result of sending it.
+    /// Returns the result of a request that was answered with a page of Foxy; `sent` is the result of sending
+    /// the page.
     pub(crate) fn refused(
         refusal: Refusal,
         outcome: Outcome,
@@ -66,7 +67,7 @@ impl Finish {
         }
     }
 
-    /// Returns the part of it that is remembered.
+    /// Returns the part of the result that is remembered.
     pub(crate) const fn recent(&self, at: WallTime) -> Recent {
         Recent {
             at,
@@ -77,7 +78,7 @@ impl Finish {
         }
     }
 
-    /// The same with another outcome, unless the client is gone.
+    /// Returns the same result with another outcome, unless the client is gone.
     pub(crate) fn if_sent(self, outcome: Outcome) -> Self {
         match self.outcome {
             Outcome::ClientGone => self,
@@ -85,7 +86,7 @@ impl Finish {
         }
     }
 
-    /// The client left or stalled.
+    /// Returns the result of a request whose client left or stalled.
     pub(crate) fn gone(status: u16) -> Self {
         Self {
             outcome: Outcome::ClientGone,

@@ -1,13 +1,14 @@
 //! The ledger of the memory that requests need: connections, buffers, queues in the kernel and fills. All
 //! workers share one ledger. Work is entered before it begins, so that the next piece of work sees the
-//! sum.
+//! correct sum.
 //!
-//! Two kinds of entries: `take` always succeeds and is for what is small and bounded elsewhere;
-//! `reserve` and `grow` fail when the limit is reached and are for what may wait or be left out.
+//! There are two kinds of entries. `take` always succeeds. It is for small amounts that are bounded
+//! elsewhere. `reserve` and `grow` fail when the limit is reached. They are for work that may wait or be left
+//! out.
 //!
-//! Entries are partly estimates, and partly rights that are not used yet: a slow download has a window
-//! that it never fills. `observe` corrects the sum by the memory that the process really uses. While the
-//! process uses little, nothing is closed or refused because of entries.
+//! Some entries are estimates, and some are rights that are not used yet: a slow download has a window that
+//! it never fills. `observe` corrects the sum by the memory that the process really uses. While the process
+//! uses little, nothing is closed or refused because of entries.
 
 mod place;
 
@@ -18,7 +19,7 @@ use crate::access::places::Counts;
 
 pub(crate) use place::{PLACE_MAX, Place};
 
-/// Purposes of memory.
+/// The purposes of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
     /// Connections to clients and origins, and their tasks.
@@ -31,7 +32,8 @@ pub enum Use {
     Fragments,
     /// Bodies of running fills, and their windows.
     Fills,
-    /// The same of fills that several requests share, where others have all memory of fills.
+    /// Bodies and windows of fills that several requests share, entered here when other fills use all memory
+    /// of [`Fills`](Self::Fills).
     SharedFills,
 }
 
@@ -59,9 +61,9 @@ impl Use {
         }
     }
 
-    /// Of `bytes` entered for this use, an estimate of those in the buffers of sockets. A place in a queue
-    /// is the limit of its socket; of the entry of a connection or a fill, half is what was received and
-    /// not read yet.
+    /// Returns an estimate of the bytes in the buffers of sockets, if `bytes` are entered for this use. A
+    /// place in a queue is entered with the limit of its socket. Half of the entry of a connection or a fill
+    /// counts as received and not read yet.
     #[must_use]
     pub const fn in_sockets(self, bytes: usize) -> usize {
         match self {
@@ -72,40 +74,42 @@ impl Use {
     }
 }
 
-/// Memory of one connection that is served, in the share of a client: with buffers, and with a part
-/// of the fetches that they start.
+/// Bytes of one served connection in the share of a client. They include its buffers and a part of the
+/// fetches that it starts.
 const CONNECTION_BYTES: usize = 32 << 10;
-/// Least memory that comes back when an idle connection is closed.
+/// Smallest number of bytes that are released when an idle connection is closed.
 const CLOSED_BYTES: usize = 8 << 10;
-/// Least memory that comes back when a request without read buffer ends.
+/// Smallest number of bytes that are released when a request without a read buffer ends.
 const ENDED_BYTES: usize = 4 << 10;
-/// Memory of a connection that waits to be served: its socket, with a request in it.
+/// Bytes of a connection that waits to be served: its socket, with a request in it.
 const WAITING_BYTES: usize = 8 << 10;
-/// Fewest connections that may wait for one worker.
+/// Number of connections that may always wait for one worker.
 const WAITING_MIN: usize = 8;
-/// Fewest connections that may wait in the kernel for one listener of a worker.
+/// Number of connections that may always wait in the kernel for one listener of a worker.
 const BACKLOG_MIN: usize = 128;
-/// Most unsent bytes that wait in the kernel for one client to read: the least and the most of this limit
-/// at low pressure, then the limit at high pressure, and when memory is spent.
+/// Largest number of unsent bytes that wait in the kernel for one client to read. The first two values are
+/// the lower and the upper bound of this limit at low pressure. The third value is the limit at high
+/// pressure. The fourth value is the limit when memory is spent.
 const SEND_BYTES: [usize; 4] = [16 << 10, 128 << 10, 32 << 10, 16 << 10];
-/// Bytes that an origin may send ahead: at low pressure in a small ledger, at high pressure, and when
-/// memory is spent.
+/// Bytes that an origin may send ahead: at low pressure in a small ledger, at high pressure, and when memory
+/// is spent.
 const RECEIVE_BYTES: [usize; 3] = [64 << 10, 32 << 10, 16 << 10];
-/// A ledger smaller than this always limits what origins send ahead, and does not let answers have more while
-/// there is room: many connections can open before their bodies come.
+/// Size in bytes below which a ledger is small. A small ledger always limits the bytes that origins send
+/// ahead, and the limit of its answers does not rise while there is room: many connections can open before
+/// their bodies come.
 const SMALL_LEDGER: usize = 32 << 20;
-/// Memory of connections and their buffers that come in without delay, also where it is more than half of
-/// the ledger; at most three quarters of it.
+/// Bytes of connections and their buffers that enter without delay, even if they are more than half of the
+/// ledger. At most three quarters of the ledger.
 const FEW_CONNECTIONS: usize = 10 << 20;
-/// Connections that any client may have.
+/// Number of connections that every client may always have.
 const CONNECTIONS_MIN: usize = 32;
 
-/// Clients with at most this many connections, or this part of what one client may have, do not
-/// wait behind clients with more.
+/// Clients with at most this number of connections, or with at most this part (one eighth) of a client's
+/// share, do not wait behind clients with more connections.
 const FEW: usize = 16;
 const FEW_PART: usize = 8;
 
-/// How much of the ledger is used.
+/// The degree to which the ledger is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Pressure {
     /// Less than half.
@@ -116,23 +120,24 @@ pub(crate) enum Pressure {
     Spent,
 }
 
-/// Shared account of bytes.
+/// A shared account of bytes.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     used: [AtomicUsize; Use::ALL.len()],
     total: AtomicUsize,
-    /// Bytes that requests really have beyond their entries, when last observed.
+    /// Bytes that requests used beyond their entries at the last observation.
     excess: AtomicUsize,
     places: place::Places,
-    /// The process has much less than its budget, when last observed.
+    /// True if the process used much less than its budget at the last observation.
     roomy: AtomicBool,
     max: AtomicUsize,
-    /// Limit of fills. The rest is for connections: without connections no client gets an answer.
+    /// Limit of fills in bytes. The rest of the ledger is for connections: without connections no client gets
+    /// an answer.
     fills_max: AtomicUsize,
 }
 
 impl Ledger {
-    /// A ledger of `max` bytes; fills use at most `fills_max` of them.
+    /// Creates a ledger of `max` bytes. Fills use at most `fills_max` of them.
     pub(crate) fn new(max: usize, fills_max: usize) -> Arc<Self> {
         Arc::new(Self {
             used: Default::default(),
@@ -145,7 +150,7 @@ impl Ledger {
         })
     }
 
-    /// Sets other limits. Entries beyond them stay, and come back as work ends.
+    /// Sets other limits. Entries beyond the new limits stay, and are released as work ends.
     pub(crate) fn set_limits(&self, max: usize, fills_max: usize) {
         self.max.store(max.max(1), Ordering::Relaxed);
         self.fills_max.store(fills_max, Ordering::Relaxed);
@@ -155,15 +160,14 @@ impl Ledger {
         self.max.load(Ordering::Relaxed)
     }
 
-    /// Bytes entered for `of`.
+    /// Returns the bytes entered for `of`.
     pub(crate) fn used(&self, of: Use) -> usize {
         self.used[of as usize].load(Ordering::Relaxed)
     }
 
-    /// Corrects the sum: requests really have `bytes` now. If the entries are more than that, the entries
-    /// count. The correction is at most the limit, so that memory that does not come back cannot refuse
-    /// all work. `roomy`: the whole process has so little that work can be let in until the next
-    /// observation.
+    /// Corrects the sum: requests really use `bytes` now. If the entries are more than `bytes`, the entries
+    /// count. The correction is at most the limit, so that memory that is not released cannot block all work.
+    /// `roomy` is true if the whole process uses so little that work may enter until the next observation.
     pub(crate) fn observe(&self, bytes: usize, roomy: bool) {
         self.roomy.store(roomy, Ordering::Relaxed);
         let entered = self.total.load(Ordering::Relaxed);
@@ -171,22 +175,23 @@ impl Ledger {
         self.excess.store(excess, Ordering::Relaxed);
     }
 
-    /// Bytes beyond the entries, as last observed.
+    /// Returns the bytes beyond the entries, as last observed.
     pub(crate) fn excess(&self) -> usize {
         self.excess.load(Ordering::Relaxed)
     }
 
-    /// Entries and excess.
+    /// Returns the sum of entries and excess.
     fn total(&self) -> usize {
         self.total.load(Ordering::Relaxed) + self.excess()
     }
 
-    /// Memory is spent from this number of bytes on.
+    /// Returns the number of bytes from which on memory is spent.
     fn spent_from(&self) -> usize {
         self.max() / 8 * 7
     }
 
-    /// Number of connections to close so that memory is no longer spent, if each gives back the least.
+    /// Returns the number of connections to close so that memory is no longer spent, if each releases the
+    /// least amount.
     pub(crate) fn surplus(&self) -> usize {
         self.total().saturating_sub(self.spent_from()) / CLOSED_BYTES
     }
@@ -202,9 +207,9 @@ impl Ledger {
         }
     }
 
-    /// Most unsent bytes that wait in the kernel for one client to read, and most bytes of one write
-    /// where memory is short. A client that reads gets the same from small queues, with more system
-    /// calls.
+    /// Returns the largest number of unsent bytes that wait in the kernel for one client to read. Where
+    /// memory is short, this is also the limit of one write. A client that reads gets the same speed from
+    /// small queues, but they need more system calls.
     pub(crate) fn send_bytes(&self) -> usize {
         let [least, most, high, spent] = SEND_BYTES;
         match self.pressure() {
@@ -214,7 +219,7 @@ impl Ledger {
         }
     }
 
-    /// Most bytes that an origin may send ahead; `None` if the system may decide.
+    /// Returns the largest number of bytes that an origin may send ahead; `None` if the system may decide.
     pub(crate) fn receive_bytes(&self) -> Option<usize> {
         let [small, high, spent] = RECEIVE_BYTES;
         match self.pressure() {
@@ -229,11 +234,12 @@ impl Ledger {
         self.roomy.load(Ordering::Relaxed)
     }
 
-    /// True if connections and their buffers have more than half of the limit, or in a small ledger more
-    /// than [`FEW_CONNECTIONS`]: new connections come in slowly. Queues and fills do not count: they have
-    /// limits of their own, and while their entries are rights that nobody uses, small answers can still be
-    /// sent. The excess counts too. While there is much room, they may have three quarters: thousands of
-    /// connections can come in between two observations.
+    /// True if connections and their buffers use more than half of the limit; in a small ledger, more than
+    /// [`FEW_CONNECTIONS`]. New connections then enter slowly. Queues and fills do not count, because they
+    /// have limits of their own. Small answers can still be sent while the entries of queues and fills are
+    /// rights that are not used. The excess counts too. While there is much room, the excess does not count,
+    /// and connections and their buffers may use three quarters of the limit. They do not get more even then,
+    /// because thousands of connections can enter between two observations.
     pub(crate) fn is_over(&self) -> bool {
         let most = self.max() / 4 * 3;
         match self.is_roomy() {
@@ -245,16 +251,16 @@ impl Ledger {
         }
     }
 
-    /// True if connections and their buffers have the whole limit: new work must wait, and is refused
-    /// after that. This is up to twice the amount that delays new connections, so that a client that behaves
-    /// is not refused as soon as others have filled their part. The excess does not count: this work does
-    /// not hold it, and it may not come back for a long time.
+    /// True if connections and their buffers use the whole limit. New work must then wait, and is refused
+    /// after that wait. This limit is up to twice the amount that delays new connections, so that a
+    /// well-behaved client is not refused as soon as other clients have filled their part. The excess does
+    /// not count: connections do not hold it, and it may not be released for a long time.
     pub(crate) fn is_full(&self) -> bool {
         self.of_connections() >= self.max() && !self.is_roomy()
     }
 
-    /// Number of requests to end so that connections no longer have the whole limit; 0 if they do not
-    /// have it.
+    /// Returns the number of requests to end so that connections no longer use the whole limit; 0 if they do
+    /// not use all of it.
     pub(crate) fn overfull(&self) -> usize {
         match self.is_full() {
             true => (self.of_connections() - self.spent_from()).div_ceil(ENDED_BYTES),
@@ -266,10 +272,10 @@ impl Ledger {
         self.used(Use::Connections) + self.used(Use::Buffers)
     }
 
-    /// True if a client with these connections has no more than its share. At low pressure there is no
-    /// limit here. Otherwise a client may have a quarter of the ledger, so that others find room, and
-    /// half of the waiting places of all `workers`. A waiting connection has a socket and no buffers: a
-    /// connection that is served counts as four waiting ones.
+    /// True if a client with these connections has no more than its share. At low pressure there is no limit
+    /// here. Otherwise a client may have a quarter of the ledger, so that other clients find room, and half
+    /// of the waiting places of all `workers`. A waiting connection has a socket and no buffers. A served
+    /// connection counts as four waiting connections.
     pub(crate) fn has_share(&self, counts: Counts, workers: usize) -> bool {
         if self.pressure() == Pressure::Low {
             return true;
@@ -279,7 +285,8 @@ impl Ledger {
         bytes <= self.share() && counts.waiting <= waiting.max(CONNECTIONS_MIN)
     }
 
-    /// Most connections of a client that does not wait behind clients with more.
+    /// Returns the largest number of connections with which a client does not wait behind clients with more
+    /// connections.
     pub(crate) fn few(&self) -> usize {
         match self.pressure() {
             Pressure::Low => usize::MAX,
@@ -287,37 +294,37 @@ impl Ledger {
         }
     }
 
-    /// Bytes that one client may use where memory is short.
+    /// Returns the bytes that one client may use where memory is short.
     fn share(&self) -> usize {
         (self.max() / 4).max(CONNECTIONS_MIN * CONNECTION_BYTES)
     }
 
-    /// Connections that may wait to be served by each of `workers`; never 0, because each of many workers
-    /// would accept nothing then.
+    /// Returns the number of connections that may wait to be served by each of `workers`. It is never 0, even
+    /// with many workers: with 0, a worker would accept no connection.
     pub(crate) fn waiting_max(&self, workers: usize) -> usize {
         (self.max() / 4 / WAITING_BYTES / workers.max(1)).max(WAITING_MIN)
     }
 
-    /// Connections that may wait in the kernel for each listener of each of `workers`. The kernel drops
-    /// further handshakes, and the clients' kernels retry.
+    /// Returns the number of connections that may wait in the kernel for each listener of each of `workers`.
+    /// The kernel drops further handshakes, and the clients' kernels retry.
     pub(crate) fn backlog(&self, workers: usize) -> usize {
         (self.max() / 8 / WAITING_BYTES / workers.max(1)).max(BACKLOG_MIN)
     }
 
-    /// Enters bytes whatever the sum is.
+    /// Enters bytes, however large the sum is.
     pub(crate) fn take(self: &Arc<Self>, of: Use, bytes: usize) -> Entry {
         let mut entry = self.empty(of);
         entry.add(bytes);
         entry
     }
 
-    /// Enters bytes, or `None` if there is no room.
+    /// Enters bytes. Returns `None` if there is no room.
     pub(crate) fn reserve(self: &Arc<Self>, of: Use, bytes: usize) -> Option<Entry> {
         let mut entry = self.empty(of);
         entry.grow(bytes).then_some(entry)
     }
 
-    /// An entry of no bytes.
+    /// Returns an entry of no bytes.
     pub(crate) fn empty(self: &Arc<Self>, of: Use) -> Entry {
         Entry {
             ledger: Arc::clone(self),
@@ -326,7 +333,7 @@ impl Ledger {
         }
     }
 
-    /// Most bytes of all entries for one use.
+    /// Returns the largest number of bytes of all entries for one use.
     pub(crate) fn limit(&self, of: Use) -> usize {
         match of {
             Use::Fills => self.fills_max() - self.shared_fills_max(),
@@ -344,22 +351,23 @@ impl Ledger {
         }
     }
 
-    /// Limit of all fills together.
+    /// Returns the limit of all fills together, in bytes.
     fn fills_max(&self) -> usize {
         self.fills_max.load(Ordering::Relaxed)
     }
 
-    /// Memory kept for fills that several requests share. Such a fill spares one fetch for each of its
-    /// requests.
+    /// Returns the bytes reserved for fills that several requests share. Such a fill saves one fetch for each
+    /// of its followers.
     fn shared_fills_max(&self) -> usize {
         self.fills_max() / 4
     }
 
-    /// Limit of queues and fragments together: three eighths of the ledger, less where connections,
-    /// buffers and the excess need more than the rest, and at least an eighth, because answers must get
-    /// out. While there is much room, it is twice as high, unless the ledger is small: there a crowd fills
-    /// what is free before the next observation. Each has at least a quarter: an answer with a place in the
-    /// queues may still wait for a fragment, and a limit of nothing would let in everything.
+    /// Returns the limit of queues and fragments together. It is three eighths of the ledger, or less where
+    /// connections, buffers and the excess need more than the rest. It is at least an eighth, because answers
+    /// must be sent. While there is much room, it is twice as high, except in a small ledger: there a crowd
+    /// would fill the free memory before the next observation. Queues and fragments each have at least a
+    /// quarter of this limit: an answer with a place in the queues may still wait for a fragment, and a limit
+    /// of 0 would accept everything.
     fn answers_max(&self) -> usize {
         let others = self.used(Use::Connections) + self.used(Use::Buffers) + self.excess();
         let least = self.max() / 8;
@@ -370,8 +378,8 @@ impl Ledger {
         self.max().saturating_sub(others).clamp(least, most)
     }
 
-    /// Limit of all entries together, for a reservation. Answers and fills have only their own limits:
-    /// answers must get out and objects must get into the store, whatever fills the ledger.
+    /// Returns the limit of all entries together, for a reservation. Answers and fills have only their own
+    /// limits, because answers must be sent and objects must be stored, however full the ledger is.
     fn limit_of_all(&self, of: Use) -> usize {
         match of {
             Use::Queues | Use::Fragments | Use::Fills | Use::SharedFills => usize::MAX,
@@ -380,7 +388,7 @@ impl Ledger {
     }
 }
 
-/// Bytes entered in a [`Ledger`]; given back when dropped.
+/// Bytes entered in a [`Ledger`]. They are released when the entry is dropped.
 #[derive(Debug)]
 pub(crate) struct Entry {
     ledger: Arc<Ledger>,
@@ -389,12 +397,12 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Bytes held.
+    /// Returns the bytes entered.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Holds `bytes` from now on, whatever the sum is.
+    /// Changes the entry to `bytes`, however large the sum is.
     pub(crate) fn set(&mut self, bytes: usize) {
         if bytes < self.bytes {
             self.shrink_to(bytes);
@@ -403,7 +411,7 @@ impl Entry {
         }
     }
 
-    /// Takes `more` bytes; false, and nothing is taken, if there is no room.
+    /// Enters `more` bytes. If there is no room, enters nothing and returns false.
     pub(crate) fn grow(&mut self, more: usize) -> bool {
         let within = |max: usize| {
             move |used: usize| {
@@ -428,7 +436,7 @@ impl Entry {
         true
     }
 
-    /// Gives back what exceeds `bytes`.
+    /// Releases the bytes beyond `bytes`.
     pub(crate) fn shrink_to(&mut self, bytes: usize) {
         if let Some(less) = self.bytes.checked_sub(bytes) {
             let ledger = &self.ledger;

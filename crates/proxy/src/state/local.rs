@@ -1,4 +1,4 @@
-//! State of one worker: no lock, no sharing.
+//! State of one worker. Only the thread of that worker uses it, so it needs no locks.
 
 use std::cell::{Cell, RefCell};
 use std::ops::Deref;
@@ -24,10 +24,10 @@ use crate::{Counters, Event, LogSink, Timeouts};
 /// See [`Patience::quiet`].
 const QUIET: Duration = Duration::from_secs(3);
 
-/// Connections that are closed together when memory or places are spent.
+/// Number of connections that are closed together when memory or places are spent.
 const SHED: usize = 16;
 
-/// The configured timeouts in sweeps.
+/// The configured timeouts, counted in sweeps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
     pub(crate) head: Ticks,
@@ -35,11 +35,11 @@ pub(crate) struct Patience {
     pub(crate) progress: Ticks,
     pub(crate) first_byte: Ticks,
     pub(crate) upstream: Ticks,
-    /// Silence in a body after which its rest is asked for on another connection.
+    /// Silence in a body after which its rest is requested on another connection.
     pub(crate) quiet: Ticks,
     pub(crate) tunnel: Ticks,
     pub(crate) linger: Ticks,
-    /// After which an idle connection gives its memory back.
+    /// Time after which an idle connection releases its memory.
     pub(crate) rest: Ticks,
 }
 
@@ -59,7 +59,7 @@ impl Patience {
     }
 }
 
-/// One worker's own state that its settings do not decide about: a reload keeps it.
+/// The state of one worker that does not depend on settings. A reload keeps it.
 #[derive(Debug)]
 pub(crate) struct Lasting {
     pub(crate) index: usize,
@@ -72,13 +72,13 @@ pub(crate) struct Lasting {
     pub(crate) log: RefCell<Box<dyn LogSink>>,
     /// Client connections and fills of this worker.
     pub(crate) busy: Cell<usize>,
-    /// Connections so far.
+    /// Number of connections so far.
     connections: Cell<u64>,
     dates: RefCell<DateCache>,
     rng: RefCell<Rng>,
 }
 
-/// One worker's own state, and its settings.
+/// The state of one worker, and its settings.
 #[derive(Debug)]
 pub(crate) struct Local {
     pub(crate) proxy: Arc<Proxy>,
@@ -130,7 +130,7 @@ impl Local {
         Self::with(proxy, Rc::new(lasting))
     }
 
-    /// The same worker with other settings.
+    /// Returns the same worker with other settings.
     pub(crate) fn renewed(&self, proxy: Arc<Proxy>) -> Rc<Self> {
         self.log.borrow_mut().renew();
         self.pool.set_limits(&proxy.config.upstream);
@@ -182,56 +182,56 @@ impl Local {
         self.proxy.clock.mono()
     }
 
-    /// Appends `Date: ...` for `now`.
+    /// Appends the field `Date: ...` for `now`.
     pub(crate) fn push_date(&self, now: WallTime, out: &mut Vec<u8>) {
         foxy_http1::write::field(out, b"Date", self.dates.borrow_mut().get(now));
     }
 
-    /// A `Date` value for `now`.
+    /// Returns a `Date` value for `now`.
     pub(crate) fn date(&self, now: WallTime) -> [u8; 29] {
         *self.dates.borrow_mut().get(now)
     }
 
-    /// Number of a new connection of this worker.
+    /// Returns the number of a new connection of this worker.
     pub(crate) fn next_connection(&self) -> u64 {
         let number = self.connections.get();
         self.connections.set(number + 1);
         number
     }
 
-    /// A random number, never 0.
+    /// Returns a random number, never 0.
     pub(crate) fn nonce(&self) -> u64 {
         self.rng.borrow_mut().next_u64() | 1
     }
 
-    /// Closes connections of this worker that are not needed, since memory or places are spent.
-    /// Returns how many.
+    /// Closes connections of this worker that are not needed, since memory or places are spent. Returns the
+    /// number of closed connections.
     pub(crate) fn shed(&self) -> usize {
         self.shed_for(SHED)
     }
 
-    /// As [`shed`](Self::shed), for this many connections that wait to be let in.
+    /// Does the same as [`shed`](Self::shed), for this number of connections that wait to enter.
     pub(crate) fn shed_for(&self, waiting: usize) -> usize {
         let most = waiting.min(SHED);
         self.counted(self.sweep.shed(most, self.entrance.waiting()))
     }
 
-    /// As [`shed`](Self::shed), for a new connection that finds no place. If nothing else can be closed,
-    /// an idle connection is closed, however briefly it has been idle.
+    /// Does the same as [`shed`](Self::shed), for a new connection that finds no place. If nothing else can
+    /// be closed, closes an idle connection, even if it has been idle only briefly.
     pub(crate) fn make_place(&self) -> bool {
         self.shed() > 0 || self.counted(self.sweep.shed_idle(1)) > 0
     }
 
-    /// As [`shed`](Self::shed), for as many connections as exceed the memory. Each worker closes its
-    /// part.
+    /// Does the same as [`shed`](Self::shed), for as many connections as exceed the memory. Each worker
+    /// closes its part of them.
     pub(crate) fn shed_surplus(&self) {
         let surplus = self.proxy.ledger.surplus() / self.proxy.workers();
         let closed = self.sweep.shed(surplus.max(SHED), self.entrance.waiting());
         self.entrance.withhold(self.counted(closed).min(surplus));
     }
 
-    /// Ends requests that wait for others to read, until connections no longer have all memory. Each
-    /// worker ends its part.
+    /// Ends requests that wait for other clients to read, until connections no longer use all memory. Each
+    /// worker ends its part of these requests.
     pub(crate) fn shed_queued(&self) {
         let surplus = self.proxy.ledger.overfull();
         if surplus > 0 {
@@ -242,12 +242,13 @@ impl Local {
         }
     }
 
-    /// As [`shed`](Self::shed), but only clients that do not read their answers.
+    /// Does the same as [`shed`](Self::shed), but closes only connections of clients that do not read their
+    /// answers.
     pub(crate) fn shed_stalled(&self) {
         self.counted(self.sweep.shed_stalled(SHED, self.entrance.waiting()));
     }
 
-    /// As [`shed`](Self::shed), but only connections of one client, and at most `most`.
+    /// Does the same as [`shed`](Self::shed), but closes only connections of one client, and at most `most`.
     pub(crate) fn shed_client(&self, client: u64, most: usize) -> usize {
         self.counted(self.sweep.shed_client(client, most))
     }
@@ -257,14 +258,14 @@ impl Local {
         shed
     }
 
-    /// Counts one piece of work until the guard is dropped, so that draining waits for it.
+    /// Counts one piece of work until the guard is dropped, so that a drain waits for the work.
     pub(crate) fn busy(&self) -> Busy {
         self.busy.set(self.busy.get() + 1);
         Busy(Rc::clone(&self.lasting))
     }
 }
 
-/// A piece of work under way.
+/// A piece of work in progress.
 #[derive(Debug)]
 pub(crate) struct Busy(Rc<Lasting>);
 

@@ -1,4 +1,4 @@
-//! The record of a finished request, handed to a sink without allocation.
+//! The record of a finished request, passed to a sink without allocation.
 
 use std::fmt::Debug;
 use std::net::SocketAddr;
@@ -8,13 +8,13 @@ use foxy_base::WallTime;
 
 use crate::{Outcome, RequestId};
 
-/// A finished request. Text fields are as received (unchecked bytes without CR, LF or NUL) and
-/// live only for the call.
+/// A finished request. Text fields are as received (unchecked bytes without CR, LF or NUL) and are valid only
+/// during the call.
 #[derive(Clone, Copy, Debug)]
 pub struct LogRecord<'a> {
-    /// When the answer was complete.
+    /// The time when the answer was complete.
     pub at: WallTime,
-    /// From the parsed head to the last byte handed to the kernel.
+    /// Time from the parsed head to the last byte passed to the kernel.
     pub duration: Duration,
     /// The client.
     pub client: SocketAddr,
@@ -28,11 +28,11 @@ pub struct LogRecord<'a> {
     pub host: &'a [u8],
     /// Minor version of HTTP/1.
     pub minor: u8,
-    /// Status sent to the client; 0 if none was.
+    /// Status sent to the client; 0 if no status was sent.
     pub status: u16,
     /// The outcome of the request.
     pub outcome: Outcome,
-    /// Why, in a stable word; may be empty.
+    /// The reason for the outcome, as a stable word; may be empty.
     pub reason: &'static str,
     /// Bytes received for this request, head and body.
     pub bytes_in: u64,
@@ -40,7 +40,7 @@ pub struct LogRecord<'a> {
     pub bytes_out: u64,
     /// Body bytes among `bytes_out`, chunk framing included.
     pub body_out: u64,
-    /// Status of the origin's answer, or 0.
+    /// Status of the origin's answer; 0 if there was no answer.
     pub origin_status: u16,
     /// Address of the origin, if it was asked.
     pub origin: Option<SocketAddr>,
@@ -61,12 +61,12 @@ pub struct LogRecord<'a> {
 /// Facts about a request for a sink that wants details.
 #[derive(Clone, Copy, Debug)]
 pub struct Details<'a> {
-    /// Name of the request.
+    /// The id of the request.
     pub id: RequestId<'a>,
-    /// From the parsed head to the first byte handed to the kernel, interim answers included;
-    /// `None` if nothing was sent.
+    /// Time from the parsed head to the first byte passed to the kernel, interim answers included; `None` if
+    /// nothing was sent.
     pub first_byte: Option<Duration>,
-    /// Seconds left of the answer's lifetime: below 0 if stale, `None` if it may not be stored.
+    /// Remaining lifetime of the answer in seconds: below 0 if stale, `None` if it may not be stored.
     pub ttl: Option<i64>,
     /// Name of the operator's rule that decided, or empty.
     pub rule: &'a str,
@@ -74,27 +74,28 @@ pub struct Details<'a> {
     pub traceparent: &'a [u8],
 }
 
-/// Where records go. Each worker owns one; it must not block and should not allocate per record
-/// (write into a buffer that is handed over when full or when [`flush`](Self::flush) is called).
+/// The receiver of log records. Each worker owns one sink. The sink must not block and should not allocate
+/// per record (it writes into a buffer that is passed on when it is full or when [`flush`](Self::flush) is
+/// called).
 pub trait LogSink: Debug + Send {
     /// Takes one record.
     fn record(&mut self, record: &LogRecord<'_>);
-    /// Returns whether records are wanted at all; asked when the worker starts and after
+    /// Returns true if the sink wants records. Called when the worker starts and after
     /// [`renew`](Self::renew).
     fn wanted(&self) -> bool {
         true
     }
-    /// Returns whether records shall have [`Details`]; asked at the same times.
+    /// Returns true if records shall have [`Details`]. Called at the same times as [`wanted`](Self::wanted).
     fn wants_details(&self) -> bool {
         false
     }
-    /// Called when the worker has got new settings: those of the log may have changed too.
+    /// Called when the worker has got new settings. The settings of the log may have changed too.
     fn renew(&mut self) {}
     /// Called a few times per second, and when the worker ends.
     fn flush(&mut self);
 }
 
-/// A sink that forgets everything.
+/// A sink that drops all records.
 #[derive(Debug, Default)]
 pub struct NoLog;
 

@@ -1,11 +1,12 @@
-//! Settings and state of the process and of its workers, and what they count.
+//! Settings and state of the process and of its workers, and their counters.
 //!
-//! `config` has the settings. `shared` outlives a reload, `proxy` is what all workers share under one set of
-//! settings, `local` is the state of one worker. `ledger` has the memory of requests, `entrance` the
-//! connections that wait for memory, `turns` those that wait for other clients. `outcome`, `counters`, `recent`, `finish` and `log` record results.
+//! `config` has the settings. `shared` is the state that outlives a reload, `proxy` is the state that all
+//! workers share under one set of settings, `local` is the state of one worker. `ledger` has the memory of
+//! requests, `entrance` the connections that wait for memory, `turns` the connections that wait for other
+//! clients. `outcome`, `counters`, `recent`, `finish` and `log` record results.
 //!
-//! It may use sites and access. It also holds the tables of higher rooms (fills, pools, mirrors, disk reads),
-//! because they live as long as the worker or the process; it decides nothing with them.
+//! This room may use `sites` and `access`. It also holds the tables of higher rooms (fills, pools, mirrors,
+//! disk reads), because they live as long as the worker or the process. It makes no decisions with them.
 
 pub(crate) mod config;
 pub(crate) mod counters;

@@ -1,4 +1,4 @@
-//! One word for what happened to a request, alike in `Cache-Status`, log and counters.
+//! The word for the result of a request, the same in `Cache-Status`, log and counters.
 
 /// The outcome of a request. The words are stable: scripts depend on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -8,7 +8,7 @@ pub enum Outcome {
     MemoryHit,
     /// Served from disk.
     DiskHit,
-    /// Stored, stale, and the origin said that it is still right.
+    /// Stored and stale; the origin confirmed that the stored answer is still valid.
     Revalidated,
     /// Stored and stale; the request's max-stale allows it.
     HitMaxStale,
@@ -22,13 +22,13 @@ pub enum Outcome {
     Miss,
     /// Stored but not usable for this request (stale and changed, or the request forbade it); fetched.
     Refreshed,
-    /// Passed through without touching the cache (method, request fields, body).
+    /// Passed through without the cache (because of method, request fields or body).
     Bypass,
     /// A `CONNECT` tunnel.
     Tunnel,
     /// A protocol upgrade.
     Upgrade,
-    /// A purge that removed something or found nothing.
+    /// A purge, whether it removed an object or found none.
     Purge,
     /// Answered by Foxy itself (landing page, `OPTIONS *`, `Max-Forwards: 0`).
     Local,
@@ -68,7 +68,7 @@ impl Outcome {
         Self::ClientGone,
     ];
 
-    /// The stable word.
+    /// Returns the stable word.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -94,7 +94,7 @@ impl Outcome {
         }
     }
 
-    /// Returns whether the answer's body came out of the cache.
+    /// Returns true if the answer's body came from the cache.
     #[must_use]
     pub const fn is_hit(self) -> bool {
         matches!(
@@ -108,7 +108,7 @@ impl Outcome {
         )
     }
 
-    /// Returns whether the cache was asked: the requests among which hits are a share.
+    /// Returns true if the cache was asked. The hit ratio is the share of hits among these requests.
     #[must_use]
     pub const fn asks_cache(self) -> bool {
         self.is_hit()

@@ -17,23 +17,23 @@ use crate::state::ledger::{Pressure, Use};
 use crate::state::shared::Shared;
 use crate::{Config, Counters, Outcome, Resolver, SiteTotals, Totals};
 
-/// How long `memory_is_short` stays true after memory was spent, so that people can see it.
+/// Time for which `memory_is_short` stays true after memory was spent, so that operators can see it.
 const SHORT: Duration = Duration::from_secs(10);
 
-/// The proxy: everything that its workers share. Make one, give it to every
-/// [`Worker`](crate::Worker). After a reload there is a new one, with the same [`Shared`] part.
+/// The proxy: the state that its workers share. Create one proxy and pass it to every
+/// [`Worker`](crate::Worker). After a reload there is a new proxy, with the same [`Shared`] part.
 #[derive(Debug)]
 pub struct Proxy {
     pub(crate) config: Config,
     /// Fetches that run under these rules.
     pub(crate) fills: Arc<FillMap<FillHead>>,
-    /// Foxy's name in Via.
+    /// Foxy's name in the Via field.
     pub(crate) instance: String,
     /// The Via line of answers.
     pub(crate) via_line: Vec<u8>,
     /// The Cache-Status line of hits, up to the ttl.
     pub(crate) hit_line: Vec<u8>,
-    /// Requests of each mirror.
+    /// Counts of the requests of each mirror.
     mirrors: Vec<SiteCounters>,
     shared: Arc<Shared>,
 }
@@ -47,7 +47,7 @@ impl Deref for Proxy {
 }
 
 impl Proxy {
-    /// A proxy for `workers` workers (at least one).
+    /// Creates a proxy for `workers` workers (at least one).
     #[must_use]
     pub fn new(
         config: Config,
@@ -61,12 +61,13 @@ impl Proxy {
         Self::with(config, Arc::new(shared), fills)
     }
 
-    /// A proxy with other settings over the same state. Limits of memory, connections, origins, names and
-    /// purges apply to all requests from now on, those of the old proxy included. Name servers stay.
+    /// Returns a proxy with other settings over the same state. Limits of memory, connections, origins, names
+    /// and purges apply to all requests from now on, including requests of the old proxy. Name servers stay
+    /// the same.
     ///
-    /// `alike`: the new settings decide as the old ones do about keys, sites, access and sharing,
-    /// so that running fetches are joined and stored as before. Otherwise nothing that runs now is
-    /// joined by requests of the new proxy, or stored.
+    /// `alike` is true if the new settings decide about keys, sites, access and sharing as the old settings
+    /// do. Then running fetches are joined and stored as before. Otherwise requests of the new proxy do not
+    /// join running fetches, and the results of these fetches are not stored.
     #[must_use]
     pub fn renewed(&self, config: Config, alike: bool) -> Arc<Self> {
         self.shared.renew_limits(&config);
@@ -101,7 +102,7 @@ impl Proxy {
         })
     }
 
-    /// The counters of all workers, summed now.
+    /// Returns the counters of all workers, summed now.
     #[must_use]
     pub fn totals(&self) -> Totals {
         let mut totals = Totals::default();
@@ -111,7 +112,7 @@ impl Proxy {
         totals
     }
 
-    /// Name and requests of each mirror, in the order of the configuration.
+    /// Returns the name and the request counts of each mirror, in the order of the configuration.
     pub fn mirror_requests(&self) -> impl Iterator<Item = (&str, SiteTotals)> {
         let counted = self.config.mirror_sites().iter().zip(&self.mirrors);
         counted.map(|(site, counters)| (&site.mirror.name[..], counters.totals()))
@@ -126,31 +127,32 @@ impl Proxy {
         }
     }
 
-    /// Workers, at least one.
+    /// Returns the number of workers, at least one.
     pub(crate) fn workers(&self) -> usize {
         self.counters.len()
     }
 
-    /// Client connections open now.
+    /// Returns the number of client connections open now.
     #[must_use]
     pub fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
     }
 
-    /// Bytes held by fills now; never over [`FillConfig::memory`](crate::FillConfig::memory).
+    /// Returns the bytes entered for fills now. They exceed [`FillConfig::memory`](crate::FillConfig::memory)
+    /// only because every fill gets at least the smallest window, or after that limit was lowered.
     #[must_use]
     pub fn fill_bytes(&self) -> usize {
         self.ledger.used(Use::Fills) + self.ledger.used(Use::SharedFills)
     }
 
-    /// Bytes that requests use now for one purpose.
+    /// Returns the bytes that requests use now for one purpose.
     #[must_use]
     pub fn memory_used(&self, of: Use) -> usize {
         self.ledger.used(of)
     }
 
-    /// Corrects the sum of [`memory_used`](Self::memory_used): requests really have `bytes` now. While
-    /// the whole process has so little that it is `roomy`, nothing is closed or refused for memory.
+    /// Corrects the sum of [`memory_used`](Self::memory_used): requests really use `bytes` now. `roomy` is
+    /// true if the whole process uses so little that nothing is closed or refused because of memory.
     pub fn observe_memory(&self, bytes: usize, roomy: bool) {
         self.ledger.observe(bytes, roomy);
         if self.ledger.pressure() == Pressure::Spent {
@@ -159,53 +161,53 @@ impl Proxy {
         }
     }
 
-    /// True if the memory for requests was spent at an observation of the last ten seconds.
+    /// True if the memory for requests was spent at an observation in the last ten seconds.
     #[must_use]
     pub fn memory_is_short(&self) -> bool {
         let at = self.spent_at.load(Ordering::Relaxed);
         at != 0 && self.clock.mono().since(MonoTime(at)) < SHORT
     }
 
-    /// Bytes that requests have beyond what is entered for their uses, as last observed.
+    /// Returns the bytes that requests use beyond the bytes entered for their uses, as last observed.
     #[must_use]
     pub fn memory_unentered(&self) -> usize {
         self.ledger.excess()
     }
 
-    /// Fetches that run now, whether others can join them or not.
+    /// Returns the number of fetches that run now, including fetches that other requests cannot join.
     #[must_use]
     pub fn fills(&self) -> usize {
         let fills = self.all_fills();
         fills.iter().map(|fills| fills.running().0).sum()
     }
 
-    /// Requests that are answered by running fetches now.
+    /// Returns the number of requests that running fetches answer now.
     #[must_use]
     pub fn followers(&self) -> usize {
         let fills = self.all_fills();
         fills.iter().map(|fills| fills.running().1).sum()
     }
 
-    /// Asks all workers to stop accepting, finish what is in flight and end; callable from any
-    /// thread, any number of times. [`Worker::run`](crate::Worker::run) returns when its worker
-    /// is done, at the latest after [`Timeouts::drain`](crate::Timeouts::drain).
+    /// Asks all workers to stop accepting, to finish the work in progress and to end. May be called from any
+    /// thread, any number of times. [`Worker::run`](crate::Worker::run) returns when its worker has ended, at
+    /// the latest after [`Timeouts::drain`](crate::Timeouts::drain).
     pub fn shutdown(&self) {
         self.shutdown.send_replace(true);
     }
 
-    /// Returns whether [`shutdown`](Self::shutdown) was called.
+    /// Returns true if [`shutdown`](Self::shutdown) was called.
     #[must_use]
     pub fn is_shutting_down(&self) -> bool {
         *self.shutdown.borrow()
     }
 
-    /// The caching rules of a request about which this rule decides.
+    /// Returns the caching rules for a request about which the operator's rule `rule` decides.
     pub(crate) fn rules(&self, rule: RuleId) -> &foxy_http_rules::Config {
         let own = self.config.user_rules.config(rule);
         own.unwrap_or(&self.config.rules)
     }
 
-    /// The name of the rule that decides, for people.
+    /// Returns the name of the operator's rule `rule`.
     pub(crate) fn rule_name(&self, rule: RuleId) -> Option<&str> {
         self.config
             .user_rules
@@ -213,15 +215,15 @@ impl Proxy {
             .map(|rule| rule.name.as_str())
     }
 
-    /// Removes what is stored under a primary key, and keeps what is being fetched under it from
-    /// being stored or joined.
+    /// Removes the objects stored under a primary key. Fetches that run under this key are not stored and not
+    /// joined.
     pub(crate) fn forget(&self, base: foxy_base::KeyHash, key: &[u8]) {
         self.invalidate(base);
         self.engine.supersede(base, key);
     }
 
-    /// Invalidates the fetches under this primary key, under the present rules or those from before a
-    /// reload: their results are neither stored nor joined by later requests.
+    /// Invalidates the fetches under this primary key. This includes fetches that began under the rules from
+    /// before a reload. Their results are not stored, and later requests do not join them.
     pub(crate) fn invalidate(&self, base: foxy_base::KeyHash) {
         for fills in self.all_fills() {
             fills.invalidate(base);
@@ -237,7 +239,7 @@ impl Proxy {
     }
 }
 
-/// The name in Via: Foxy's name, for people, and a part that no other instance has.
+/// Returns the name in the Via field: Foxy's name for people, and a part that no other instance has.
 fn instance(config: &Config, clock: &dyn Clock) -> String {
     // Via wants a token (RFC 9110 section 7.6.3); the name may be any text.
     let token = |c: char| match c {

@@ -1,5 +1,6 @@
-//! The results of recent requests that were more than a hit, by key: for `foxy why`. A table of
-//! fixed size in which newer ones push out older ones. Hits do not come here: they cost nothing.
+//! The results of recent requests by key, for `foxy why`. They are in a table of fixed size, in which newer
+//! results replace older ones. Of all hits only those on large objects are entered, so that other hits cost
+//! nothing.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -7,25 +8,25 @@ use foxy_base::{KeyHash, WallTime};
 
 use crate::Outcome;
 
-/// Places in the table: about 300 KiB.
+/// Number of places in the table, which needs about 300 KiB.
 const PLACES: usize = 4096;
 
-/// The last time that more than a lookup was needed for a key.
+/// The last request for a key that needed more than a lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recent {
-    /// When the answer was complete.
+    /// The time when the answer was complete.
     pub at: WallTime,
     /// The outcome of the request.
     pub outcome: Outcome,
-    /// Why, in a stable word; may be empty.
+    /// The reason for the outcome, as a stable word; may be empty.
     pub reason: &'static str,
-    /// Status sent to the client; 0 if none was.
+    /// Status sent to the client; 0 if no status was sent.
     pub status: u16,
     /// Status of the origin's answer, or 0.
     pub origin_status: u16,
 }
 
-/// The table.
+/// The table of recent results.
 #[derive(Debug)]
 pub(crate) struct RecentTable {
     places: Mutex<Box<[Place]>>,

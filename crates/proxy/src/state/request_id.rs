@@ -1,20 +1,20 @@
-//! The name by which one request is found in the logs of several servers.
+//! The id of a request, by which the request is found in the logs of several servers.
 
 use std::fmt;
 
 use foxy_base::{Fields, first, hash64};
 
-/// Field that carries it.
+/// The field that contains the id.
 const FIELD: &str = "X-Request-Id";
-/// Longest id that is taken from a proxy.
+/// Largest number of bytes of an id that is taken from a proxy.
 const LONGEST: usize = 128;
 
 /// An id of letters, digits and `-_.:/+=~@`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestId<'a> {
-    /// Given by a trusted proxy.
+    /// An id that a trusted proxy has sent.
     Given(&'a str),
-    /// Made here: differs for each request of each process.
+    /// An id that Foxy has made. It differs for each request of each process.
     Made(u128),
 }
 
@@ -28,8 +28,8 @@ impl fmt::Display for RequestId<'_> {
 }
 
 impl<'a> RequestId<'a> {
-    /// The id in a request's field. Clients can write anything there, so the caller asks only for
-    /// requests of trusted proxies.
+    /// Returns the id in the field of a request. Clients can write any text into this field, so the caller
+    /// passes only requests of trusted proxies.
     fn given<F: Fields + ?Sized>(head: &'a F) -> Option<Self> {
         let text = std::str::from_utf8(first(head, FIELD)?).ok()?;
         let fits = |b: u8| b.is_ascii_alphanumeric() || b"-_.:/+=~@".contains(&b);
@@ -37,14 +37,15 @@ impl<'a> RequestId<'a> {
         usable.then_some(Self::Given(text))
     }
 
-    /// The id of a request: that of its field, if there is a field to read, or one made of its place.
+    /// Returns the id of a request: the id in its field, if there is one to read, or an id made from its
+    /// place.
     pub(crate) fn of<F: Fields + ?Sized>(head: Option<&'a F>, seed: u64, place: [u64; 3]) -> Self {
         let given = head.and_then(Self::given);
         given.unwrap_or_else(|| Self::made(seed, place))
     }
 
-    /// The id of a request, by worker, connection of the worker and request of the connection.
-    /// `seed` differs from process to process.
+    /// Makes the id of a request from three numbers: its worker, its connection and its number on the
+    /// connection. `seed` differs between processes.
     fn made(seed: u64, place: [u64; 3]) -> Self {
         let mut bytes = [0; 24];
         for (into, number) in bytes.chunks_exact_mut(8).zip(place) {

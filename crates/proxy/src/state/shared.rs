@@ -26,7 +26,7 @@ use crate::state::ledger::Ledger;
 use crate::state::recent::RecentTable;
 use crate::{Config, Counters, MirrorSite, Resolver};
 
-/// State of a proxy that its settings do not decide about, so that a reload keeps it.
+/// The state of a proxy that does not depend on its settings, so that a reload keeps it.
 #[derive(Debug)]
 pub struct Shared {
     pub(crate) engine: Arc<Engine>,
@@ -35,15 +35,15 @@ pub struct Shared {
     pub(crate) dns: DnsCache,
     pub(crate) connections: AtomicUsize,
     pub(crate) ledger: Arc<Ledger>,
-    /// When the ledger was last seen spent, in nanoseconds; 0: never.
+    /// The time when the ledger was last seen spent, in nanoseconds; 0 if it never was.
     pub(crate) spent_at: AtomicU64,
-    /// Connections per client.
+    /// Number of connections of each client.
     pub(crate) places: Arc<Places>,
-    /// Keys whose answers others may not have: requests for them do not wait for each other.
+    /// Keys whose answers other requests may not have. Requests for these keys do not wait for each other.
     pub(crate) unshared: Remembered,
-    /// Keys whose ranges are not worth widening: their answers begin no sparse object.
+    /// Keys for which a widened range is useless. Their answers begin no sparse object.
     pub(crate) undivided: Remembered,
-    /// Limits of fetches that wait for one origin.
+    /// Limits of the fetches that wait for an answer of the same origin.
     pub(crate) origins: OriginLimit,
     /// Destinations that could not be reached a moment ago.
     pub(crate) unreachable: Unreachable,
@@ -51,7 +51,7 @@ pub struct Shared {
     pub(crate) broken: Remembered,
     /// Compressed forms that are being made.
     pub(crate) making: Making,
-    /// Results of requests that were more than a hit.
+    /// Results of requests that needed more than a lookup.
     pub(crate) recent: RecentTable,
     /// The variants that URLs have.
     pub(crate) variants: Variants,
@@ -59,20 +59,20 @@ pub struct Shared {
     pub(crate) expected: Expected,
     /// Tokens of registries of images.
     pub(crate) tokens: Tokens,
-    /// Requests of mirrors, by name.
+    /// Counts of the requests of each mirror, by name.
     mirrors: Mutex<HashMap<String, SiteCounters>>,
-    /// Places for long documents of mirrors that are screened.
+    /// Places for long screened documents of mirrors.
     pub(crate) long_documents: Arc<Semaphore>,
-    /// Limits of purges on listeners.
+    /// Limits of the rate of purges on listeners.
     pub(crate) purge_rate: PurgeRate,
-    /// Number of the newest purge in the store before this start.
+    /// Number of the newest purge in the store at the start of this process.
     pub(crate) purges_before: u64,
     /// A cache in place of the store.
     #[cfg(feature = "stand-in")]
     pub(crate) stand_in: std::sync::OnceLock<Arc<dyn crate::StandIn>>,
     pub(crate) counters: Vec<Counters>,
     pub(crate) shutdown: watch::Sender<bool>,
-    /// Fetches under the present rules, and under those from before a reload while they last.
+    /// Fetches under the present rules, and fetches under the rules from before a reload while they last.
     fills: Mutex<Vec<Weak<FillMap<FillHead>>>>,
 }
 
@@ -118,7 +118,7 @@ impl Shared {
         }
     }
 
-    /// Takes the limits of another configuration.
+    /// Applies the limits of another configuration.
     pub(crate) fn renew_limits(&self, config: &Config) {
         self.ledger
             .set_limits(config.limits.memory, config.fill.memory);
@@ -130,7 +130,7 @@ impl Shared {
         self.purge_rate.set(config.access.purge_rate);
     }
 
-    /// Counts of the requests of each mirror, in the order of the configuration.
+    /// Returns the counts of the requests of each mirror, in the order of the configuration.
     pub(crate) fn mirror_counters(&self, config: &Config) -> Vec<SiteCounters> {
         let mut known = self.mirrors.lock();
         let own = |site: &MirrorSite| {
@@ -141,7 +141,7 @@ impl Shared {
         config.mirror_sites().iter().map(own).collect()
     }
 
-    /// A map for fetches under other rules.
+    /// Creates a map for fetches under other rules.
     pub(crate) fn new_fills(&self) -> Arc<FillMap<FillHead>> {
         let new = Arc::new(FillMap::new());
         let mut all = self.fills.lock();
@@ -150,7 +150,7 @@ impl Shared {
         new
     }
 
-    /// All maps in use: a purge concerns the fetches of each.
+    /// Returns all maps in use. A purge concerns the fetches of each map.
     pub(crate) fn all_fills(&self) -> Vec<Arc<FillMap<FillHead>>> {
         self.fills.lock().iter().filter_map(Weak::upgrade).collect()
     }

@@ -1,6 +1,7 @@
-//! Turns of clients at a worker. The runtime polls tasks in the order in which they were woken: without
-//! turns, a request would wait for a poll of each of a thousand connections of another client. In a turn the connections
-//! of one client are polled a few times. Then they wait until the runtime has looked for new events.
+//! Turns of clients at a worker. The runtime polls tasks in the order in which they were woken. Without
+//! turns, a request would wait while each of a thousand connections of another client is polled. In a turn
+//! the connections of one client are polled a few times. Then they wait until the runtime has checked for new
+//! events.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -8,28 +9,30 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Poll, Waker};
 
-/// Polls of one client's connections in a turn. With 50 us for each, others wait for 1 ms.
+/// Largest number of polls of one client's connections in a turn. With 50 us for each poll, other clients
+/// wait for 1 ms.
 const POLLS_MAX: u8 = 16;
-/// Connections that are woken for a turn. These are more than one client may have polled in it: some of them have
-/// ended, or are of other clients.
+/// Number of connections that are woken for a turn. This is more than the polls of one client in a turn,
+/// because some of the connections have ended or belong to other clients.
 const WOKEN: usize = 64;
-/// Clients are counted by their numbers modulo this. Clients with the same remainder share their polls.
+/// Number of slots. A client uses the slot of its number modulo this value. Clients with the same remainder
+/// share their polls.
 const SLOTS: usize = 1024;
-/// Turns with a single client after which that client has no limit any more.
+/// Number of turns with a single client after which that client has no limit any more.
 const ALONE: u8 = 255;
 
 /// The present turn.
 #[derive(Debug)]
 pub(crate) struct Turns {
     polls: [Cell<u8>; SLOTS],
-    /// Slots with polls in this turn.
+    /// Number of slots with polls in this turn.
     clients: Cell<usize>,
-    /// Turns that are still limited. One client alone has no limit.
+    /// Number of turns that are still limited. A single client has no limit.
     limited: Cell<u8>,
     waiting: RefCell<Waiting>,
 }
 
-/// Connections whose client had its polls of this turn, in order of arrival.
+/// Connections whose client has used its polls of this turn, in order of arrival.
 #[derive(Debug, Default)]
 struct Waiting {
     wakers: VecDeque<Waker>,
@@ -51,8 +54,9 @@ impl Default for Turns {
 }
 
 impl Turns {
-    /// Does the work of one connection of `client` (0: nobody counts it) in turns. Cancel safe if `work` is.
-    /// It is pinned by the caller: a future that takes another one by value has room for it twice.
+    /// Does the work of one connection of `client` in turns. If `client` is 0, it is not counted. Cancel safe
+    /// if `work` is. The caller pins `work`: a future that takes another future by value has room for it
+    /// twice.
     pub(crate) async fn take<F: Future>(&self, client: u64, mut work: Pin<&mut F>) -> F::Output {
         let mut number = 0;
         poll_fn(|cx| {
@@ -65,7 +69,7 @@ impl Turns {
         .await
     }
 
-    /// True if the client had its polls of this turn; otherwise counts one more.
+    /// True if the client has used its polls of this turn. Otherwise counts one more poll.
     #[inline]
     fn has_had_its_polls(&self, client: u64) -> bool {
         if client == 0 {
@@ -86,7 +90,7 @@ impl Turns {
         false
     }
 
-    /// Ends a turn whenever connections wait, once the runtime has looked for events. Never returns.
+    /// Ends a turn whenever connections wait, once the runtime has checked for events. Never returns.
     pub(crate) async fn run(&self) {
         loop {
             poll_fn(|cx| {
@@ -98,7 +102,8 @@ impl Turns {
                 Poll::Pending
             })
             .await;
-            // The runtime continues this after it has looked for events, behind the tasks that these wake.
+            // The runtime polls this task again after it has checked for events, behind the tasks that these
+            // events wake.
             tokio::task::yield_now().await;
             self.next();
         }
@@ -122,8 +127,8 @@ impl Turns {
 }
 
 impl Waiting {
-    /// Puts a connection at the end, unless it is in the queue. `number` is its number in the queue, from 1; 0: it
-    /// was never there.
+    /// Puts a connection at the end of the queue, unless it is in the queue. `number` is its number in the
+    /// queue, from 1; 0 if it was never in the queue.
     fn enter(&mut self, number: &mut u64, waker: &Waker) {
         if *number > self.left {
             return;
@@ -144,8 +149,8 @@ mod tests {
     use super::*;
     use tokio::task::{LocalSet, spawn_local, yield_now};
 
-    /// Runs a worker in which `crowd` connections of client 1 are always ready to run. The most of their
-    /// polls between two of client 2, which waits for an event each time.
+    /// Runs a worker in which `crowd` connections of client 1 are always ready to run. Client 2 waits for an
+    /// event each time. Returns the largest number of polls of client 1 between two polls of client 2.
     fn between(crowd: usize) -> usize {
         let runtime = tokio::runtime::Builder::new_current_thread().build();
         LocalSet::new().block_on(&runtime.unwrap(), async move {
@@ -168,7 +173,7 @@ mod tests {
                 for round in 0..200 {
                     let before = polls.get();
                     yield_now().await;
-                    // The first turns have not seen two clients yet.
+                    // In the first turns the worker has not polled two clients yet.
                     if round > 2 {
                         most = most.max(polls.get() - before);
                     }
@@ -202,7 +207,7 @@ mod tests {
         );
     }
 
-    /// Other events may wake a connection while it waits: it keeps its number.
+    /// Other events may wake a connection while it waits. It keeps its number.
     #[test]
     fn a_connection_is_in_the_queue_once() {
         let mut waiting = Waiting::default();

@@ -1,4 +1,4 @@
-//! Access control of clients, ports and purges, on real sockets.
+//! Access control for clients, ports and purges, on real sockets.
 
 use std::net::IpAddr;
 
@@ -18,7 +18,7 @@ fn forward(access: Access) -> Foxy {
     Foxy::start(Role::Forward, with(access), 1)
 }
 
-/// Answers everything with a storable, tagged answer, and echoes the request.
+/// An origin that answers every request with a storable, tagged answer, and repeats the request in it.
 fn origin() -> Origin {
     Origin::start(|asked| {
         let fields = "Cache-Control: max-age=600\r\nSurrogate-Key: news\r\n";
@@ -109,7 +109,7 @@ fn plain_requests_reach_safe_ports_alone() {
             .cache()
             .ends_with("detail=port-not-allowed")
     );
-    // The setting restricts a forward proxy, but not a site's own origin.
+    // The setting restricts a forward proxy, but it does not restrict a site's own origin.
     let none = Access {
         ports: vec![80..=80],
         ..Access::default()
@@ -139,7 +139,7 @@ fn a_name_that_turns_to_the_machines_own_public_address_is_refused() {
     };
     let own = open.local_addresses.clone();
     let foxy = forward(open);
-    // The machine got the address after the start.
+    // The machine gets this address after the start.
     own.set(vec![IpAddr::from([192, 0, 2, 7]).into()]);
     for request in [
         "GET http://rebound.test:8080/a HTTP/1.1\r\nHost: rebound.test:8080\r\n\r\n",
@@ -187,7 +187,7 @@ fn a_tunnel_obeys_the_guard_on_resolved_addresses() {
 
 const PAGE: &str = "Origin: http://evil.test\r\nReferer: http://evil.test/\r\n";
 
-/// Case: path, fields, and the code of the refusal.
+/// A case: path, fields, and the reason word of the refusal.
 const ATTACKS: &[(&str, &str, &str)] = &[
     ("/a", PAGE, "purge-from-a-page"),
     ("/a", "Origin: null\r\n", "purge-from-a-page"),
@@ -251,7 +251,7 @@ fn remote_purges_and_purges_beyond_the_url_are_refused() {
         );
     }
     assert_eq!(origin.asked(), 2);
-    // A client on this machine may purge its own URL; the credential may purge everything.
+    // A client on this machine may purge a single URL. The credential permits all purges.
     assert_eq!(ask(&foxy, "PURGE", &url("/a"), "").status, 200);
     assert!(ask(&foxy, "GET", &url("/b"), "").cache().contains("hit"));
     let all = format!("Authorization: Bearer {TOKEN}\r\n{PAGE}X-Purge-Method: all\r\n");

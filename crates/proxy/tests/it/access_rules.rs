@@ -1,4 +1,4 @@
-//! Rules about who may ask for what, on real sockets: chosen cases, and ways round them.
+//! Rules about clients and their requests, on real sockets: selected cases, and attempts to evade rules.
 
 mod addresses;
 
@@ -119,7 +119,7 @@ fn refused(answer: &Answer, rule: &str) -> bool {
     answer.status == 403 && (words.iter().any(|word| cache.contains(word)) || cache.contains(rule))
 }
 
-/// Method, host and path, and the rule that refuses; none if the request goes through.
+/// Method, host and path, and the rule that refuses. An empty rule means that the request is permitted.
 const CASES: &[(&str, &str, &str, &str)] = &[
     ("GET", "denied.here.test", "/", "host"),
     ("GET", "www.denied.here.test", "/", "host"),
@@ -204,7 +204,7 @@ fn each_request_is_judged_by_the_first_rule_that_fits() {
         client.send(format!(
             "{method} {target} HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n"
         ));
-        // A tunnel's answer has no end to wait for, so only its head is read.
+        // The answer to a tunnel has no end, so only its head is read.
         let answer = client.answer_to(if *method == "CONNECT" { "HEAD" } else { method });
         let through = answer.status != 403;
         assert_eq!(
@@ -219,8 +219,8 @@ fn each_request_is_judged_by_the_first_rule_that_fits() {
     }
 }
 
-/// Other spellings of denied addresses, and hosts that two parsers could read differently. None of
-/// these reaches a server; some are refused before any rule.
+/// Other spellings of denied addresses, and hosts that two parsers could read differently. No such request
+/// reaches a server. Some are refused before any rule applies.
 #[test]
 fn other_spellings_of_denied_places_lead_nowhere() {
     let origin = origin();
@@ -298,7 +298,7 @@ fn a_refusal_shows_its_rule_and_the_text_of_the_operator() {
     );
     assert!(answer.cache().contains("rule"), "{}", answer.cache());
     assert_eq!(answer.field("Cache-Control"), Some("no-store"));
-    // The record follows the answer.
+    // The log record is written after the answer.
     while foxy.logged().is_empty() {
         std::thread::yield_now();
     }
@@ -327,7 +327,7 @@ fn what_is_stored_is_not_given_to_whom_a_rule_denies() {
     let rules = vec![only, deny("others")];
     let foxy = Foxy::start(Role::Forward, trusting(rules), 1);
     let mut client = foxy.connect();
-    // One connection carries requests of both clients, and in one packet too.
+    // One connection carries requests of both clients. Both requests are also sent in one packet.
     let get = |from: &str| {
         format!(
             "GET http://a.here.test:{port}/x HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: {from}\r\n\r\n"

@@ -1,4 +1,4 @@
-//! Requests that take no answer of a fetch that runs for others.
+//! Requests that do not join a fetch which runs for other requests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,8 +8,8 @@ use crate::common::{Asked, Client, Foxy, Origin, until};
 const BODY: &[u8] = b"0123456789";
 const FIELDS: &str = "Cache-Control: max-age=60\r\nETag: \"v1\"\r\n";
 
-/// Waits for `open`; then answers one range, under a condition too. It sends only the client's own
-/// range, which X-Part repeats: Foxy asks for a wider one in Range.
+/// An origin that waits for `open`, and then answers one range, also under a condition. It sends only the
+/// client's own range, which `X-Part` repeats, because Foxy requests a wider range in `Range`.
 fn gated(open: &Arc<AtomicBool>) -> Origin {
     let open = Arc::clone(open);
     Origin::start(move |asked: &mut Asked| {
@@ -29,7 +29,7 @@ fn gated(open: &Arc<AtomicBool>) -> Origin {
     })
 }
 
-/// First byte of a range, and one past its last.
+/// Returns the first byte of a range, and the byte after its last byte.
 fn span(range: &str) -> (usize, usize) {
     let (from, to) = range.trim_start_matches("bytes=").split_once('-').unwrap();
     match (from.parse(), to.parse::<usize>()) {
@@ -40,7 +40,8 @@ fn span(range: &str) -> (usize, usize) {
     }
 }
 
-/// Two requests at once, after one with the fields `before`: what each gets.
+/// Sends one request with the fields `before`, and then two requests at the same time. Returns the answers to
+/// these two requests.
 fn together(before: &str, first: &str, second: &str) -> [(u16, String); 2] {
     let open = Arc::new(AtomicBool::new(true));
     let (foxy, origin) = (Foxy::forward(), gated(&open));
@@ -72,7 +73,7 @@ fn together(before: &str, first: &str, second: &str) -> [(u16, String); 2] {
 #[test]
 fn ranges_that_are_asked_for_as_they_are_are_not_shared() {
     let of = |range: &str| format!("Range: bytes={range}\r\nX-Part: bytes={range}\r\n");
-    // The request before shows Foxy that this origin does not send wider ranges.
+    // The first request shows Foxy that this origin does not send wider ranges.
     let [three, two] = together(&of("0-1"), &of("3-5"), &of("7-8"));
     assert_eq!(three, (206, "345".to_owned()));
     assert_eq!(two, (206, "78".to_owned()));
@@ -96,7 +97,7 @@ fn a_range_that_ends_beyond_what_was_fetched_for_another_is_not_cut_short() {
     assert_eq!(inside, (206, "23".to_owned()));
 }
 
-/// Foxy asks for all ten bytes.
+/// Foxy requests all ten bytes.
 #[test]
 fn a_client_that_has_its_part_is_done_before_the_fetch() {
     let open = Arc::new(AtomicBool::new(false));

@@ -1,4 +1,5 @@
-//! Artefacts of mirrors and the digests that documents name: nobody gets another file whole.
+//! Artefacts of mirrors, and the digests that documents contain for them. No client gets a complete file with
+//! another digest.
 
 mod archives;
 mod crates;
@@ -22,10 +23,10 @@ use crate::mirrors::{get, start};
 const INDEX: &str = "/pypi/simple/a/";
 const FILE: &str = "/pypi/packages/a.whl";
 
-/// Lengths of a file that is kept in memory, and of one in fragments.
+/// Lengths of a file that is stored in memory, and of a file that is stored in fragments.
 const SIZES: [usize; 2] = [1000, 600 << 10];
 
-/// A file of its own for each seed.
+/// Returns a different file for each seed.
 fn file(seed: u8, size: usize) -> Vec<u8> {
     (0..size).map(|n| (n % 251) as u8 ^ seed).collect()
 }
@@ -39,7 +40,7 @@ fn repr(bytes: &[u8]) -> String {
     format!("sha-256=:{}:", STANDARD.encode(Sha256::digest(bytes)))
 }
 
-/// A registry of a test, whose state the test changes.
+/// A registry for a test. The test changes its state.
 struct Registry<S = State>(Arc<Mutex<S>>);
 
 impl<S> Registry<S> {
@@ -52,13 +53,13 @@ impl<S> Registry<S> {
     }
 }
 
-/// State of one whose index names one file and whose storage sends another.
+/// State of a registry whose index names one file and whose storage sends another file.
 struct State {
     named: Vec<u8>,
     sent: Vec<u8>,
     /// Fields of answers with the file.
     fields: String,
-    /// How often the file was asked for, and how often with `no-cache`.
+    /// Number of requests for the file, and number of these with `no-cache`.
     asked: (usize, usize),
 }
 
@@ -103,7 +104,7 @@ fn index(asked: &mut Asked, digest: &str) {
     asked.reply("200 OK", "Content-Type: text/html\r\n", page);
 }
 
-/// Asks for a file; the bytes that came, and whether they are all that the head promised.
+/// Requests a file. Returns the received bytes, and true if they are all bytes that the head announced.
 fn download(foxy: &Foxy, path: &str) -> (Vec<u8>, bool) {
     let mut client = foxy.connect();
     let host = foxy.addr;
@@ -123,12 +124,12 @@ fn download(foxy: &Foxy, path: &str) -> (Vec<u8>, bool) {
     (body, head.starts_with("http/1.1 200") && whole)
 }
 
-/// Checks that a download of the file does not arrive whole.
+/// Checks that a download of the file does not arrive completely.
 fn fails(foxy: &Foxy, why: &str) {
     assert!(!download(foxy, FILE).1, "{why}");
 }
 
-/// The client gets these bytes, and `Cache-Status` has this word.
+/// Checks that the client gets these bytes, and that `Cache-Status` contains this word.
 fn gets(foxy: &Foxy, expected: &[u8], word: &str) -> Answer {
     let answer = get(foxy, FILE, "");
     assert_eq!(answer.status, 200, "{}", answer.text());
@@ -137,13 +138,13 @@ fn gets(foxy: &Foxy, expected: &[u8], word: &str) -> Answer {
     answer
 }
 
-/// The file is fetched, and stored.
+/// Checks that the file is fetched and stored.
 fn stores(foxy: &Foxy, expected: &[u8]) {
     gets(foxy, expected, "fwd=uri-miss");
     until(|| get(foxy, FILE, "").cache().contains("hit"));
 }
 
-/// Its last bytes come from the store.
+/// Checks that a range returns the last bytes of the file.
 fn has_tail(foxy: &Foxy, expected: &[u8]) -> Answer {
     let tail = get(foxy, FILE, "Range: bytes=-4\r\n");
     let right = tail.status == 206 && tail.body == expected[expected.len() - 4..];
@@ -151,7 +152,7 @@ fn has_tail(foxy: &Foxy, expected: &[u8]) -> Answer {
     tail
 }
 
-/// The index is asked for again.
+/// Lets time pass, and requests the index again.
 fn renew_index(foxy: &Foxy, hours: i64) {
     foxy.clock
         .set_wall(WallTime::from_secs(NOON + hours * 3600));
@@ -163,7 +164,7 @@ fn another_digest_reaches_nobody_whole_and_the_next_request_is_right() {
     for size in SIZES {
         let right = file(0, size);
         let mut wrong = right.clone();
-        // In the middle, so that all that follows is right.
+        // The wrong byte is in the middle, so all bytes after it are right.
         wrong[size / 2] ^= 1;
         let registry = Registry::new(&right, &wrong);
         let origin = registry.origin();
@@ -214,7 +215,8 @@ fn a_newer_index_ends_the_life_of_an_artefact() {
         stores(&foxy, &old);
         let answer = gets(&foxy, &old, "hit");
         assert_eq!(answer.field("Repr-Digest"), Some(&repr(&old)[..]));
-        // The registry replaces the file; a cache before it does not know yet.
+        // The registry replaces the file. A cache between Foxy and the registry does not have the new file
+        // yet.
         registry.set(|state| state.named.clone_from(&new));
         gets(&foxy, &old, "hit");
         renew_index(&foxy, 1);
@@ -232,7 +234,7 @@ fn a_newer_index_ends_the_life_of_an_artefact() {
 fn what_was_stored_before_its_digest_was_named_is_compared_once() {
     for size in SIZES {
         let (right, wrong) = (file(3, size), file(4, size));
-        // A right file needs no request to the registry, so the registry may be gone.
+        // A right file needs no request to the registry, so it is served even if the registry is down.
         let registry = Registry::new(&right, &right);
         let origin = registry.origin();
         let foxy = start("pypi", &origin);
@@ -244,7 +246,7 @@ fn what_was_stored_before_its_digest_was_named_is_compared_once() {
         has_tail(&foxy, &right);
         assert_eq!(registry.asked(), (1, 0), "{size}");
         foxy.counts(Event::MirrorMismatch, 0);
-        // A wrong file is removed, whether the whole or a range is asked for first.
+        // A wrong file is removed, both if the complete file and if a range is requested first.
         for range in ["", "Range: bytes=0-3\r\n"] {
             let registry = Registry::new(&right, &wrong);
             let origin = registry.origin();
@@ -267,7 +269,7 @@ fn the_index_of_one_package_says_nothing_about_files_of_another() {
     let origin = Origin::start(move |asked| {
         match asked.path() {
             "/simple/a/" => index(asked, &named),
-            // A publisher of another package, who wants `a` to be refused.
+            // This document is of the publisher of another package, who wants that `a` is refused.
             "/simple/evil/" => index(asked, &"0".repeat(64)),
             _ => asked.reply("200 OK", "", &sent),
         }
@@ -296,7 +298,7 @@ fn a_digest_of_the_registrys_own_is_checked() {
         registry.set(|state| state.sent.clone_from(&right));
         gets(&foxy, &right, "fwd=uri-miss");
     }
-    // The registry itself serves the index, but anybody may run the storage: so the index counts.
+    // The registry itself serves the index, but any server may run the storage. So the index decides.
     let registry = Registry::new(&right, &wrong);
     let fields = format!("Repr-Digest: {}\r\n", repr(&wrong));
     registry.set(|state| state.fields.push_str(&fields));
@@ -350,7 +352,7 @@ fn a_part_that_nobody_asked_for_and_a_short_answer_are_errors() {
                 &format!("Content-Range: bytes 0-{}/{n}\r\n", n - 1),
                 &body,
             ),
-            // Everything but the last byte: here with a length, in the next case without one.
+            // This answer has all bytes except the last byte. It has a length; the next case has no length.
             2 => {
                 let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {n}\r\n\r\n");
                 asked.raw([head.as_bytes(), &body[..n - 1]].concat());
@@ -391,7 +393,7 @@ fn a_part_that_nobody_asked_for_and_a_short_answer_are_errors() {
 
 #[test]
 fn a_request_that_knows_the_digest_does_not_join_a_fetch_that_does_not() {
-    // A long file is in the store while it arrives; a short one is only in its fetch.
+    // A long file is in the store while it arrives. A short file is only in its fetch.
     for length in [300_000, 3_000] {
         knows_the_digest(length);
     }
@@ -426,7 +428,7 @@ fn knows_the_digest(length: usize) {
         assert_eq!(get(&foxy, INDEX, "").status, 200);
         gets(&foxy, &right, "fwd");
         hold.store(1, Ordering::SeqCst);
-        // The first client asked before any index was there, so no digest contradicts what it got.
+        // The first client asked before an index was fetched, so no digest contradicts its file.
         assert!(unknowing.join().unwrap() == (wrong.clone(), true));
     });
     for _ in 0..2 {

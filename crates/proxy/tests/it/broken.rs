@@ -1,4 +1,4 @@
-//! Truncated messages, endless heads, and fields too long for a record.
+//! Truncated messages, endless heads, and fields that are too long for a record.
 
 use std::io::{ErrorKind, Read as _};
 use std::net::Shutdown;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::common::{Answer, Foxy, Origin, until};
 use foxy_proxy::{Config, Limits, Role, Timeouts};
 
-/// A POST with this chunked body, unchanged.
+/// Sends a POST with this chunked body, which is not changed.
 fn post(foxy: &Foxy, origin: &Origin, body: &str) -> Answer {
     let to = origin.authority();
     let mut client = foxy.connect();
@@ -19,7 +19,7 @@ fn post(foxy: &Foxy, origin: &Origin, body: &str) -> Answer {
     client.answer_to("POST")
 }
 
-/// Reads a chunked body to its end, and answers.
+/// Reads a chunked body to its end, and then answers.
 fn read_all(asked: &mut crate::common::Asked) -> bool {
     loop {
         match &asked.client.line()[..] {
@@ -148,7 +148,7 @@ fn interim_answers_are_no_sign_of_life() {
         ..Config::default()
     };
     let foxy = Foxy::start(Role::Forward, config, 1);
-    // Each head is in time; all together exceed the limit.
+    // Each head arrives in time, but all heads together exceed the limit.
     let origin = Origin::start(|asked| {
         for _ in 0..30 {
             asked.raw("HTTP/1.1 102 Processing\r\n\r\n");
@@ -197,7 +197,7 @@ fn a_field_longer_than_a_record_can_hold_passes_unstored() {
     }
 }
 
-/// An HTTP/1.0 client takes the end of the connection for the end of the body.
+/// An HTTP/1.0 client treats the end of the connection as the end of the body.
 #[test]
 fn a_body_that_ends_with_the_connection_and_is_cut_ends_by_a_reset() {
     let foxy = Foxy::forward();
@@ -206,7 +206,7 @@ fn a_body_that_ends_with_the_connection_and_is_cut_ends_by_a_reset() {
         asked.client.send(format!("{head}5\r\nhello\r\n"));
         false
     });
-    // Through a fill, and past the cache.
+    // The answer comes from a fill, and from a request that bypasses the cache.
     for request in ["GET", "POST"] {
         let mut client = foxy.connect();
         let to = origin.authority();
@@ -222,7 +222,7 @@ fn a_body_that_ends_with_the_connection_and_is_cut_ends_by_a_reset() {
     }
 }
 
-/// A client that has closed its own side is given up while the origin is silent, and may still read.
+/// If the origin is silent, Foxy gives up a client that has closed its own side. This client may still read.
 #[test]
 fn a_half_closed_client_does_not_take_a_part_for_the_whole() {
     let foxy = Foxy::forward();

@@ -1,4 +1,4 @@
-//! Trouble of every kind at once, by a seed: no wrong byte, and nothing is left behind.
+//! Faults of every kind at once, drawn by a seed. There is no wrong byte, and no work is left at the end.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
@@ -12,7 +12,7 @@ const CLIENTS: u64 = 8;
 const REQUESTS: u64 = 60;
 const PATHS: u64 = 40;
 
-/// Returns the body, which the path decides.
+/// Returns the body for a path.
 fn body(path: &str) -> Vec<u8> {
     let mut rng = Rng::new(hash64(SEED, path.as_bytes()));
     let largest = [0, 900, 30_000, 700_000][rng.below(4) as usize];
@@ -21,7 +21,7 @@ fn body(path: &str) -> Vec<u8> {
     (0..len).map(|i| (i * step % 251) as u8).collect()
 }
 
-/// An origin that fails at points drawn for each request.
+/// An origin that fails. The point of failure is drawn for each request.
 fn origin() -> Origin {
     let drawn = std::sync::atomic::AtomicU64::new(SEED);
     Origin::start(move |asked| {
@@ -78,7 +78,7 @@ fn answer(rng: &mut Rng, fields: &str, whole: &[u8]) -> Vec<u8> {
     [head.as_bytes(), whole].concat()
 }
 
-/// One request, to some end.
+/// Sends one request and reads until the answer or the connection ends.
 fn request(rng: &mut Rng, addr: std::net::SocketAddr, authority: &str) {
     let path = format!("/{}", rng.below(PATHS));
     let language = ["de", "en"][rng.below(2) as usize];
@@ -102,7 +102,7 @@ fn request(rng: &mut Rng, addr: std::net::SocketAddr, authority: &str) {
     let mut client = Client::to(addr);
     client.send(&text);
     if rng.below(4) == 0 {
-        // The answer may have been cut by a reset before.
+        // The answer may already have been cut by a reset.
         let _ = client.stream.shutdown(Shutdown::Write);
     }
     let answer = client.answer();
@@ -113,7 +113,7 @@ fn request(rng: &mut Rng, addr: std::net::SocketAddr, authority: &str) {
     }
 }
 
-/// Sends, reads a little or nothing, and leaves; sometimes by a reset.
+/// Sends a request, reads little or nothing, and disconnects, sometimes with a reset.
 fn abort(rng: &mut Rng, addr: std::net::SocketAddr, text: &[u8]) {
     let mut stream = TcpStream::connect(addr).unwrap();
     let _ = stream.write_all(text);

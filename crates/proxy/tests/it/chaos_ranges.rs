@@ -1,5 +1,5 @@
-//! Ranges, replaced versions, purges and cuts at once, by a seed: every part that arrives whole is
-//! of one version, and of none that was replaced or purged before the request was made.
+//! Ranges, replaced versions, purges and cuts at once, drawn by a seed. Every part that arrives completely is
+//! of one version. This version was neither replaced nor purged before the request was sent.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,7 +23,7 @@ fn bytes(film: u64, version: u64, from: u64, to: u64) -> Vec<u8> {
     (from..to).map(|at| byte(film, version, at)).collect()
 }
 
-/// The version of each film at the origin, and how many answers were checked.
+/// The version of each film at the origin, and the number of answers that were checked.
 #[derive(Default)]
 struct Films {
     now: [AtomicU64; FILMS as usize],
@@ -85,12 +85,12 @@ fn resolve(range: &str) -> Option<(u64, u64)> {
     Some((from.parse().ok()?, to)).filter(|(from, to)| from < to)
 }
 
-/// One request and what may come of it.
+/// Sends one request, and checks its result.
 fn request(rng: &mut Rng, foxy: &Foxy, films: &Films, authority: &str) {
     let film = rng.below(FILMS);
     let from = rng.below(LEN);
     let to = (from + 1 + rng.below(300_000)).min(LEN);
-    // What a client knows to be gone before it asks.
+    // The versions that the client knows to be replaced before it sends the request.
     let known = films.now[film as usize].load(Ordering::SeqCst);
     let (range, reload) = match rng.below(10) {
         0 => (String::new(), false),
@@ -131,7 +131,7 @@ fn request(rng: &mut Rng, foxy: &Foxy, films: &Films, authority: &str) {
     );
 }
 
-/// All bytes are of the version that the head names.
+/// Checks that all bytes are of the version that the head names.
 fn check(answer: &Answer, film: u64) -> u64 {
     let version: u64 = answer.field("X-Version").unwrap().parse().unwrap();
     let right = |from: u64, body: &[u8]| {
@@ -219,7 +219,7 @@ fn chaos(foxy: &Foxy, seed: u64) {
     panic!("left behind (connections, fills, bytes): {:?}", left());
 }
 
-/// A film gets a new version, and the old one is purged: nothing older comes from then on.
+/// Gives a film a new version, and purges the old version. From then on, no older version may be sent.
 fn replace(rng: &mut Rng, foxy: &Foxy, films: &Films, authority: &str) {
     let film = rng.below(FILMS);
     let version = films.now[film as usize].fetch_add(1, Ordering::SeqCst) + 1;

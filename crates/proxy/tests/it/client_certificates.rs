@@ -1,4 +1,5 @@
-//! Certificates of clients: required, requested, bad, named, and one connection for two sites.
+//! Certificates of clients: required, requested, bad and named certificates, and one connection for two
+//! sites.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -18,7 +19,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, HandshakeKind, StreamOwned};
 
-/// The certificates of a site, and what its clients show.
+/// Returns the certificates of a site, and its requirement for certificates of clients.
 fn server(authority: &Authority, name: &str, clients: Option<(&Authority, bool)>) -> ServerTls {
     let made = authority.certificate(&[name], |_| {});
     ServerTls::new(ServerOptions {
@@ -32,7 +33,7 @@ fn server(authority: &Authority, name: &str, clients: Option<(&Authority, bool)>
     .unwrap()
 }
 
-/// A client's certificate for this subject.
+/// Makes a client's certificate for this subject.
 fn client(authority: &Authority, subject: &str, change: impl Fn(&mut CertificateParams)) -> Made {
     authority.certificate(&[], |params| {
         params.distinguished_name.push(DnType::CommonName, subject);
@@ -69,7 +70,8 @@ fn connect(foxy: &Foxy, config: &Arc<ClientConfig>, name: &str) -> Stream {
     StreamOwned::new(session, stream)
 }
 
-/// One request; status line, fields and body as text. Empty if the handshake or the read fails.
+/// Sends one request. Returns status line, fields and body as text. The text is empty if the handshake or the
+/// read fails.
 fn say(stream: &mut Stream, host: &str, path: &str, more: &str) -> String {
     let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n{more}\r\n");
     if stream.write_all(request.as_bytes()).is_err() {
@@ -134,7 +136,8 @@ fn start(site: Site, tls: &ServerTls) -> Foxy {
     serving(Serves::One(Role::Site(site)), tls.clone().into())
 }
 
-/// An origin that tells who asks. Only the answers that say `public` may be stored for all.
+/// An origin that states in its answer which client asks. Only answers that contain `public` may be stored
+/// for all clients.
 fn origin() -> Origin {
     Origin::start(|asked| {
         let life = match asked.path() {
@@ -273,7 +276,7 @@ fn a_connection_for_one_site_does_not_open_another() {
     let (authority, clients) = (Authority::new(), Authority::new());
     let origin = origin();
     let strict = server(&authority, "shop.test", Some((&clients, true)));
-    // The open site's certificate also has the name of the strict site, and is the default one.
+    // The certificate of the open site also has the name of the strict site, and is the default certificate.
     let made = authority.certificate(&["open.test", "shop.test"], |_| {});
     let open = ServerTls::new(ServerOptions {
         certificate: Some(authority.files("open", &made)),
@@ -308,7 +311,7 @@ fn a_connection_for_one_site_does_not_open_another() {
     assert!(say(&mut stream, "open.test", "/", "").starts_with("HTTP/1.1 200"));
     let crossed = say(&mut stream, "shop.test", "/", "");
     assert!(crossed.starts_with("HTTP/1.1 421"), "{crossed}");
-    // With the default certificate no name is agreed on; this does not open the strict site either.
+    // With the default certificate, no name is agreed on. This does not open the strict site either.
     let provider = connect(&foxy, &without, "127.0.0.1");
     drop(provider);
     let mut nameless = {
@@ -348,7 +351,7 @@ fn every_connection_is_checked_anew() {
         assert!(say(&mut stream, "shop.test", "/", "").starts_with("HTTP/1.1 200"));
         assert_ne!(stream.conn.handshake_kind(), Some(HandshakeKind::Resumed));
     }
-    // Another authority takes the place of the first one, in the same file.
+    // Another authority replaces the first authority in the same file.
     let next = Authority::new();
     let pem = std::fs::read(next.folder.path().join("ca.pem")).unwrap();
     std::fs::write(clients.folder.path().join("ca.pem"), pem).unwrap();

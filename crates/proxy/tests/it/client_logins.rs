@@ -1,4 +1,5 @@
-//! Credentials of clients for registries of packages: what one credential gets reaches no other client.
+//! Credentials of clients for registries of packages. An answer for one credential does not reach another
+//! client.
 
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
@@ -15,12 +16,13 @@ const FILE: &str = "/pypi/packages/a-1.0.tar.gz";
 const PURGES: &str = "0123456789abcdef";
 const USERS: [&str; 2] = ["Bearer of-ann", "Basic Ym9iOnB3"];
 
-/// A registry in which every user has another package of the same name, and strangers have none.
+/// A registry in which every user has a different package of the same name. Clients without a credential have
+/// no package.
 struct Registry {
     origin: Origin,
-    /// Lines of the head of each request, without the first.
+    /// Lines of the head of each request, without the first line.
     asked: Arc<Mutex<Vec<String>>>,
-    /// Status of every answer; 0: no failure.
+    /// Status of every answer. 0 means that the registry does not fail.
     status: Arc<AtomicU16>,
 }
 
@@ -50,7 +52,7 @@ fn answer(asked: &mut Asked, user: Option<String>) {
 }
 
 impl Registry {
-    /// It answers when `together` requests are there.
+    /// Starts a registry that answers when `together` requests have arrived.
     fn start(together: usize) -> Self {
         let (seen, status) = (
             Arc::<Mutex<Vec<String>>>::default(),
@@ -99,7 +101,7 @@ impl Registry {
         Foxy::start(Role::Forward, config, 2)
     }
 
-    /// Requests that had a field of this name.
+    /// Returns the number of requests that had a field of this name.
     fn with(&self, name: &str) -> usize {
         let name = format!("\n{}:", name.to_ascii_lowercase());
         let asked = self.asked.lock().unwrap();
@@ -112,7 +114,7 @@ fn of(foxy: &Foxy, path: &str, user: &str) -> Answer {
     get(foxy, path, &format!("Authorization: {user}\r\n"))
 }
 
-/// Each user has what is their own, and strangers have nothing.
+/// Checks that each user gets their own package, and that a client without a credential gets none.
 fn all_have_their_own(foxy: &Foxy, word: &str) {
     for user in USERS {
         let page = of(foxy, INDEX, user);
@@ -142,11 +144,11 @@ fn what_one_credential_was_given_reaches_no_other() {
     all_have_their_own(&foxy, "fwd=uri-miss");
     until(|| of(&foxy, FILE, USERS[1]).cache().contains("hit"));
     all_have_their_own(&foxy, "hit");
-    // Each file has the digest that its user's own index names.
+    // Each file has the digest that the index for its user names.
     foxy.counts(Event::MirrorMismatch, 0);
     let key = of(&foxy, "/pypi/other", USERS[0]);
     assert_eq!(key.text(), USERS[0]);
-    // A purge by the mirror's URL covers what all of them have.
+    // A purge by the mirror's URL covers the copies of all users.
     let purge = foxy.ask(&format!(
         "PURGE {FILE} HTTP/1.1\r\nHost: {}\r\nX-Foxy-Token: {PURGES}\r\n\r\n",
         foxy.addr
@@ -188,7 +190,7 @@ fn a_credential_goes_to_the_upstream_alone_and_only_where_the_operator_says_so()
     assert_eq!(of(&foxy, FILE, USERS[0]).status, 200);
     assert_eq!(registry.with("Authorization"), 1);
     drop(foxy);
-    // The mirror's own credential is for clients without one.
+    // The mirror's own credential is for clients without a credential.
     let site = MirrorSite {
         login: Some(Login::new("foxy:pw")),
         ..registry.mirror()
@@ -230,7 +232,8 @@ fn several_credentials_in_one_request_are_nobodys() {
     assert!(own.body == package(USERS[1]), "{}", own.text());
 }
 
-/// Once the registry has refused a credential, it gets nothing, even if the registry fails later.
+/// After the registry has refused a credential, this credential gets no answer, even if the registry fails
+/// later.
 #[test]
 fn a_credential_is_asked_about_again_after_a_day() {
     let registry = Registry::start(1);
@@ -253,7 +256,7 @@ fn a_credential_is_asked_about_again_after_a_day() {
     assert!(file.status >= 500, "{} {}", file.status, file.text());
 }
 
-/// The registry gets no other fields by which registries know users or choose answers.
+/// The registry does not receive other fields by which registries identify users or choose answers.
 #[test]
 fn a_registry_gets_no_other_credential_of_a_client() {
     for client_logins in [false, true] {

@@ -32,7 +32,7 @@ fn text(seed: usize) -> String {
         .collect()
 }
 
-/// An origin of pages whose fields are those of the table.
+/// An origin with pages. The fields of the pages come from the table.
 fn origin(pages: &'static [(&'static str, &'static str)]) -> Origin {
     Origin::start(move |asked| {
         let found = pages.iter().find(|(path, _)| *path == asked.path());
@@ -75,7 +75,7 @@ fn plain(answer: &Answer) -> String {
 const BR: &str = "Accept-Encoding: gzip, br\r\n";
 const GZIP: &str = "Accept-Encoding: gzip\r\n";
 
-/// Asks until the answer is compressed.
+/// Repeats the request until the answer is compressed.
 fn compressed(foxy: &Foxy, path: &str, fields: &str) -> Answer {
     for _ in 0..2000 {
         let answer = get(foxy, path, fields);
@@ -87,7 +87,7 @@ fn compressed(foxy: &Foxy, path: &str, fields: &str) -> Answer {
     panic!("{path} is never compressed");
 }
 
-/// Asks for a while; true if no answer was compressed.
+/// Repeats the request for a while. Returns true if no answer was compressed.
 fn never(foxy: &Foxy, path: &str, fields: &str) -> bool {
     (0..6).all(|_| {
         std::thread::sleep(Duration::from_millis(15));
@@ -172,7 +172,7 @@ fn conditions_hold_for_every_form_and_ranges_are_plain() {
         (part.field("ETag"), part.field("Vary")),
         (Some("\"v1\""), Some("Accept-Encoding"))
     );
-    // The beginning that such a client has is of other bytes.
+    // The client's partial body comes from the other form, so its bytes do not match.
     let if_range = get(
         &foxy,
         "/",
@@ -219,7 +219,7 @@ fn a_purge_and_a_new_version_take_all_forms_away() {
         assert_eq!(plain(&get(&foxy, "/a", fields)), text(2), "{fields}");
     }
     both(2);
-    // Validated: the forms stay, and their age begins anew.
+    // The object is validated. Its forms stay, and their age begins again.
     foxy.clock.advance(Duration::from_secs(9));
     let asked = origin.asked();
     let validated = get(&foxy, "/a", BR);
@@ -230,7 +230,7 @@ fn a_purge_and_a_new_version_take_all_forms_away() {
         (Some("br"), Some("0"))
     );
     assert_eq!(origin.asked(), asked + 1);
-    // Replaced: no form of the old version is sent again.
+    // The object is replaced. No form of the old version is sent again.
     version.store(3, Ordering::SeqCst);
     foxy.clock.advance(Duration::from_secs(9));
     for _ in 0..3 {

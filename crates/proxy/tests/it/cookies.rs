@@ -83,7 +83,7 @@ fn the_cookie_of_a_304_is_for_the_client_that_validated() {
     }
 }
 
-/// A page that names its user, with no field but Last-Modified.
+/// Pages that name their user. They have no validator except Last-Modified.
 fn pages(kind: &'static str) -> Origin {
     Origin::start(move |asked: &mut Asked| {
         let user = asked.field("Cookie").unwrap_or("nobody").to_owned();

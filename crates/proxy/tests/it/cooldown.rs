@@ -1,4 +1,4 @@
-//! Mirrors with rules about versions, over fake registries of the real shape.
+//! Mirrors with rules about versions, over fake registries that behave like real registries.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ const DAY: i64 = 86_400;
 const SHORT: &str = "application/vnd.npm.install-v1+json";
 const SIMPLE: &str = "application/vnd.pypi.simple.v1+json";
 
-/// A mirror with an age of three days, and these entries of `block`.
+/// A mirror with a minimum age in days, and these entries of `block`.
 fn under(name: &str, origin: &Origin, min_age: Option<u32>, block: &[&str]) -> Config {
     let preset = preset(name).unwrap();
     let listing = preset.listing().unwrap();
@@ -65,8 +65,8 @@ fn at(foxy: &Foxy, seconds: i64) {
     foxy.clock.set_wall(WallTime::from_secs(NOON + seconds));
 }
 
-/// Three versions: an old one, one of two days and 23:59:30, and one of an hour; with padding, and
-/// compressed. The registry's abbreviated form has no dates.
+/// A packument with three versions. Their ages are: old, two days and 23:59:30, and one hour. It is padded
+/// and compressed. The registry's abbreviated form has no dates.
 fn packument(port: u16, pad: usize) -> String {
     let version = |v: &str| {
         format!(
@@ -84,14 +84,14 @@ fn packument(port: u16, pad: usize) -> String {
     )
 }
 
-/// Requests that the registry has received.
+/// Numbers of requests that the registry has received.
 #[derive(Default)]
 struct Seen {
-    /// Whole documents that it has sent.
+    /// Complete documents that the registry has sent.
     whole: AtomicUsize,
-    /// Answers 304.
+    /// Answers with status 304.
     same: AtomicUsize,
-    /// The status with which it fails; 0: it does not.
+    /// The status with which the registry fails. 0 means that it does not fail.
     failing: AtomicU16,
 }
 
@@ -139,7 +139,7 @@ fn npm(pad: usize) -> (Origin, Arc<Seen>) {
     (origin, seen)
 }
 
-/// The versions of a packument, and its tag `latest`.
+/// Returns the versions of a packument, and its tag `latest`.
 fn versions(answer: &Answer) -> String {
     let text = answer.text();
     let all = ["1.0.0", "1.1.0", "1.2.0"];
@@ -163,12 +163,12 @@ fn a_young_version_of_npm_is_hidden_until_it_is_old_enough() {
                 .text()
                 .contains(&format!("http://{}/npm/a/-/a-1.0.0.tgz", foxy.addr))
         );
-        // Half a minute until the next version is old enough, where documents live for a minute.
+        // The next version is old enough in half a minute. The lifetime of documents is one minute.
         let control = answer.field("Cache-Control").unwrap();
         assert!(control.contains("max-age=30,"), "{control}");
     }
     foxy.counts(Event::MirrorHidden, 4);
-    // A lock file that names it installs.
+    // An installation from a lock file that names this version succeeds.
     let young = get(&foxy, "/npm/a/-/a-1.2.0.tgz", "");
     assert_eq!(
         (young.status, young.text()),
@@ -199,7 +199,7 @@ fn a_young_version_of_npm_is_hidden_until_it_is_old_enough() {
         (3, 0),
         "the whole, for the old form is outdated"
     );
-    // Until the next version is old enough, the registry's validator holds for this form as well.
+    // Until the next version is old enough, the registry's validator is also valid for this form.
     for (seconds, same) in [(92, 1), (153, 2)] {
         at(&foxy, seconds);
         let again = ask("");
@@ -226,7 +226,7 @@ fn long_documents_are_screened_too_and_one_that_is_too_long_is_refused() {
     assert!(full.body.len() > 9 << 20 && full.text().ends_with("xx\"}"));
     let short = get(&foxy, "/npm/a", &format!("Accept: {SHORT}\r\n"));
     assert!(short.body.len() < 1000);
-    // The places for long documents come back.
+    // The places for long documents become free again.
     for path in ["/npm/b", "/npm/c", "/npm/d"] {
         assert_eq!(get(&foxy, path, "").status, 200);
     }
@@ -269,7 +269,7 @@ fn a_head_says_nothing_of_a_document_that_nobody_has_screened() {
     client.send(&ask);
     let head = client.answer_to("HEAD");
     assert_eq!(head.field("ETag"), whole.field("ETag"));
-    // A HEAD that is passed on does not make the stored document fresh.
+    // A HEAD request that is passed on does not make the stored document fresh.
     at(&foxy, 31);
     client.send(&ask);
     let head = client.answer_to("HEAD");
@@ -358,7 +358,7 @@ fn a_block_wins_over_what_is_stored_and_a_reload_applies_it() {
         whole + 1,
         "not what is stored under other rules"
     );
-    // Without rules, all is as before.
+    // Without rules, documents are not changed.
     let open = under("npm", &origin, None, &[]);
     foxy.renew(open, false, &listeners);
     assert!(get(&foxy, artefact, "").cache().contains("hit"));
@@ -455,7 +455,7 @@ fn cargo_sees_young_and_blocked_versions_yanked() {
         .map(|line| line.contains("\"yanked\":true"))
         .collect();
     assert_eq!(yanked, [false, true, true]);
-    // Nothing is written into the index, so one copy serves everybody, by whatever host name.
+    // Foxy does not write URLs into the index, so one copy serves all clients, with any host name.
     let other = foxy.ask("GET /cargo/ab/cd/abcd HTTP/1.1\r\nHost: other.test\r\n\r\n");
     assert_eq!((other.status, other.cache().contains("hit")), (200, true));
     assert_eq!(get(&foxy, "/cargo/config.json", "").status, 200);

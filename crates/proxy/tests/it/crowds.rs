@@ -1,5 +1,5 @@
-//! Crowds on large objects where memory is short: places in the queues of the kernel, turns with them,
-//! fragments, and memory of fills.
+//! Many clients of large objects when memory is short: places in the queues of the kernel, turns with these
+//! places, fragments, and memory of fills.
 
 use std::io::{ErrorKind, Read};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ fn a_large_answer_waits_for_a_place_and_small_ones_do_not() {
     const LARGE: usize = 8 << 20;
     let large = origin(LARGE);
     let small = origin(10);
-    // One place: three eighths of this is more than 64 KiB and less than twice that.
+    // There is one place: three eighths of this memory is more than 64 KiB, and less than twice 64 KiB.
     let foxy = with_memory(200 << 10);
     let mut first = foxy.connect();
     first.send(get(&large, "/1"));
@@ -38,8 +38,8 @@ fn a_large_answer_waits_for_a_place_and_small_ones_do_not() {
     assert_eq!(second.answer().body.len(), LARGE);
 }
 
-/// Clients wait for a place while the fill that they follow goes past them: each starts over and gets
-/// the whole.
+/// Clients wait for a place while the fill that they follow goes past them. Each client starts again and gets
+/// the complete answer.
 #[test]
 fn a_crowd_that_waits_for_places_gets_whole_answers() {
     const LARGE: usize = 4 << 20;
@@ -53,7 +53,8 @@ fn a_crowd_that_waits_for_places_gets_whole_answers() {
     for client in &mut clients {
         client.send(get(&origin, "/crowd"));
     }
-    // All read at the same time: a client that does not read may be closed for the others.
+    // All clients read at the same time, because a client that does not read may be disconnected to make
+    // room.
     std::thread::scope(|scope| {
         for mut client in clients {
             scope.spawn(move || {
@@ -65,7 +66,7 @@ fn a_crowd_that_waits_for_places_gets_whole_answers() {
     });
 }
 
-/// Sets a flag when it is dropped, also by a panic.
+/// Sets a flag on drop, also during a panic.
 struct Ends<'a>(&'a AtomicBool);
 
 impl Drop for Ends<'_> {
@@ -74,13 +75,14 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// There is one place. A client that reads has it, and gives it to each that has waited for long: while the
-/// fill runs, and when the object is stored.
+/// There is one place. A client that reads has the place, and gives it to each client that has waited for a
+/// long time. This happens while the fill runs, and after the object is stored.
 #[test]
 fn clients_of_a_crowd_have_the_places_in_turns() {
     const LARGE: usize = 8 << 20;
-    /// Bytes that the origin sends at once, and those that it sends before the store has written them.
+    /// Number of bytes that the origin sends at once.
     const SENT: usize = 64 << 10;
+    /// Number of bytes that the origin sends before the store has written them.
     const AHEAD: u64 = 512 << 10;
     let body: Arc<Vec<u8>> = Arc::new((0..LARGE).map(|i| (i / 251) as u8).collect());
     let mut config = Config::default();
@@ -94,7 +96,8 @@ fn clients_of_a_crowd_have_the_places_in_turns() {
             "HTTP/1.1 200 OK\r\nCache-Control: max-age=9999999\r\nETag: \"1\"\r\nContent-Length: {LARGE}\r\n\r\n"
         ));
         for (number, piece) in sent.chunks(SENT).enumerate() {
-            // A store whose thread the machine holds up gives fragments up, which are asked for again.
+            // If the machine delays the store's thread, the store gives up fragments, and they are requested
+            // again.
             let keeps_up = || {
                 let stats = engine.stats();
                 let taken = stats.counts.fragments * u64::from(engine.fragment_bytes());
@@ -109,7 +112,8 @@ fn clients_of_a_crowd_have_the_places_in_turns() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !over.load(Ordering::SeqCst) {
-                // No faster: a thread that the machine holds up must not lose its patience.
+                // The clock advances slowly, because a thread that the machine delays must not lose its
+                // patience.
                 foxy.clock.advance(Duration::from_millis(12));
                 sleep(Duration::from_millis(2));
             }
@@ -149,12 +153,13 @@ fn clients_of_a_crowd_have_the_places_in_turns() {
     assert_eq!(origin.asked(), 1);
 }
 
-/// Others have all memory of fills, so that the first request of a crowd gets a fetch with a small window.
-/// The second one finds its beginning gone, and its own fetch is stored for all that follow.
+/// Other work has all memory of fills, so the first request of a crowd gets a fetch with a small window. The
+/// second request comes after the beginning has left the window. Its own fetch is stored for all later
+/// requests.
 #[test]
 fn a_crowd_without_memory_for_fills_needs_two_fetches() {
     const LARGE: usize = 2 << 20;
-    /// More than a small window.
+    /// This length is more than a small window.
     const BEGINNING: usize = 300 << 10;
     let go = Arc::new(AtomicBool::new(false));
     let gate = Arc::clone(&go);
@@ -189,8 +194,8 @@ fn a_crowd_without_memory_for_fills_needs_two_fetches() {
     });
 }
 
-/// There is memory for one fragment or two: the clients of a crowd wait for each other, and each gets the
-/// right bytes.
+/// There is memory for one or two fragments. The clients of a crowd wait for each other, and each client gets
+/// the right bytes.
 #[test]
 fn a_crowd_with_memory_for_few_fragments_gets_whole_answers() {
     const LARGE: usize = 4 << 20;
@@ -204,7 +209,7 @@ fn a_crowd_with_memory_for_few_fragments_gets_whole_answers() {
     config.limits.memory = 400 << 10;
     let stored = Stored::start_as(config, 4 << 20, 64 << 20, 1);
     let foxy = &stored.foxy;
-    // The store may have dropped a part of what came faster than its disk writes.
+    // The store may have dropped fragments that arrived faster than its disk writes.
     until(|| {
         let asked = origin.asked();
         assert_eq!(foxy.get(&origin, "/large").body, *body);
@@ -221,8 +226,8 @@ fn a_crowd_with_memory_for_few_fragments_gets_whole_answers() {
     assert!(reads() > before, "it comes from disk");
 }
 
-/// Fills have no memory, and the window of the first answer has moved on. The next answer is private: of two
-/// users that wait for its head together, each gets an answer of their own.
+/// Fills have no memory, and the window of the first answer has moved on. The next answer is private. Two
+/// users wait for its head together, and each user gets a separate answer.
 #[test]
 fn users_that_come_too_late_and_meet_a_private_answer_get_their_own() {
     const LARGE: usize = 1 << 20;

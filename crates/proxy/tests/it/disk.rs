@@ -5,7 +5,7 @@ use foxy_disk::{Fault, FaultPlan, FaultRule, OpClass};
 use foxy_proxy::{Event, Outcome};
 use foxy_store::Health;
 
-/// Objects asked for: far more bytes than the memory holds.
+/// Number of requested objects. They have far more bytes than the memory.
 const OBJECTS: usize = 400;
 
 fn body(path: &str) -> Vec<u8> {
@@ -25,7 +25,7 @@ fn what_left_memory_comes_from_disk_byte_for_byte() {
     for n in 0..OBJECTS {
         let path = format!("/{n}");
         assert!(foxy.get(&origin, &path).body == body(&path));
-        // The writer must keep up: what does not fit into its queue is not stored.
+        // The writer must keep up, because objects that do not fit into its queue are not stored.
         stored.settle(400_000);
     }
     let misses = origin.asked();
@@ -46,7 +46,7 @@ fn what_left_memory_comes_from_disk_byte_for_byte() {
     assert_eq!(totals.event(Event::DiskReadMisses), 0);
 }
 
-/// An origin whose bodies follow from their paths.
+/// An origin whose bodies depend only on the paths.
 fn origin() -> Origin {
     Origin::start(|asked| {
         let body = body(asked.path());
@@ -55,7 +55,7 @@ fn origin() -> Origin {
     })
 }
 
-/// Puts [`OBJECTS`] on disk, more than the memory holds.
+/// Puts [`OBJECTS`] objects on disk, which is more than the memory can hold.
 fn filled() -> (Stored, Origin) {
     let (stored, origin) = (Stored::start(2 << 20, 64 << 20, 2), origin());
     for n in 0..OBJECTS {
@@ -94,7 +94,7 @@ fn a_disk_that_fails_or_lies_costs_no_request() {
     }
 }
 
-/// From now on every read of the disk takes half a second.
+/// From now on, every read of the disk takes half a second.
 fn answer_late(stored: &Stored) {
     let late = Fault::Delay(std::time::Duration::from_millis(500));
     let rule = FaultRule::new(OpClass::Read, late);
@@ -105,8 +105,8 @@ fn answer_late(stored: &Stored) {
 fn a_disk_asked_for_too_much_is_asked_for_less_and_every_request_answered() {
     let (stored, origin) = filled();
     answer_late(&stored);
-    // Reads that come alone tell each worker how slow the disk is. A crowd alone would not: its reads
-    // end together, and a worker takes the short time between two ends for the time of a read.
+    // Single reads show each worker how slow the disk is. Many reads at once do not show this: they end
+    // together, and a worker takes the short time between two ends for the time of a read.
     for n in 300..308 {
         let answer = stored.foxy.get(&origin, &format!("/{n}"));
         assert!(answer.whole && answer.body == body(&format!("/{n}")), "{n}");
@@ -132,13 +132,13 @@ fn requests_for_one_object_share_its_read() {
     let (stored, origin) = filled();
     answer_late(&stored);
     let event = |event| stored.foxy.proxy.totals().event(event);
-    // The store's writer reads slot marks back, too; its own count of these reads is subtracted.
+    // The store's writer also reads slot marks. Its own count of these reads is subtracted.
     let reads = || {
         let by_writer = stored.foxy.engine.stats().stores[0].counts.reads;
         stored.disk.counts().reads.saturating_sub(by_writer)
     };
     let before = (reads(), event(Event::DiskReads));
-    // One crowd is enough, if it comes together while the first one's read is under way.
+    // One crowd is enough, if its requests arrive while the read for its first request is under way.
     for n in 0..20 {
         std::thread::scope(|scope| {
             for _ in 0..16 {
@@ -156,7 +156,7 @@ fn requests_for_one_object_share_its_read() {
     }
     assert!(event(Event::DiskReadsShared) > 0, "each read for itself");
     let own = event(Event::DiskReads) - before.1;
-    // A shared read is one read. The two counts are not changed at the same moment.
+    // A shared read counts as one read. The two counts do not change at the same moment.
     until(|| reads() - before.0 == own);
 }
 

@@ -1,4 +1,4 @@
-//! Connections that end, half or whole, at awkward moments, and clients that read slowly.
+//! Connections that end, in one or both directions, at awkward moments, and clients that read slowly.
 
 use std::io::{Read as _, Write as _};
 use std::net::Shutdown;
@@ -33,7 +33,7 @@ fn an_origin_that_closes_between_requests_is_asked_on_a_new_connection() {
     });
     let mut client = foxy.connect();
     for n in 1..=6 {
-        // A POST must not be sent twice, so it succeeds only if the close was noticed before.
+        // A POST must not be sent twice. So it succeeds only if Foxy has noticed the close before.
         if n % 2 == 0 {
             client.send(post(&origin, "/p", 3) + "abc");
         } else {
@@ -54,7 +54,7 @@ fn a_request_that_changes_something_is_not_sent_twice() {
             asked.reply("200 OK", PLAIN, "x");
             true
         }
-        // Reads the request and dies.
+        // The origin reads the request and closes the connection.
         _ => false,
     });
     let mut client = foxy.connect();
@@ -63,7 +63,7 @@ fn a_request_that_changes_something_is_not_sent_twice() {
     client.send(post(&origin, "/second", 0));
     assert_eq!(client.answer().status, 502);
     assert_eq!(origin.asked(), 2);
-    // A request that changes nothing is sent again, once.
+    // A request that changes nothing is sent once more.
     let mut client = foxy.connect();
     client.send(get(&origin, "/first"));
     assert_eq!(client.answer().status, 200);
@@ -102,7 +102,7 @@ fn an_early_refusal_of_a_long_upload_reaches_the_client() {
     let foxy = Foxy::forward();
     let origin = Origin::start(|asked| {
         asked.reply("413 Content Too Large", "Connection: close\r\n", "no");
-        // Takes no more, and is in no hurry to close.
+        // The origin accepts no more bytes, and closes the connection after a while.
         std::thread::sleep(Duration::from_millis(300));
         false
     });
@@ -118,7 +118,7 @@ fn an_early_refusal_of_a_long_upload_reaches_the_client() {
         }
         true
     });
-    // All of it, before the answer is read: a reset would take the answer away.
+    // The upload is completely read before the answer is read, because a reset would remove the answer.
     assert!(sender.join().unwrap(), "the upload was taken");
     let answer = client.answer();
     assert_eq!((answer.status, answer.text().as_str()), (413, "no"));
@@ -171,7 +171,7 @@ fn pipelined_requests_before_a_fin_are_all_answered() {
     assert_eq!(origin.asked(), 3);
 }
 
-/// An origin that sends 64 MiB as fast as it can, and counts what it could send.
+/// An origin that sends 64 MiB as fast as it can, and counts the bytes that it was able to send.
 fn firehose(fields: &'static str) -> (Origin, Arc<AtomicUsize>) {
     let sent = Arc::new(AtomicUsize::new(0));
     let count = sent.clone();
@@ -203,14 +203,14 @@ fn a_slow_reader_slows_its_origin_down_and_memory_stays_bounded() {
         let mut client = Client::to(foxy.addr);
         client.send(get(&origin, "/slow"));
         let mut piece = [0; 1024];
-        // About 10 KB/s.
+        // The client reads about 10 KB/s.
         for _ in 0..10 {
             assert!(client.stream.read(&mut piece).unwrap() > 0);
             std::thread::sleep(Duration::from_millis(100));
             assert!(foxy.proxy.fill_bytes() <= 4 << 20);
         }
         let sent = sent.load(Ordering::SeqCst);
-        // Its window, a small object's worth, and the sockets' buffers on both sides.
+        // The limit covers the window, the bytes of a small object, and the sockets' buffers on both sides.
         assert!(sent < 24 << 20, "{sent} bytes were taken from the origin");
         assert_eq!(foxy.proxy.totals().event(Event::Aborted), 0);
         drop(client);

@@ -1,4 +1,4 @@
-//! Figures: a broken origin shows in them, and so do the bytes that the cache saved.
+//! Figures that show a broken origin, and the bytes that the cache saved.
 
 use foxy_proxy::{CLASSES, Outcome, Totals, Trouble};
 
@@ -8,7 +8,7 @@ fn of_class(counts: &[u64; CLASSES.len()], class: &str) -> u64 {
     counts[CLASSES.iter().position(|c| *c == class).unwrap()]
 }
 
-/// The totals after `requests` finished requests: an answer ends a moment before it is counted.
+/// Returns the totals after `requests` finished requests. An answer ends shortly before it is counted.
 fn after(foxy: &Foxy, requests: u64) -> Totals {
     loop {
         let totals = foxy.proxy.totals();

@@ -1,5 +1,5 @@
-//! Peers that speak TLS in bad faith: floods of records without content, broken records, half
-//! handshakes by the hundred, and origins whose certificate changes.
+//! Hostile TLS peers: floods of records without content, broken records, hundreds of incomplete handshakes,
+//! and origins whose certificate changes.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -55,7 +55,7 @@ fn trusting(authority: &Authority) -> ClientConfig {
         .with_no_client_auth()
 }
 
-/// A session after its handshake, and its socket.
+/// Returns a session after its handshake, and its socket.
 fn shaken(foxy: &Foxy, config: ClientConfig) -> (ClientConnection, TcpStream) {
     let name = ServerName::try_from("shop.test").unwrap();
     let mut session = ClientConnection::new(Arc::new(config), name).unwrap();
@@ -70,7 +70,7 @@ fn shaken(foxy: &Foxy, config: ClientConfig) -> (ClientConnection, TcpStream) {
     (session, tcp)
 }
 
-/// A client that writes its own records.
+/// A client that builds its own TLS records.
 struct Raw {
     tcp: TcpStream,
     encrypter: Box<dyn MessageEncrypter>,
@@ -110,7 +110,7 @@ impl Raw {
         sealed.encode()
     }
 
-    /// Sends records for as long as Foxy takes them; their number.
+    /// Sends records as long as Foxy accepts them. Returns their number.
     fn flood(&mut self, typ: ContentType, content: &[u8], most: usize) -> usize {
         for n in 0..most {
             let record = self.record(typ, content);
@@ -121,7 +121,7 @@ impl Raw {
         most
     }
 
-    /// True if Foxy ends the connection without an answer; it may send an alert.
+    /// Returns true if Foxy ends the connection without an answer. Foxy may send an alert.
     fn is_closed(&mut self) -> bool {
         let mut said = Vec::new();
         let end = self.tcp.read_to_end(&mut said);
@@ -131,7 +131,7 @@ impl Raw {
     }
 }
 
-/// One good request on a connection of its own.
+/// Returns true if a valid request on a separate connection gets its answer.
 fn is_well(foxy: &Foxy, authority: &Authority) -> bool {
     let (session, tcp) = shaken(foxy, trusting(authority));
     let mut stream = StreamOwned::new(session, tcp);
@@ -141,7 +141,7 @@ fn is_well(foxy: &Foxy, authority: &Authority) -> bool {
     stream.read_to_string(&mut text).is_ok() && text.ends_with("page")
 }
 
-/// All connections have ended, and gave their memory back.
+/// Waits until all connections have ended and have freed their memory.
 fn settles(foxy: &Foxy) {
     for _ in 0..4000 {
         if foxy.proxy.connections() == 0 && foxy.proxy.memory_used(Use::Connections) == 0 {
@@ -207,7 +207,7 @@ fn floods_of_new_keys_end_the_connection_and_single_ones_do_not() {
         said.len()
     );
     assert!(is_well(&foxy, &authority));
-    // A client that renews its keys now and then goes on.
+    // A client that renews its keys at times is still served.
     let (session, tcp) = shaken(&foxy, trusting(&authority));
     let mut stream = StreamOwned::new(session, tcp);
     for _ in 0..100 {
@@ -252,7 +252,7 @@ fn broken_records_end_the_connection() {
         raw.tcp.write_all(&record).unwrap();
         assert!(raw.is_closed(), "{word}");
     }
-    // A record that is sent twice fails the cipher's check, so a request cannot be replayed.
+    // A record that is sent twice does not pass the check of the cipher, so a request cannot be replayed.
     let mut raw = Raw::new(&foxy, &authority);
     let record = raw.record(ContentType::ApplicationData, request);
     raw.tcp.write_all(&[&record[..], &record].concat()).unwrap();
@@ -292,7 +292,7 @@ fn half_handshakes_by_the_hundred_cost_others_nothing() {
     let mut session = ClientConnection::new(Arc::new(trusting(&authority)), name).unwrap();
     let mut hello = Vec::new();
     session.write_tls(&mut hello).unwrap();
-    // Half of a hello, a hello alone, nothing.
+    // The clients send half of a hello, only a hello, or nothing.
     let pieces = [&hello[..hello.len() / 2], &hello[..], &[]];
     let held: Vec<TcpStream> = (0..600)
         .map(|n| {
@@ -304,13 +304,13 @@ fn half_handshakes_by_the_hundred_cost_others_nothing() {
     for _ in 0..20 {
         assert!(is_well(&foxy, &authority));
     }
-    // Each has the time of a request head.
+    // Each connection has as much time as a request head.
     foxy.counts(Event::TlsFailedTimeout, 600);
     settles(&foxy);
     drop(held);
 }
 
-/// Shows one of several certificates; another thread says which.
+/// Shows one of several certificates. Another thread chooses the certificate.
 #[derive(Debug)]
 struct InTurn {
     keys: Vec<Arc<rustls::sign::CertifiedKey>>,
@@ -356,7 +356,7 @@ fn an_origin_whose_certificate_changes_is_checked_each_time() {
         keys: made.iter().map(signing).collect(),
         now: now.clone(),
     });
-    // Each connection shows its certificate.
+    // Without tickets, each connection shows its certificate.
     server.send_tls13_tickets = 0;
     let front = Front::start(server, origin.addr, Manner::default());
     let config = Config {

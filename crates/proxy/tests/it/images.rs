@@ -1,5 +1,5 @@
-//! A mirror of a registry of container images, and a fake of the real shape: tokens from a service of
-//! its own, layers at a storage behind signed URLs, no validators, limits on tags.
+//! A mirror of a registry of container images, tested with a fake registry. The fake registry has a separate
+//! token service, a storage with signed URLs for layers, no validators, and limits on tags.
 
 mod fake;
 
@@ -60,7 +60,7 @@ fn an_image_is_pulled_once_and_by_everybody() {
     let proofs = "registry HEAD /v2/library/a/blobs/";
     let asked = state.count(proofs);
     assert!(asked > 0);
-    // A range of what is stored, and a head.
+    // A range of the stored layer, and a HEAD request.
     let part = get(
         &foxy,
         &format!("/v2/a/blobs/{}", fake.layer()),
@@ -91,7 +91,7 @@ fn an_image_is_pulled_once_and_by_everybody() {
     );
 }
 
-/// Clients name the registry in several ways, and each credential has a copy of its own.
+/// Clients name the registry in several ways, and each credential has a separate copy.
 #[test]
 fn a_purge_of_a_tag_or_a_layer_covers_all_names_and_credentials() {
     let fake = Fake::start();
@@ -177,8 +177,8 @@ fn a_layer_is_for_those_who_may_have_it_alone() {
     assert_eq!(refused.status, 401, "{}", refused.text());
     let own = get(&foxy, &of("team/secret"), &ann);
     assert_eq!((own.status, own.body.len()), (200, 100_000));
-    // The layer is stored now. Nobody gets it under a public repository that does not have it, without
-    // the credential, or with another one.
+    // The layer is stored now. No client gets it through a public repository that does not have it, or
+    // without the credential, or with another credential.
     assert_eq!(get(&foxy, &of("team/public"), "").status, 404);
     assert_eq!(get(&foxy, &of("team/public"), &ann).status, 404);
     for other in [
@@ -199,7 +199,7 @@ fn a_layer_is_for_those_who_may_have_it_alone() {
         get(&foxy, "/v2/team/secret/manifests/latest", "").status,
         401
     );
-    // A repository that has the layer too gets the stored copy.
+    // A client of another repository that also has the layer gets the stored copy.
     let before = fake.state.count("storage GET");
     assert_eq!(get(&foxy, &of("a"), "").body.len(), 100_000);
     assert_eq!(fake.state.count("storage GET"), before);
@@ -217,7 +217,7 @@ fn the_last_known_manifest_is_served_while_the_registry_wants_a_pause() {
     assert_eq!(get(&foxy, &layer, "").status, 200);
     let sent = state.count("registry GET");
     let at = |seconds: i64| foxy.clock.set_wall(WallTime::from_secs(NOON + seconds));
-    // The manifest is unchanged: a HEAD request is enough.
+    // The manifest is unchanged, so a HEAD request is enough.
     at(61);
     assert_eq!(get(&foxy, path, "").body, first);
     assert_eq!(state.count("registry GET"), sent, "{:?}", state.asked);
@@ -263,7 +263,7 @@ fn a_proof_ends_when_the_registry_says_no() {
         fake.state.fails.store(no, Ordering::SeqCst);
         foxy.clock.set_wall(WallTime::from_secs(NOON + 2 * 86_400));
         assert_eq!(get(&foxy, &path, "").status, no);
-        // The proof is gone: an outage does not bring it back.
+        // The proof is removed, and an outage does not restore it.
         fake.state.fails.store(503, Ordering::SeqCst);
         assert_eq!(get(&foxy, &path, "").status, 502, "after {no}");
     }
@@ -361,7 +361,7 @@ fn credentials_go_to_listed_token_services_alone() {
     );
     assert_eq!(fake.auth.asked(), 0);
     foxy.counts(Event::MirrorLeft, 1);
-    // Listed, the mirror's own login serves all its clients.
+    // If the servers are listed, the mirror's own login serves all clients of the mirror.
     let site = fake.mirror("own.test", &[&fake.auth, &fake.storage], Some("ann:pw"));
     let foxy = Foxy::start(Role::Forward, config(vec![site]), 1);
     let path = format!("/v2/team/secret/blobs/{}", fake.layer());

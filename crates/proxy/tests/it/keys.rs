@@ -1,4 +1,5 @@
-//! Normal forms of URLs, requests to the origin by key, and variants by the fields sent.
+//! Normal forms of URLs, requests to the origin by key, and variants that are selected by the fields sent to
+//! the origin.
 
 use std::io::{Read, Write};
 use std::sync::{Arc, Mutex};
@@ -8,7 +9,7 @@ use foxy_proxy::rules::RuleSet;
 use foxy_proxy::rules::rules::{Pattern, QueryRule, Rule, Which};
 use foxy_proxy::{Config, Role};
 
-/// Answers with the request target.
+/// Answers with the request target as the body.
 fn say(asked: &mut Asked) -> bool {
     let body = asked.path().to_owned();
     asked.reply("200 OK", "Cache-Control: max-age=60\r\n", body);
@@ -56,7 +57,7 @@ fn a_path_has_one_form_in_keys_and_at_the_origin() {
     let hit = foxy.get(&origin, "/A~%C3?%41");
     assert!(hit.cache().contains("memory-hit"), "{hit:?}");
     assert_eq!(foxy.get(&origin, "/A~%C3?A").text(), "/A~%C3?A");
-    // No dot segment is created, and invalid escapes stay.
+    // The normal form does not create dot segments, and it keeps invalid escapes.
     for (path, sent) in [
         ("/a/%2e%2e/b", "/a/%2E%2E/b"),
         ("/%zz%41", "/%zzA"),
@@ -118,7 +119,7 @@ fn the_origin_is_asked_for_what_the_key_says() {
     }
     let clean = foxy.get(&origin, "/a?id=1");
     assert_eq!(clean.text(), "/a?id=1");
-    // A request past the cache is unchanged.
+    // A request that bypasses the cache is unchanged.
     assert_eq!(
         ask(&foxy, &origin, ("POST", "/a?id=1&x=2"), "").text(),
         "/a?id=1&x=2"
@@ -186,7 +187,7 @@ fn a_posts_answer_is_kept_only_under_the_url_it_was_asked_for() {
     assert_eq!(foxy.get(&origin, "/a?id=1").text(), "/a?id=1");
 }
 
-/// Varies by the `HX-Request` field.
+/// An origin whose answers vary by the `HX-Request` field.
 fn say_htmx(asked: &mut Asked) -> bool {
     let body = match asked.field("HX-Request") {
         Some("true") => "part",
@@ -206,7 +207,7 @@ fn a_field_that_connection_names_selects_no_variant() {
         assert_eq!(foxy.get_with(&origin, "/", &poison).text(), "page");
         let part = foxy.get_with(&origin, "/", "HX-Request: true\r\n");
         assert_eq!(part.text(), "part", "{list}");
-        // The stored variant with the same value answers it.
+        // The stored variant with the same value answers the request.
         let page = foxy.get_with(&origin, "/", &poison);
         assert_eq!(page.text(), "page");
         assert!(page.cache().contains("memory-hit"), "{page:?}");
@@ -261,7 +262,7 @@ fn variants_by_the_clients_address_count_the_address_that_foxy_sends() {
     let own = foxy.get(&origin, "/");
     assert_eq!(own.text(), "127.0.0.1");
     assert!(foxy.get(&origin, "/").cache().contains("memory-hit"));
-    // The same fields from another address are another request at the origin.
+    // The same fields from another address lead to another request at the origin.
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     let here = std::net::SocketAddr::from(([127, 0, 0, 2], 0));
     socket.bind(&here.into()).unwrap();

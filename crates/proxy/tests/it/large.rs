@@ -1,4 +1,4 @@
-//! Large objects that lack fragments: a miss, never an answer that is cut.
+//! Large objects that lack fragments. Such a lookup is a miss, and its answer is never cut.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -15,7 +15,7 @@ fn body() -> Vec<u8> {
     (0..LEN).map(|i| (i % 251) as u8).collect()
 }
 
-/// An origin with one long body and no strong validator, so that no rest can be asked for.
+/// An origin with one long body and without a strong validator, so the rest of the body cannot be requested.
 fn origin() -> Origin {
     Origin::start(|asked| {
         let fields =
@@ -37,7 +37,7 @@ fn origin() -> Origin {
     })
 }
 
-/// Takes fragment `n` of the object under `/large` out of the cache.
+/// Removes fragment `n` of the object under `/large` from the cache.
 fn remove_fragment(foxy: &Foxy, origin: &Origin, n: u32) {
     let head = foxy.stored(origin, "/large").unwrap();
     assert!(head.is_large() && n < head.fragment_count());
@@ -111,7 +111,8 @@ fn a_damaged_first_fragment_on_disk_is_a_miss() {
     assert_eq!(foxy.proxy.totals().event(Event::Aborted), 0);
 }
 
-/// An origin whose body has a strong validator and another version at times. Version 0 is down.
+/// An origin whose body has a strong validator and sometimes another version. Version 0 means that the origin
+/// is down.
 fn versions() -> (Origin, Arc<AtomicU8>) {
     let version = Arc::new(AtomicU8::new(1));
     let now = version.clone();
@@ -147,13 +148,13 @@ fn a_hole_that_the_origin_cannot_fill_is_noticed_before_anything_is_promised() {
     remove_fragment(&foxy, &origin, 2);
     assert!(is(&get(), 1));
     assert_eq!(origin.asked(), 2, "the hole alone");
-    // What is stored is fresh, but not what the origin has.
+    // The stored object is fresh, but the origin has another version.
     remove_fragment(&foxy, &origin, 2);
     version.store(2, Ordering::SeqCst);
     assert!(is(&get(), 2), "{}", get().head);
     assert!(is(&get(), 2));
     assert_eq!(origin.asked(), 4, "the hole, then the whole");
-    // What cannot be had is an error that the client sees.
+    // If missing bytes cannot be fetched, the client sees an error.
     remove_fragment(&foxy, &origin, 2);
     version.store(0, Ordering::SeqCst);
     let none = get();
@@ -171,7 +172,7 @@ fn a_slow_disk_is_waited_for_in_the_middle_of_what_nobody_else_has() {
     stored.settle(0);
     foxy.get(&origin, "/large");
     let slow = FaultRule::new(OpClass::Read, Fault::Delay(Duration::from_secs(3)));
-    // After the first fragment.
+    // Only the second read is slow, which is a read after the first fragment.
     stored
         .disk
         .set_faults(FaultPlan::none().and(slow.after(1).times(1)));

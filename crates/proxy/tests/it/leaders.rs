@@ -1,4 +1,5 @@
-//! Failures of the leader's fetch must not affect its followers if the origin would answer them.
+//! Failures of the leader's fetch. They must not affect the followers if the origin would answer the
+//! followers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,7 +10,7 @@ use crate::common::{Answer, Asked, Foxy, Origin};
 const PAGE: &str = "0123456789abcdefghij";
 const FIELDS: &str = "ETag: \"v1\"\r\nCache-Control: max-age=60\r\n";
 
-/// Answers whole, or the rest that a range requests.
+/// Sends the complete answer, or the rest that a range requests.
 fn good(asked: &mut Asked) -> bool {
     let range = asked.field("Range").and_then(|r| r.strip_prefix("bytes="));
     let from = range.and_then(|r| r.split('-').next()?.parse::<usize>().ok());
@@ -27,7 +28,8 @@ fn good(asked: &mut Asked) -> bool {
     true
 }
 
-/// `bad` answers the first request once `followers` more wait; all others are answered.
+/// Lets `bad` answer the first request as soon as `followers` more requests wait. All other requests get a
+/// good answer.
 fn crowd(followers: usize, bad: fn(&mut Asked)) -> (Vec<Answer>, usize) {
     let count = Arc::new(AtomicUsize::new(0));
     let waiting = Arc::new(AtomicUsize::new(0));
@@ -132,7 +134,7 @@ fn a_body_that_breaks_off_is_continued_for_all_by_one_range() {
         |asked| {
             let head = "HTTP/1.1 200 OK\r\nContent-Length: 20\r\n";
             asked.raw(format!("{head}{FIELDS}\r\n0123456"));
-            // Silent from this byte on.
+            // The origin is silent from this byte on.
             std::thread::sleep(Duration::from_secs(15));
         },
         |asked| {

@@ -1,5 +1,5 @@
-//! The proxy on real sockets, as clients and origins see it: one program, for it builds in a tenth of
-//! the time that one for each file takes.
+//! Tests of the proxy on real sockets, from the point of view of clients and origins. All files are one
+//! program, because it builds in a tenth of the time that separate programs would need.
 
 #![allow(
     clippy::unwrap_used,

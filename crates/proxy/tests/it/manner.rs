@@ -1,4 +1,5 @@
-//! How a site answers apart from its origins: redirects to https, maintenance, error pages, timeouts.
+//! The parts of a site's behaviour that do not come from its origins: redirects to https, maintenance, error
+//! pages, timeouts.
 
 use std::time::Duration;
 
@@ -60,7 +61,7 @@ fn plain_requests_are_sent_to_the_same_url_with_https() {
         }
         let old = foxy.ask("GET / HTTP/1.0\r\n\r\n");
         assert_eq!((old.status, old.field("Location")), (400, None));
-        // A body that is not read ends the connection.
+        // If a body is not read, the connection ends.
         let mut client = foxy.connect();
         client.send("POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nGET");
         assert_eq!(client.answer().field("Connection"), Some("close"));
@@ -73,7 +74,7 @@ fn maintenance_answers_what_is_stored_or_nothing() {
     let origin = pages();
     let get =
         |foxy: &Foxy, path: &str| foxy.ask(&format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
-    // One store, used before and during maintenance.
+    // The same store is used before and during maintenance.
     let before = start(origin.addr.port(), |_| {});
     for path in ["/kept", "/stale"] {
         assert_eq!(get(&before, path).status, 200);

@@ -64,7 +64,7 @@ fn a_post_that_says_so_answers_later_gets() {
         let (foxy, origin) = (storing_posts(), posting(fields));
         assert_eq!(send(&foxy, &origin, "POST", "", "12345").text(), "posted");
         assert_eq!(foxy.get(&origin, "/x").text(), expected, "{fields}");
-        // Another POST is for the origin, whatever is stored.
+        // Another POST goes to the origin, whatever is stored.
         send(&foxy, &origin, "POST", "", "12345");
         assert!(origin.asked() >= 2, "{fields}");
     }
@@ -93,7 +93,7 @@ fn a_post_replaces_what_get_stored() {
     assert_eq!(origin.asked(), 2);
 }
 
-/// Answers GET with version 1, HEAD with these fields.
+/// An origin that answers GET with version 1, and HEAD with these fields.
 fn heading(head: &'static str) -> Origin {
     Origin::start(move |asked| {
         let fields = "Cache-Control: max-age=10\r\nETag: \"v1\"\r\nX-Seen: get\r\n";

@@ -1,6 +1,7 @@
-//! Registries that lie, and clients that ask mirrors for what they may not have. Others are beside what they
-//! attack: `mirrors` (names of Foxy's own), `images` (`?ns=`, `/v2/`), `private_names`, `client_logins`, and
-//! `artefacts` (documents that name digests for files of other packages).
+//! Registries that send wrong data, and clients that ask mirrors for objects that they may not have. More
+//! tests of attacks are in the modules of the attacked functions: `mirrors` (names of Foxy's own), `images`
+//! (`?ns=`, `/v2/`), `private_names`, `client_logins`, and `artefacts` (documents that name digests for files
+//! of other packages).
 
 use std::sync::{Arc, Mutex};
 
@@ -11,7 +12,8 @@ use sha2::{Digest as _, Sha256};
 use crate::common::{Foxy, Origin, until};
 use crate::mirrors::{config, get, mirror};
 
-/// URLs that lead away from a registry on this port, as its documents and redirects may name them.
+/// Returns URLs that lead away from a registry on this port. Documents and redirects of the registry may
+/// contain such URLs.
 fn foreign(port: u16) -> Vec<String> {
     vec![
         "http://169.254.169.254/latest/meta-data/".to_owned(),
@@ -66,7 +68,7 @@ fn no_document_leads_to_a_foreign_host_by_way_of_the_mirror() {
                 text.contains(&url) && !text.contains(&foxy.addr.to_string()),
                 "{text}"
             );
-            // The path that the mirror would have for this URL does not lead there either.
+            // The path that the mirror would have for this URL does not lead to that server either.
             let asked = origin.asked();
             let rest = url.split_once("//").map_or("evil.test/x", |(_, rest)| rest);
             let rest = rest.replace(['[', ']'], "").replace(':', "~");
@@ -103,7 +105,8 @@ fn no_redirect_leads_to_a_foreign_host() {
     }
 }
 
-/// Servers of presets are public: if the name of one leads to a private address, it is not asked.
+/// Servers of presets are public. If the name of such a server leads to a private address, the server is not
+/// asked.
 #[test]
 fn a_server_that_nobody_has_named_is_not_asked_at_a_private_address() {
     let origin = Origin::start(|asked| {
@@ -115,7 +118,7 @@ fn a_server_that_nobody_has_named_is_not_asked_at_a_private_address() {
         named: vec![false; site.named.len()],
         ..site
     };
-    // On a listener that others reach.
+    // The listener can be reached from other machines.
     let config = Config {
         access: Access {
             loopback_only: false,
@@ -136,7 +139,7 @@ fn a_server_that_nobody_has_named_is_not_asked_at_a_private_address() {
     assert_eq!(origin.asked(), 0);
 }
 
-/// A public index names the digest of a stored private file. Nobody gets bytes by their digest.
+/// A public index names the digest of a stored private file. A digest alone never gives a client the bytes.
 #[test]
 fn a_poisoned_index_brings_no_bytes_of_another_package() {
     const SECRET: &[u8] = b"the private package";

@@ -1,4 +1,4 @@
-//! Mirrors of fake registries of the real shape.
+//! Mirrors of fake registries that behave like real registries.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::common::{Answer, Asked, Foxy, Origin};
 const TOKEN: &str = "0123456789abcdef";
 const JSON: &str = "application/vnd.pypi.simple.v1+json";
 
-/// A mirror of `preset` whose upstream is this origin, with its documents fresh for a minute.
+/// A mirror of `preset` whose upstream is this origin. Its documents are fresh for a minute.
 pub(crate) fn mirror(name: &str, origin: &Origin) -> MirrorSite {
     let preset = preset(name).unwrap();
     let at = |host: &str| {
@@ -73,8 +73,8 @@ pub(crate) fn get(foxy: &Foxy, path: &str, fields: &str) -> Answer {
     ))
 }
 
-/// An index that names its own host by two names, as PyPI does. It has no validator, as behind some
-/// gateways, but fields that ordinarily forbid storing.
+/// An index that names its own host by two names, as PyPI does. It has no validator, as behind some gateways.
+/// But it has fields that usually forbid storing.
 fn pypi() -> Origin {
     Origin::start(|asked| {
         let port = asked.client.stream.local_addr().unwrap().port();
@@ -134,7 +134,7 @@ fn documents_lead_back_to_the_mirror_and_artefacts_live_for_ever() {
             answer.text(),
             format!("<a href=\"http://{}{file}#sha256=00\">a</a>", foxy.addr)
         );
-        // Directives of the client do not matter: the URL names bytes that never change.
+        // Directives of the client do not matter, because the URL names bytes that never change.
         let answer = get(&foxy, &file, "Cache-Control: max-age=0, no-cache\r\n");
         assert_eq!(answer.text(), "wheel");
         assert!(answer.cache().contains(cache), "{}", answer.cache());
@@ -264,12 +264,12 @@ fn only_listed_hosts_own_names_and_harmless_methods() {
     );
     assert_eq!(foxy.ask(&put).status, 405);
     assert_eq!(origin.asked(), 2, "two names, two documents");
-    // The forward proxy beside it is as before.
+    // The forward proxy on the same listener is unchanged.
     assert_eq!(get(&foxy, "/other", "").status, 400);
     assert_eq!(foxy.get(&origin, "/packages/a.whl").text(), "wheel");
 }
 
-/// A packument with a validator; it is always sent compressed.
+/// A packument with a validator. It is always sent compressed.
 fn npm(failing: &Arc<AtomicU16>) -> Origin {
     let failing = Arc::clone(failing);
     Origin::start(move |asked: &mut Asked| {
@@ -321,7 +321,7 @@ fn documents_are_validated_by_the_upstreams_own_validator() {
     assert_eq!((second.body, second.status), (first.body, 200));
     assert_eq!(origin.asked(), 2);
     assert!(get(&foxy, "/npm/a", "").cache().contains("hit"));
-    // A part of a document is never asked for.
+    // A part of a document is never requested from the upstream.
     let part = get(&foxy, "/npm/b", "Range: bytes=0-3\r\n");
     assert_eq!(part.status, 200);
 }

@@ -1,4 +1,4 @@
-//! Build caches, asked as Bazel, Gradle and ccache ask.
+//! Build caches, with requests as Bazel, Gradle and ccache send them.
 
 mod on_disk;
 
@@ -16,14 +16,14 @@ use sha2::{Digest, Sha256};
 
 use crate::common::{Answer, Foxy, NOON, until};
 
-/// May store and remove.
+/// Login that may store and remove objects.
 const CI: &str = "Authorization: Bearer token-of-ci\r\n";
-/// May also do so below `ac`.
+/// Login that may also store and remove objects below `ac`.
 const MAIN: &str = "Authorization: Bearer token-of-main\r\n";
-/// Is known, and may do nothing.
+/// Login of a known user who has no permissions.
 const GUEST: &str = "Authorization: Bearer token-of-guest\r\n";
 
-/// Longest object of the caches in memory.
+/// Length of the longest object of the caches in memory.
 const SIZE_MAX: usize = 2_100_000;
 
 fn config() -> Config {
@@ -112,7 +112,7 @@ fn sha(body: &[u8]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Bytes that differ for each seed, and everywhere.
+/// Returns bytes that differ for each seed, at every position.
 fn bytes(seed: u64, length: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut out = Vec::with_capacity(length + 8);
@@ -146,11 +146,11 @@ fn bazel_stores_content_by_its_digest_and_actions_by_a_right_of_their_own() {
         Some("application/octet-stream")
     );
     assert!(answer.cache().contains("hit"), "{}", answer.cache());
-    // The empty blob, which Bazel asks for all the time.
+    // This is the empty blob, which Bazel requests very often.
     let empty = format!("/cas/{}", sha(b""));
     assert_eq!(put(&foxy, &empty, CI, b""), 201);
     assert_eq!(get(&foxy, &empty), (200, Vec::new()));
-    // A body that does not match its path's digest is not stored, and the stored object stays.
+    // A body that does not match the digest in its path is not stored, and the stored object stays.
     for (path, body) in [
         (&cas, &b"another"[..]),
         (&format!("/cas/{}", sha(b"x")), b"y"),
@@ -161,14 +161,14 @@ fn bazel_stores_content_by_its_digest_and_actions_by_a_right_of_their_own() {
     }
     assert_eq!(get(&foxy, &cas), (200, blob));
     assert_eq!(get(&foxy, &format!("/cas/{}", sha(b"x"))).0, 404);
-    // CI may not write results of actions; others may.
+    // The login of CI may not write results of actions. Other logins may.
     assert_eq!(put(&foxy, &ac, CI, b"result"), 403);
     assert_eq!(ask(&foxy, "DELETE", &ac, CI, b"").status, 403);
     assert_eq!(get(&foxy, &ac).0, 404);
     assert_eq!(put(&foxy, &ac, MAIN, b"result"), 201);
     assert_eq!(put(&foxy, &ac, MAIN, b"newer result"), 204);
     assert_eq!(get(&foxy, &ac), (200, b"newer result".to_vec()));
-    // The same holds below a prefix, and a prefix is a cache of its own.
+    // The same holds below a prefix. Each prefix is a separate cache.
     assert_eq!(put(&foxy, &format!("/team{ac}"), CI, b"r"), 403);
     assert_eq!(get(&foxy, &format!("/team{ac}")).0, 404);
     foxy.counts(Event::FillsStored, 5);
@@ -193,12 +193,12 @@ fn gradle_waits_for_100_and_logs_in_by_password() {
     assert!(client.head().starts_with("HTTP/1.1 100 "));
     client.send(&body);
     assert_eq!(client.answer().status, 201);
-    // The connection goes on.
+    // The connection can be used again.
     client.send("GET /cache/0123456789abcdef HTTP/1.1\r\nHost: b\r\n\r\n");
     let answer = client.answer();
     assert_eq!((answer.status, answer.body == body), (200, true));
     assert_eq!(answer.field("Content-Length"), Some("2097152"));
-    // The refusal comes in place of the 100, so the client does not send the body.
+    // The refusal is sent instead of the 100 response, so the client does not send the body.
     for (length, login, status) in [
         (SIZE_MAX + 1, &*login, 413),
         (10, "", 401),
@@ -260,7 +260,7 @@ fn nobody_writes_without_a_login_and_nothing_else_is_taken() {
         assert_eq!(get(&foxy, path).0, 404, "{path}");
         assert_eq!(put(&foxy, path, MAIN, b"x"), 400, "{path}");
     }
-    // There is no other way to write the name of an action's result.
+    // There is no other spelling for the name of an action's result.
     for path in [
         format!("/%61c/{sha}"),
         format!("/ac//{sha}"),
@@ -324,7 +324,7 @@ fn conditions_and_ranges_are_answered_and_directives_do_not_matter() {
     let range = ask(&foxy, "GET", "/b", "Range: bytes=1000000-1500000\r\n", b"");
     assert_eq!(range.status, 206);
     assert_eq!(range.body, body[1_000_000..=1_500_000]);
-    // A new object is another one.
+    // A new object has a different ETag.
     assert_eq!(put(&foxy, "/a", CI, b"short"), 204);
     let other = ask(
         &foxy,
@@ -334,7 +334,7 @@ fn conditions_and_ranges_are_answered_and_directives_do_not_matter() {
         b"",
     );
     assert_eq!(other.status, 200);
-    // It stays for years.
+    // The object stays for years.
     foxy.clock
         .set_wall(WallTime::from_secs(NOON + 3 * 365 * 86_400));
     assert_eq!(get(&foxy, "/b"), (200, body));
@@ -358,7 +358,7 @@ fn what_breaks_off_or_is_too_long_stores_nothing() {
         client.send(format!(
             "PUT /a HTTP/1.1\r\nHost: b\r\n{CI}Transfer-Encoding: chunked\r\n\r\n"
         ));
-        // Foxy may refuse the body before its end, and the write may fail.
+        // Foxy may refuse the body before its end, so the write may fail.
         let _ = std::io::Write::write_all(
             &mut client.stream,
             &[

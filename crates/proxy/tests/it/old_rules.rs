@@ -1,6 +1,6 @@
-//! Records of an older Foxy, from before the rules about cookies, guesses and variants became
-//! stricter: which ones are served, and how the others are replaced. Their digests are written out
-//! byte by byte, as format version 1 defines them.
+//! Records of an older Foxy, from before the rules about cookies, guesses and variants became stricter. The
+//! tests show which records are served, and how the other records are replaced. The digests of the records
+//! are written byte by byte, as format version 1 defines them.
 
 use crate::common::{Answer, Asked, Foxy, NOON, Origin};
 use bytes::Bytes;
@@ -15,7 +15,7 @@ const HEURISTIC: u16 = 1 << 4;
 const BY_MAX_AGE: u8 = 3;
 const BY_GUESS: u8 = 5;
 
-/// Digest of a 200 that arrived at noon with a lifetime of one hour.
+/// Returns the digest of a 200 answer that arrived at noon with a lifetime of one hour.
 fn digest(source: u8, flags: u16) -> [u8; 64] {
     let mut out = [0; 64];
     let noon = (NOON * 1000).to_le_bytes();
@@ -31,7 +31,7 @@ fn digest(source: u8, flags: u16) -> [u8; 64] {
     out
 }
 
-/// Stores an object like one found on a disk.
+/// Stores an object like an object that was found on a disk.
 fn put(foxy: &Foxy, origin: &Origin, path: &str, rules: [u8; 64], vary: &str, fields: &str) {
     let key = format!("forward GET http://{}{path}", origin.authority());
     let mut block = FieldBlockBuilder::default();
@@ -70,7 +70,7 @@ fn origin() -> Origin {
     })
 }
 
-/// Requests twice: the text received, and whether the second is a hit.
+/// Requests the path twice. Returns the text of the first answer, and the second answer.
 fn twice(foxy: &Foxy, origin: &Origin, path: &str) -> (String, Answer) {
     let first = foxy.get(origin, path).text();
     (first, foxy.get(origin, path))

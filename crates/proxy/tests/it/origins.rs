@@ -1,4 +1,4 @@
-//! Sites with several origins: errors of some of them, of all of them, checks and limits.
+//! Sites with several origins: errors of some origins, errors of all origins, checks and limits.
 
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use foxy_proxy::{
     Standing,
 };
 
-/// An origin that answers with this status and body to all but checks.
+/// An origin that answers all requests except checks with this status and body.
 fn server(status: &'static str, body: &'static str) -> Server {
     Server::start(move |asked| {
         asked.reply(status, "Cache-Control: no-store\r\n", body);
@@ -19,7 +19,7 @@ fn server(status: &'static str, body: &'static str) -> Server {
     })
 }
 
-/// A port that refuses connections.
+/// Returns a port that refuses connections.
 fn dead() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().port()
@@ -95,7 +95,7 @@ fn bad_origins_cost_no_request_and_are_left_out_until_they_recover() {
         origins.retries()
     );
     assert_eq!(good.asked(), 40);
-    // All origins are asked under the one host name.
+    // All origins are asked with the same host name.
     let seen = Server::start(|asked| {
         let host = asked.field("Host").unwrap().to_owned();
         asked.reply("200 OK", "", host);
@@ -103,7 +103,7 @@ fn bad_origins_cost_no_request_and_are_left_out_until_they_recover() {
     });
     let (named, _) = start(settings(&[seen.addr.port(), dead()]), Config::default());
     assert_eq!(get(&named, "/").1, "shop.internal");
-    // On trial one of the two fails again; the other is back.
+    // On trial, one of the two failing origins fails again. The other origin works again.
     failing.store(false, Ordering::SeqCst);
     foxy.clock.advance(Duration::from_secs(11));
     for n in 0..60 {
@@ -132,7 +132,7 @@ fn unsafe_methods_and_bodies_are_sent_once() {
         assert!(matches!(status, 500 | 503), "{status}");
         assert_eq!(sick.asked() + also.asked() - before, 1, "{request}");
     }
-    // The last answer counts if all fail.
+    // If all origins fail, the last answer counts.
     let before = sick.asked() + also.asked();
     let head = foxy.ask("HEAD /x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
     assert!(matches!(head.status, 500 | 503));
@@ -171,7 +171,7 @@ fn if_all_fail_stale_answers_go_on_and_retries_stay_within_the_budget() {
         assert_eq!(get(&foxy, &format!("/{n}")).0, 502);
     }
     let sent = asked_broken.load(Ordering::SeqCst);
-    // A pooled connection that turns out dead is replaced once.
+    // A pooled connection that turns out to be broken is replaced once.
     assert!(sent <= (requests * 13) / 10 + 10, "{sent} for {requests}");
     assert_eq!(get(&foxy, "/kept"), (200, "page".into()));
     let out = standings(&foxy, &origins);

@@ -1,5 +1,5 @@
-//! Tests of other modules again, with TLS on both sides of Foxy: what is shared among clients, how
-//! requests are told apart, and what becomes of broken messages.
+//! Repeats tests of other modules with TLS on both sides of Foxy. They check the sharing of answers among
+//! clients, the separation of requests, and the treatment of broken messages.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use foxy_proxy::Event;
 use crate::common::over_tls::{SWITCH, is_on};
 use crate::common::{Foxy, Origin};
 
-/// The modules whose tests know nothing of TLS.
+/// The modules whose tests do not use TLS themselves.
 const MODULES: [&str; 13] = [
     "access::",
     "broken::",
@@ -30,7 +30,7 @@ fn tests_of_other_modules_pass_with_tls_on_both_sides() {
     if is_on() {
         return;
     }
-    // Another process, because the switch holds for a whole one.
+    // The tests run in another process, because the switch applies to a complete process.
     let program = std::env::current_exe().unwrap();
     let mut command = Command::new(program);
     command.args(MODULES).arg("over_tls::both_sides");

@@ -36,7 +36,7 @@ fn child(rules: Vec<Rule>, group: ParentGroup) -> Config {
     let gate = Gatekeeper::new(RuleSet::new(rules), jiff::tz::TimeZone::UTC);
     Config {
         gatekeeper: Some(Arc::new(gate.with_parents(vec![group]))),
-        // Two proxies that one process starts at one moment would draw the same name for Via.
+        // Two proxies that one process starts at the same moment would choose the same name for Via.
         headers: HeaderConfig {
             instance: "child".to_owned(),
             ..HeaderConfig::default()
@@ -69,7 +69,7 @@ fn a_foxy_behind_a_foxy_has_one_copy_each_and_the_age_is_right() {
     );
     let answer = foxy.ask(&get("a.here.test", port, "/x"));
     assert_eq!(answer.status, 200, "{}", answer.head);
-    // The origin sees two hops, and a request in its own form.
+    // The origin sees two hops, and a request in origin form.
     assert!(
         answer.text().starts_with("GET /x HTTP/1.1"),
         "{}",
@@ -86,7 +86,7 @@ fn a_foxy_behind_a_foxy_has_one_copy_each_and_the_age_is_right() {
         let again = foxy.ask(&get("a.here.test", port, "/x"));
         assert!(again.head.contains("; hit"), "{}", again.head);
     }
-    // The parent's copy ages, and the child counts on from there.
+    // The parent's copy gets older, and the child adds its own time to that age.
     parent.clock.advance(Duration::from_secs(30));
     let other = parent.ask(&get("a.here.test", port, "/y"));
     assert_eq!(other.status, 200);
@@ -97,7 +97,7 @@ fn a_foxy_behind_a_foxy_has_one_copy_each_and_the_age_is_right() {
     let later = foxy.ask(&get("a.here.test", port, "/y"));
     assert_eq!(later.field("Age"), Some("25"), "{}", later.head);
     assert_eq!(origin.asked(), 2);
-    // Some hosts are asked directly.
+    // Some hosts are asked without a parent.
     let direct = foxy.ask(&get("direct.here.test", port, "/x"));
     assert_eq!(
         direct.text().matches("1.1 foxy-").count(),
@@ -107,7 +107,7 @@ fn a_foxy_behind_a_foxy_has_one_copy_each_and_the_age_is_right() {
     );
 }
 
-/// A destination and a parent that both speak TLS: the tunnel has TLS inside TLS.
+/// A destination and a parent that both use TLS. The tunnel has TLS inside TLS.
 #[test]
 fn a_parent_over_tls_leads_to_destinations_over_tls() {
     let (authority, strangers) = (Authority::new(), Authority::new());
@@ -153,17 +153,17 @@ fn a_parent_over_tls_leads_to_destinations_over_tls() {
         assert_eq!(answer.status, 200, "{}", answer.head);
         assert!(answer.body == body, "{path}: {} bytes", answer.body.len());
     }
-    // One connection for both requests.
+    // Both requests use one connection.
     assert_eq!(front.full.load(Ordering::SeqCst), 1);
-    // The end of the inner connection says whether a body without a length is whole. The parent announces the
-    // end of its own in either case.
+    // The end of the inner connection tells whether a body without a length is complete. The parent announces
+    // the end of its own connection in either case.
     for (port, whole) in [(port, true), (cut, false)] {
         let first = get_at(&good, port, "/end");
         assert_eq!(first.whole, whole, "{}", first.head);
         let again = get_at(&good, port, "/end");
         assert_eq!(again.cache().contains("; hit"), whole, "{}", again.cache());
     }
-    // Both certificates are checked, by the names that were wanted.
+    // Both certificates are checked against the requested names.
     for (foxy, reason) in [
         (
             foxy(&strangers, &authority, "up.here.test"),

@@ -1,4 +1,5 @@
-//! Stored parts on real sockets: reused, combined, completed, and never mixed.
+//! Stored parts on real sockets. They are reused, combined and completed, but parts of different versions are
+//! never mixed.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -8,8 +9,8 @@ use foxy_proxy::{Config, Role, Token};
 
 const BODY: &str = "0123456789ABCDEFGHIJ";
 
-/// Serves ranges of [`BODY`] under the current ETag and remembers what it gave. It sends only the
-/// client's own range, which X-Part repeats: Foxy asks for a wider one in Range.
+/// An origin that serves ranges of [`BODY`] under the current ETag and remembers the ranges that it sent. It
+/// sends only the client's own range, which `X-Part` repeats, because Foxy requests a wider range in `Range`.
 fn ranged(etag: Arc<Mutex<String>>) -> (Origin, Arc<Mutex<Vec<String>>>) {
     let log = Arc::new(Mutex::new(Vec::new()));
     let seen = log.clone();
@@ -65,7 +66,7 @@ fn a_stored_part_answers_ranges_inside_it_and_others_grow_it() {
     let inside = range(&foxy, &origin, "4-5");
     assert_eq!(inside, (206, "45".into(), "bytes 4-5/20".into()));
     assert_eq!(origin.asked(), 1);
-    // Touching: both are one part afterwards.
+    // The two parts touch, so they are one part afterwards.
     range(&foxy, &origin, "10-14");
     assert_eq!(range(&foxy, &origin, "8-12").1, "89ABC");
     assert_eq!(*log.lock().unwrap(), ["bytes=2-9", "bytes=10-14"]);
@@ -104,11 +105,12 @@ fn versions_are_never_mixed() {
     let (origin, log) = ranged(etag.clone());
     range(&foxy, &origin, "0-7");
     *etag.lock().unwrap() = "\"v2\"".into();
-    // A part of another version arrives: the first part is dropped, and the two are not combined.
+    // A part of another version arrives. The first part is dropped, and the two parts are not combined.
     range(&foxy, &origin, "8-9");
     range(&foxy, &origin, "6-7");
     assert_eq!(log.lock().unwrap().len(), 3);
-    // The stored beginning is of an old version: If-Range fails, and the whole arrives.
+    // The stored beginning is of an old version. The condition of If-Range is false, and the complete answer
+    // arrives.
     range(&foxy, &origin, "0-3");
     *etag.lock().unwrap() = "\"v3\"".into();
     let whole = foxy.get(&origin, "/x");
@@ -171,7 +173,7 @@ fn a_body_that_breaks_off_is_continued_at_once() {
         }
         true
     });
-    // The fetch itself goes on, for the client and for the store.
+    // The fetch itself continues, for the client and for the store.
     assert_eq!(foxy.get(&origin, "/x").text(), BODY);
     let whole = foxy.get(&origin, "/x");
     assert_eq!((whole.status, whole.text().as_str()), (200, BODY));
@@ -230,7 +232,7 @@ fn a_purge_takes_parts_too_and_head_is_not_answered_from_one() {
 #[test]
 fn a_part_shorter_than_announced_is_passed_on_with_its_real_length() {
     let origin = Origin::start(|asked| {
-        // Six bytes by Content-Range, five by Content-Length.
+        // The part has six bytes by Content-Range, but five bytes by Content-Length.
         let fields = "Cache-Control: max-age=60\r\nContent-Range: bytes 4-9/10\r\n";
         asked.reply("206 Partial Content", fields, "45678");
         true
@@ -241,7 +243,7 @@ fn a_part_shorter_than_announced_is_passed_on_with_its_real_length() {
     assert!(answer.whole);
     assert_eq!(answer.field("Content-Range"), Some("bytes 4-9/10"));
     assert_eq!(origin.asked(), 1, "it was the client's own question");
-    // What came is known to begin at byte 4.
+    // The received bytes are known to begin at byte 4.
     let answer = foxy.get_with(&origin, "/x", "Range: bytes=6-8\r\n");
     assert_eq!((answer.status, answer.text()), (206, "678".to_owned()));
     assert_eq!(origin.asked(), 1);
@@ -272,7 +274,7 @@ fn a_purge_covers_the_old_bytes_of_a_part_that_grows() {
     let mut holds = foxy.connect();
     holds.send(format!("GET http://{to}/held HTTP/1.1\r\nHost: x\r\n\r\n"));
     until(|| origin.asked() == 2);
-    // This request has looked up what is stored, and waits until it may ask the origin.
+    // This request has looked up the stored part, and waits until it may ask the origin.
     let mut grows = foxy.connect();
     grows.send(format!(
         "GET http://{to}/x HTTP/1.1\r\nHost: x\r\nRange: bytes=10-14\r\nX-Part: bytes=10-14\r\n\r\n"

@@ -1,4 +1,5 @@
-//! A private registry beside a public one: names that it alone has, and its credential.
+//! A private registry and a public registry. The tests check the names that only the private registry has,
+//! and its credential.
 
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
@@ -13,10 +14,10 @@ use foxy_proxy::{Config, Gatekeeper, Login, LoginsConfig, MirrorSite, Role};
 use crate::common::{Foxy, Origin, until};
 use crate::mirrors::{config, get, mirror};
 
-/// Paths and credentials that a registry was asked with.
+/// Paths and credentials of the requests to a registry.
 type Asked = Arc<Mutex<Vec<(String, Option<String>)>>>;
 
-/// A registry that has every package, and says who it is.
+/// A registry that has every package, and states its own name in its answers.
 fn registry(name: &'static str, status: &Arc<AtomicU16>) -> (Origin, Asked) {
     let (seen, status) = (Asked::default(), Arc::clone(status));
     let asked = Arc::clone(&seen);
@@ -34,7 +35,7 @@ fn registry(name: &'static str, status: &Arc<AtomicU16>) -> (Origin, Asked) {
                 request.reply("200 OK", "Content-Type: application/json\r\n", body);
             }
             404 => request.reply("404 Not Found", "", "{}"),
-            // As if it were down.
+            // The registry behaves as if it were down.
             _ => return false,
         }
         true
@@ -42,7 +43,7 @@ fn registry(name: &'static str, status: &Arc<AtomicU16>) -> (Origin, Asked) {
     (origin, seen)
 }
 
-/// The private one, with a second server that its documents may name.
+/// Returns the private registry, with a second server that its documents may name.
 fn private(origin: &Origin, entries: &[&str]) -> MirrorSite {
     let preset = preset("npm").unwrap();
     let at = |host: &str| {
@@ -151,7 +152,7 @@ fn private_names_are_asked_of_the_private_registry_alone() {
             .text()
             .contains("public")
     );
-    // The private mirror itself may be asked for other names too.
+    // The private mirror itself may also be asked for other names.
     assert!(
         get(&both.foxy, "/own/left-pad", "")
             .text()
@@ -190,7 +191,7 @@ fn the_credential_goes_to_the_upstream_alone() {
     assert_eq!(get(&both.foxy, "/own/@acme/x", user).status, 200);
     let file = "/own/@acme/x/-/x-1.0.0.tgz";
     assert_eq!(get(&both.foxy, file, user).status, 200);
-    // Another host of the same mirror, and the public registry.
+    // URLs of another host of the same mirror, and of the public registry.
     let elsewhere = format!("/own/~origin.test~{}/@acme/x/-/x-2.0.0.tgz", both.port);
     assert_eq!(get(&both.foxy, &elsewhere, user).status, 200);
     assert_eq!(get(&both.foxy, "/npm/left-pad", user).status, 200);
@@ -215,7 +216,7 @@ fn tokens_have_the_characters_of_tokens() {
     }
 }
 
-/// Alice alone may use the private mirror; users log in where `at` says.
+/// Only Alice may use the private mirror. Users log in at the partitions in `at`.
 fn guarded(at: &str, required: bool) -> impl Fn(Config) -> Config {
     let hash = |password: &str| bcrypt::hash(password, 4).unwrap();
     let passwords = ["alice", "bob"].map(|user| (user.to_owned(), hash(user)));
@@ -261,7 +262,7 @@ fn login(user: &str) -> String {
 fn rules_and_logins_hold_at_mirrors_by_their_names() {
     for at in ["forward", "own"] {
         let both = both_with(guarded(at, false));
-        // The second round is answered from the store: the rules hold there, too.
+        // The second round is answered from the store. The rules also apply to it.
         for path in ["/own/@acme/x", "/own/@acme/x/-/x-1.0.0.tgz"] {
             for _ in 0..2 {
                 let status = |login: &str| get(&both.foxy, path, login).status;

@@ -1,4 +1,4 @@
-//! The PROXY protocol: who may name a client, and what follows from the name.
+//! The PROXY protocol: the senders that may name a client, and the effects of the name.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use foxy_base::{ManualClock, WallTime};
 use foxy_proxy::{Access, Config, Event, Limits, Role, Serves, Site};
 use foxy_store::{Engine, EngineConfig};
 
-/// A site whose access list, limits and forwarding fields show the client.
+/// Starts a site whose access list, limits and forwarding fields depend on the client.
 fn start(trusted: &str, origin: &Origin) -> Foxy {
     let clock = Arc::new(ManualClock::new(WallTime::from_secs(NOON)));
     let engine = Engine::new(EngineConfig::new(64 << 20, 7), clock.clone());
@@ -35,7 +35,7 @@ fn start(trusted: &str, origin: &Origin) -> Foxy {
     Foxy::serving(listener, config, 1, engine, clock)
 }
 
-/// An origin that answers with the client that it was told.
+/// An origin that answers with the client that the request names.
 fn origin() -> Origin {
     Origin::start(|asked| {
         let client = asked.field("X-Forwarded-For").unwrap_or("none").to_owned();
@@ -81,13 +81,13 @@ fn a_trusted_proxy_names_the_client() {
             "2001:db8::7",
         ),
         (&four, 200, "192.0.2.9"),
-        // The header names no client: the address of the proxy itself counts.
+        // The header names no client, so the address of the proxy itself counts.
         (b"PROXY UNKNOWN\r\n", 200, "127.0.0.1"),
         (&v2(0x20, 0, &[]), 200, "127.0.0.1"),
-        // Access lists mean the named client.
+        // Access lists apply to the named client.
         (b"PROXY TCP4 203.0.113.9 10.0.0.1 4711 80\r\n", 403, ""),
         (&stranger, 403, ""),
-        // No header that can be read.
+        // The header is unreadable.
         (b"", 400, ""),
         (b"PROXY TCP4 192.0.2.7\r\n", 400, ""),
         (&v2(0x31, 0x11, &[0; 12]), 400, ""),
@@ -99,7 +99,7 @@ fn a_trusted_proxy_names_the_client() {
         }
     }
     foxy.counts(Event::ProxyHeadersRefused, 3);
-    // One byte at a time, and the request in the same packet as the end of the header.
+    // The client sends one byte at a time. The request is in the same packet as the end of the header.
     let mut slow = foxy.connect();
     let header = b"PROXY TCP4 192.0.2.8 10.0.0.1 4711 80\r\n";
     for byte in &header[..header.len() - 1] {

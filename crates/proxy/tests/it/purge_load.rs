@@ -1,4 +1,4 @@
-//! Purges under load: on a healthy disk each one is durable, and a flood is refused.
+//! Purges under load. On a disk without faults each purge is durable, and a flood of purges is refused.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -88,7 +88,7 @@ fn a_purge_that_a_power_cut_could_undo_is_no_success() {
     for (path, fields) in [("/one", ""), ("/tagged", "Surrogate-Key: page\r\n")] {
         let answer = purge(foxy, &origin, path, fields);
         assert_eq!(answer.status, 500, "{path}: {}", answer.head);
-        // It holds all the same while this process lives.
+        // The purge is still valid while this process lives.
         assert!(!foxy.get(&origin, path).cache().contains("hit"), "{path}");
     }
 }

@@ -1,4 +1,5 @@
-//! Purges of many objects that meet running fetches: what was asked for before a purge is covered by it.
+//! Purges of many objects while fetches run. If a fetch was requested before a purge, the purge covers its
+//! object.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +11,7 @@ use foxy_proxy::{Config, Role, Token};
 const TOKEN: &str = "0123456789abcdef0123";
 const FIELDS: &str = "Cache-Control: max-age=60\r\nETag: \"v1\"\r\nSurrogate-Key: page\r\n";
 
-/// Waits for `open` before it answers a request; knows one version of each page.
+/// An origin that waits for `open` before it answers a request. It has one version of each page.
 fn gated(open: &Arc<AtomicBool>) -> Origin {
     let open = Arc::clone(open);
     Origin::start(move |asked: &mut Asked| {
@@ -46,7 +47,7 @@ fn purge(foxy: &Foxy, origin: &Origin, fields: &str) {
     assert_eq!(answer.status, 200, "{}", answer.head);
 }
 
-/// Purges of many objects; each of them covers all pages here.
+/// Purges of many objects. In this test, each purge covers all pages.
 const PURGES: [&str; 4] = [
     "Surrogate-Key: page\r\n",
     "X-Purge-Method: prefix\r\n",
@@ -105,7 +106,7 @@ fn a_304_that_was_asked_for_before_a_purge_keeps_nothing() {
             assert_eq!(before.answer().text(), "page");
             until(|| foxy.proxy.fills() == 0);
             let asked = origin.asked();
-            // If the answer is a hit, it was fetched after the purge.
+            // If the answer is a hit, its object was fetched after the purge.
             let hit = foxy.get(&origin, "/a").cache().contains("hit");
             assert!(!hit || asked > 2, "{fields}{softly}: {asked}");
         }

@@ -1,5 +1,5 @@
-//! Ranges of large objects: only what is needed is fetched, in whole fragments, no byte twice, and
-//! what the client gets is right whatever the origin does.
+//! Ranges of large objects. Only the needed bytes are fetched, in complete fragments, and no byte is fetched
+//! twice. The client gets the right bytes even if the origin misbehaves.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -20,7 +20,7 @@ fn bytes(version: u8, from: u64, to: u64) -> Vec<u8> {
     (from..to).map(|at| byte(version, at)).collect()
 }
 
-/// The behaviour of an origin, and the ranges that it gave.
+/// The behaviour of an origin, and the ranges that the origin has sent.
 #[derive(Default)]
 struct Media {
     version: Mutex<u8>,
@@ -36,7 +36,7 @@ impl Media {
     fn total(&self) -> u64 {
         self.given().iter().map(|(from, to)| to - from).sum()
     }
-    /// No byte was given twice.
+    /// Checks that no byte was sent twice.
     fn none_twice(&self) {
         let mut given = self.given();
         given.sort_unstable();
@@ -122,7 +122,7 @@ fn a_range_costs_its_fragments_and_later_ones_what_is_missing() {
     check(&inside, 0, 1_000_050, 1_000_061);
     assert!(inside.cache().contains("hit"), "{}", inside.cache());
     assert_eq!(origin.asked(), 1);
-    // Around it: two gaps.
+    // This range includes the stored part, so there are two gaps.
     let around = range(
         &foxy,
         &origin,
@@ -130,7 +130,7 @@ fn a_range_costs_its_fragments_and_later_ones_what_is_missing() {
     );
     check(&around, 0, first - 10, first + unit + 10);
     assert!(around.cache().contains("fwd=partial"), "{}", around.cache());
-    // The end, and then all of it, which makes it an ordinary object.
+    // These requests are for the end, and then for all of the object, which makes it an ordinary object.
     check(&range(&foxy, &origin, "-5"), 0, LEN - 5, LEN);
     let whole = foxy.get(&origin, "/film");
     assert!(whole.status == 200 && whole.whole && whole.body == bytes(0, 0, LEN));
@@ -222,7 +222,8 @@ fn another_version_ends_the_life_of_the_old_fragments() {
     let (foxy, (origin, media)) = (Foxy::forward(), media());
     check(&range(&foxy, &origin, "0-99"), 0, 0, 100);
     *media.version.lock().unwrap() = 1;
-    // What is stored is still fresh; what is missing shows that it is out of date.
+    // The stored part is still fresh. The answer for the missing bytes shows that the stored part is out of
+    // date.
     check(&range(&foxy, &origin, "0-99"), 0, 0, 100);
     let other = range(&foxy, &origin, "1600000-1600099");
     assert_eq!(
@@ -233,7 +234,8 @@ fn another_version_ends_the_life_of_the_old_fragments() {
     );
     assert!(other.body == bytes(1, 1_600_000, 1_600_100));
     check(&range(&foxy, &origin, "0-99"), 1, 0, 100);
-    // The same across an expiry: validated with the range, not fetched whole.
+    // The same test across an expiry. The object is validated together with the range, and is not fetched
+    // completely.
     let before = media.total();
     foxy.clock.advance(Duration::from_secs(100));
     *media.version.lock().unwrap() = 2;
@@ -277,7 +279,7 @@ fn an_origin_that_forgets_about_ranges_is_asked_for_the_whole() {
     assert!(whole.status == 200 && whole.whole && whole.body == bytes(0, 0, LEN));
 }
 
-/// An origin whose 206 is wrong in one way.
+/// An origin whose 206 answer is wrong in one way.
 fn liar(lie: impl Fn(u64, u64) -> (String, Vec<u8>) + Send + Sync + 'static) -> Origin {
     let first = AtomicBool::new(true);
     Origin::start(move |asked| {
@@ -328,7 +330,7 @@ fn wrong_parts_are_never_taken_for_right_ones() {
         let other = range(&foxy, &origin, "1600000-1600009");
         let said = other.field("Content-Range").map(str::to_owned);
         let honest = said.as_deref() == Some(&*format!("bytes 1600000-1600009/{LEN}"));
-        // The origin's own Content-Range, if it sends no byte of it.
+        // This is the origin's own Content-Range, if no byte of the body is sent.
         let nothing = other.field("Content-Length") == Some("0");
         if other.status == 206 && other.whole && honest && !nothing {
             assert!(other.body == bytes(0, 1_600_000, 1_600_010), "{name}");
@@ -430,8 +432,8 @@ fn sparse_objects_live_on_disk() {
     media.none_twice();
 }
 
-/// `Content-Digest` and `Content-MD5` are of all bytes of the message that the origin has sent: with a
-/// part they would be wrong. `Repr-Digest` is of the whole in either case.
+/// `Content-Digest` and `Content-MD5` cover all bytes of the message that the origin has sent, so they would
+/// be wrong for a part. `Repr-Digest` always covers the complete representation.
 #[test]
 fn digests_of_the_whole_message_are_not_sent_with_a_part() {
     for length in [200, 600 << 10] {

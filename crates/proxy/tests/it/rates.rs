@@ -1,4 +1,4 @@
-//! Limits of bytes, on real sockets: whatever way an answer takes, what exceeds the limit is slowed.
+//! Limits of bytes, on real sockets. Every kind of answer is slowed if it exceeds the limit.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,11 +8,12 @@ use foxy_base::{Clock, SystemClock};
 use foxy_proxy::access_rules::{Rate, RuleSet};
 use foxy_proxy::{Config, Gatekeeper, Limit, Per, Role};
 
-/// A long body is stored in fragments, a short one whole.
+/// Length of a long body. A long body is stored in fragments, and a short body is stored as one object.
 const LONG: usize = 1_000_003;
 const SHORT: usize = 200_000;
-/// Bytes in a second, and at once.
+/// Rate in bytes per second.
 const RATE: usize = 50_000_000;
+/// Size of the burst in bytes.
 const BURST: usize = 10_000;
 
 fn config() -> Config {
@@ -48,10 +49,10 @@ fn origin() -> Origin {
     })
 }
 
-/// The answer and how long it took. The debt of earlier answers is paid before.
+/// Sends a request. Returns the answer and the time that it took. The debt of earlier answers is paid before.
 fn timed(foxy: &Foxy, origin: &Origin, path: &str, fields: &str) -> (Answer, Duration) {
     foxy.clock.advance(Duration::from_secs(600));
-    // The answer is slowed in real time: the clock that tests set says when the debt is due.
+    // The answer is slowed in real time. The clock that the test sets decides when the debt is paid.
     let clock = SystemClock::default();
     let begun = clock.mono();
     let answer = foxy.get_with(origin, path, fields);
@@ -83,7 +84,7 @@ fn answers_of_every_way_are_slowed() {
             "{path} {fields}: {}",
             answer.body.len()
         );
-        // Faster than this it cannot be, whatever the machine does meanwhile.
+        // A shorter time is impossible, however fast the machine is.
         let least = Duration::from_secs_f64((bytes - BURST) as f64 / RATE as f64);
         assert!(
             took >= least,

@@ -1,5 +1,5 @@
-//! Settings that change while requests run. Each request has the settings of its beginning; nothing
-//! is stored or shared under rules that do not hold any more.
+//! Settings that change while requests run. Each request uses the settings of its beginning. No answer is
+//! stored or shared under rules that do not apply any more.
 
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use foxy_proxy::{Config, Role, Serves, Site};
 
 const FRESH: &str = "Cache-Control: max-age=60\r\n";
 
-/// Waits for `open` before it answers paths that contain `slow`.
+/// An origin that waits for `open` before it answers paths that contain `slow`.
 fn gated(open: &Arc<AtomicBool>) -> Origin {
     let open = Arc::clone(open);
     Origin::start(move |asked: &mut Asked| {
@@ -24,7 +24,7 @@ fn gated(open: &Arc<AtomicBool>) -> Origin {
     })
 }
 
-/// The settings of [`Foxy::start`] without a client that is allowed.
+/// Returns the settings of [`Foxy::start`], but without a permitted client.
 fn closed_to_all() -> Config {
     let mut config = Config::default();
     config.access.allow_clients = vec!["192.0.2.1/32".parse().unwrap()];
@@ -49,7 +49,7 @@ fn a_kept_connection_has_the_settings_of_now() {
     };
     assert_eq!(ask(), 200);
     foxy.renew(closed_to_all(), false, &[(addr, forward())]);
-    // The answer is stored, but the client is not allowed any more.
+    // The answer is stored, but the client is not permitted any more.
     assert_eq!(ask(), 403);
     foxy.renew(Config::default(), false, &[(addr, forward())]);
     assert_eq!(ask(), 200);
@@ -186,18 +186,18 @@ fn listeners_come_and_go_and_no_answer_is_cut() {
     let mut client = Client::to(new);
     client.send("GET /a HTTP/1.1\r\nHost: new\r\n\r\n");
     assert_eq!(client.answer().status, 200);
-    // The answer under way is completed, and says that the connection ends.
+    // The answer that is under way is completed, and states that the connection will end.
     open.store(true, Ordering::SeqCst);
     let answer = running.answer();
     assert!(answer.status == 200 && answer.whole, "{}", answer.head);
     assert!(running.to_end().is_empty());
-    // The idle connection ends without an answer, and nobody can connect any more.
+    // The idle connection ends without an answer, and no client can connect any more.
     let _ = idle.stream.shutdown(Shutdown::Write);
     assert!(idle.to_end().is_empty());
     until(|| TcpStream::connect(old).is_err());
 }
 
-/// An address that is free now.
+/// Returns an address that is free now.
 fn free() -> SocketAddr {
     let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     socket.local_addr().unwrap()
@@ -235,7 +235,7 @@ fn many_reloads_under_load_fail_no_request() {
                 })
             })
             .collect();
-        // Requests end between any two reloads, on a slow machine too. A failed client ends the wait.
+        // Between two reloads some requests end, even on a slow machine. If a client fails, the wait ends.
         let failed = || clients.iter().any(ScopedJoinHandle::is_finished);
         for round in 0..100 {
             let before = answered.load(Ordering::SeqCst);

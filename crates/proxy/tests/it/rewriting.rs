@@ -1,4 +1,4 @@
-//! Rewriting of a site: fields of requests and answers, paths at the origin, redirects.
+//! Rewriting by a site: fields of requests and answers, paths at the origin, redirects.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,7 +56,7 @@ fn get(foxy: &Foxy, path: &str) -> Answer {
     get_with(foxy, path, "")
 }
 
-/// An origin whose answers are the head that it got.
+/// An origin that answers with the request head that it received.
 fn echo(fields: &'static str) -> Origin {
     Origin::start(move |asked| {
         let head = asked.head.clone();
@@ -93,7 +93,7 @@ fn the_origin_gets_the_changed_request() {
     };
     let other = get(&foxy, "/other").text();
     assert_ne!(id(&got).unwrap(), id(&other).unwrap());
-    // A request past the cache has the same changes, and its body.
+    // A request that bypasses the cache has the same changes, and keeps its body.
     let post = foxy.ask("POST /p HTTP/1.1\r\nHost: a\r\nX-Debug: 1\r\nContent-Length: 2\r\n\r\nhi");
     let post = post.text();
     assert!(
@@ -110,7 +110,7 @@ fn variants_are_selected_by_the_changed_request() {
         asked.reply("200 OK", fields, told);
         true
     });
-    // The origin gets the client's own field under another name.
+    // The origin receives the client's own field under another name.
     let renamed = start(
         &origin,
         requests(&["remove X-Device", "rename X-Kind X-Device"]),
@@ -129,20 +129,20 @@ fn variants_are_selected_by_the_changed_request() {
     assert_eq!(kind("a", "y").text(), "a");
     assert_eq!(kind("b", "z").text(), "b");
     assert_eq!(origin.asked(), 2, "X-Device of the client selects nothing");
-    // All clients look the same to the origin.
+    // The origin receives the same field value from all clients.
     let fixed = start(&origin, requests(&["set X-Device: same"]));
     for device in ["p", "q"] {
         let got = get_with(&fixed, "/f", &format!("X-Device: {device}\r\n"));
         assert_eq!(got.text(), "same");
     }
     assert_eq!(origin.asked(), 3);
-    // The field's value comes from the query of each request.
+    // The value of the field comes from the query of each request.
     let varying = start(&origin, requests(&["set X-Device: {query}"]));
     assert_eq!(get(&varying, "/v?1").text(), "1");
     assert_eq!(get(&varying, "/v?2").text(), "2");
 }
 
-/// An origin whose answers have fields that are not for clients.
+/// An origin whose answers have fields that clients must not receive.
 fn secretive() -> Origin {
     Origin::start(|asked| {
         let fields = "Cache-Control: max-age=60\r\nETag: \"v1\"\r\nServer: secret\r\n";
@@ -159,8 +159,8 @@ fn secretive() -> Origin {
     })
 }
 
-/// The answer to a request with this line and these fields. Checks that the rules of the test have
-/// changed it, and that `cache` is in its Cache-Status.
+/// Returns the answer to a request with this line and these fields. Checks that the rules of the test have
+/// changed the answer, and that its Cache-Status contains `cache`.
 fn changed(foxy: &Foxy, line: &str, fields: &str, (status, cache): (u16, &str)) -> Answer {
     let mut client = foxy.connect();
     client.send(format!(
@@ -264,14 +264,14 @@ fn paths_are_rewritten_for_the_origin_and_kept_in_keys() {
         seen("uri-miss");
         seen("memory-hit");
     }
-    // Two URLs that become the same one at the origin are still two objects.
+    // Two URLs that lead to the same URL at the origin are still two objects.
     assert!(get(&foxy, "/a?b=c").cache().contains("uri-miss"));
     let purge = |path: &str| foxy.ask(&format!("PURGE {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
     assert_eq!(purge("/u/7?x=1").status, 200, "the client's URL is purged");
     assert_eq!(purge("/user/7?id=7&x=1").status, 404);
     assert!(get(&foxy, "/u/7?x=1").cache().contains("uri-miss"));
     assert!(get(&foxy, "/shop/a?b=c").cache().contains("memory-hit"));
-    // A POST to the client's URL invalidates what is stored under this URL.
+    // A POST to the client's URL invalidates the object that is stored under this URL.
     let post = foxy.ask("POST /shop/a?b=c HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n");
     assert_eq!(post.text(), "/a?b=c");
     assert!(get(&foxy, "/shop/a?b=c").cache().contains("uri-miss"));
@@ -305,8 +305,8 @@ fn rewriting_does_not_climb_out() {
     assert!(fine.starts_with("GET /files/a..b/...?x=../.. "), "{fine}");
 }
 
-/// A POST's answer may be stored for GET if its Content-Location is the client's URL. The URL at the
-/// origin is another one.
+/// The answer to a POST may be stored for GET if its Content-Location is the client's URL. The URL at the
+/// origin is a different URL.
 #[test]
 fn a_content_location_at_the_origin_is_no_url_of_the_client() {
     let origin = Origin::start(|asked| {

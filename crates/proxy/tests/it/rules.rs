@@ -21,7 +21,7 @@ fn ruled(change: impl FnOnce(&mut Rule)) -> Foxy {
     Foxy::start(Role::Forward, config, 1)
 }
 
-/// Says path and asked-for device; with cookies under `/r/set`.
+/// Answers with the path and the requested device. Sets cookies under `/r/set`.
 fn say(asked: &mut Asked) -> bool {
     let body = format!(
         "{} {}{}",
@@ -65,11 +65,11 @@ fn ignored_parameters_share_an_object_and_the_origin_is_asked_without_them() {
         second.cache().contains("detail=\"memory-hit, rule r\""),
         "{second:?}"
     );
-    // Elsewhere nothing changes.
+    // For other paths, the rules change nothing.
     for path in ["/s?utm_x=1", "/s?utm_x=2", "/s?a&b", "/s?b&a"] {
         assert!(foxy.get(&origin, path).cache().contains("fwd=uri-miss"));
     }
-    // A purge of any of them purges the one.
+    // A purge of any of these URLs purges the one stored object.
     let port = origin.addr.port();
     let purge = format!("PURGE http://origin.test:{port}/r/a?b=1&utm_x=9&a=3 HTTP/1.1\r\n");
     assert_eq!(foxy.ask(&format!("{purge}Host: x\r\n\r\n")).status, 200);
@@ -95,7 +95,7 @@ fn key_parts_tell_apart_what_the_origin_does_not() {
     assert!(hit.cache().contains("memory-hit"), "{hit:?}");
     assert!(ask("X-Device: tv\r\n").cache().contains("memory-hit"));
     assert_eq!(origin.asked(), 3);
-    // One purge is enough for all of them.
+    // One purge is enough for all of these URLs.
     let port = origin.addr.port();
     foxy.ask(&format!(
         "PURGE http://origin.test:{port}/r/a HTTP/1.1\r\nHost: x\r\n\r\n"

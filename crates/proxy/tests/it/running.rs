@@ -1,4 +1,4 @@
-//! Sharing of an answer while it runs, and the ends of its way into the store.
+//! Sharing of an answer that is still arriving, and the ways in which its storing ends.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -7,17 +7,17 @@ use std::time::Duration;
 use crate::common::{Asked, Client, Foxy, Origin, until};
 use foxy_proxy::{Config, Role};
 
-/// A page of ten bytes; its second half is sent when it is `open`.
+/// A page of ten bytes. Its second half is sent when the page is `open`.
 struct Page {
     open: Arc<AtomicBool>,
-    /// Answers with a body.
+    /// Number of answers with a body.
     bodies: Arc<AtomicUsize>,
     origin: Origin,
 }
 
 impl Page {
-    /// `fields` are for answers with a body; the number of the answer is added at their end. `checked` are
-    /// for a 304.
+    /// Starts an origin with one page. `fields` are for answers with a body, and the number of the answer is
+    /// added at their end. `checked` are the fields of a 304.
     fn start(fields: &'static str, checked: &'static str) -> Self {
         let (open, bodies) = (Arc::new(AtomicBool::new(false)), Arc::default());
         let (held, sent): (_, Arc<AtomicUsize>) = (Arc::clone(&open), Arc::clone(&bodies));
@@ -27,7 +27,7 @@ impl Page {
                 return true;
             }
             if asked.field("Range").is_some() {
-                // On a slow machine: the rest is requested because the origin is silent.
+                // On a slow machine, the rest is requested because the origin is silent.
                 return false;
             }
             let number = 1 + sent.fetch_add(1, Ordering::SeqCst);
@@ -47,7 +47,7 @@ impl Page {
         }
     }
 
-    /// Asks for the page; its head.
+    /// Requests the page. Returns the client and the head.
     fn ask(&self, foxy: &Foxy, fields: &str) -> (Client, String) {
         let mut client = foxy.connect();
         let to = self.origin.authority();
@@ -59,7 +59,7 @@ impl Page {
         (client, head)
     }
 
-    /// Lets the bodies end, and waits for all fetches.
+    /// Lets the bodies end, and waits for the end of all fetches.
     fn end(&self, foxy: &Foxy, clients: Vec<Client>) {
         self.open.store(true, Ordering::SeqCst);
         for mut client in clients {

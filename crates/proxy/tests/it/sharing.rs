@@ -1,5 +1,5 @@
-//! Requests that wait for one fetch get its answer only if each of them may have it (RFC 9111
-//! sections 4 and 5.2.2.4).
+//! Requests that wait for one fetch. Each request gets the answer of the fetch only if it may have this
+//! answer (RFC 9111 sections 4 and 5.2.2.4).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -28,7 +28,8 @@ impl Gate {
     }
 }
 
-/// A page of the user in Cookie, with a validator per user; 304 to that user's validator.
+/// Answers with a page for the user in Cookie. Each user has a different validator, and a request with the
+/// user's validator gets a 304.
 fn personal(asked: &mut Asked, fields: &str) {
     let user = asked.field("Cookie").unwrap_or("nobody").to_owned();
     let etag = format!("\"{user}\"");
@@ -45,7 +46,7 @@ fn personal(asked: &mut Asked, fields: &str) {
     }
 }
 
-/// `users` request the same page together; the first answer is sent when all wait.
+/// `users` request the same page together. The first answer is sent when all users wait.
 fn crowd(
     foxy: &Foxy,
     origin: &Origin,
@@ -100,7 +101,7 @@ fn pages_that_need_validation_are_not_shared_unvalidated() {
     }
 }
 
-/// An origin that takes one date for one page answers 304 to every client.
+/// An origin that uses only dates as validators answers 304 to every client.
 #[test]
 fn the_page_of_a_user_is_not_validated_by_its_date_for_others() {
     for control in [
@@ -204,7 +205,7 @@ fn a_validation_renews_the_answer_for_all_waiting_requests() {
     assert_eq!(words.iter().filter(|collapsed| **collapsed).count(), 19);
 }
 
-/// A page whose body is sent when the gate opens. Counts conditional requests and bodies.
+/// A page whose body is sent when the gate opens. The origin counts conditional requests and bodies.
 fn slow_page(control: &'static str, gate: &Gate) -> (Origin, Arc<AtomicUsize>, Arc<AtomicUsize>) {
     let (held, checks, bodies) = (gate.clone(), Arc::default(), Arc::default());
     let (checked, sent): (Arc<AtomicUsize>, Arc<AtomicUsize>) =
@@ -216,7 +217,7 @@ fn slow_page(control: &'static str, gate: &Gate) -> (Origin, Arc<AtomicUsize>, A
             return true;
         }
         if asked.field("Range").is_some() {
-            // On a slow machine: the rest is requested because the origin is silent.
+            // On a slow machine, the rest is requested because the origin is silent.
             return false;
         }
         sent.fetch_add(1, Ordering::SeqCst);
@@ -251,7 +252,8 @@ fn late_joiners_of_a_body_are_judged_as_of_now() {
             assert!(head.starts_with("HTTP/1.1 200"), "{head}");
             client
         };
-        // Both get the head before the body is sent: the second client from the first one's fetch.
+        // Both clients get the head before the body is sent. The second client gets it from the fetch of the
+        // first client.
         let mut clients = [ask(""), ask(fields)];
         assert_eq!(checks.load(Ordering::SeqCst), asks, "{control} {fields:?}");
         gate.open();
@@ -350,7 +352,7 @@ fn waits_for_one_origin_are_limited() {
     assert_eq!(origin.asked(), 5);
 }
 
-/// A site in front of a slow origin, with answers that are fresh for a second.
+/// A site in front of a slow origin. Its answers are fresh for a second.
 #[test]
 fn a_site_may_give_short_lived_answers_to_all_waiting_requests() {
     for (collapse, cookie, expected) in [

@@ -1,5 +1,5 @@
-//! Origins that answer a range with fewer bytes or with something else: the client still gets the
-//! requested bytes, and the URL stays deliverable.
+//! Origins that answer a range with fewer bytes or with other content. The client still gets the requested
+//! bytes, and later requests for the URL still succeed.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ fn bytes(from: u64, to: u64) -> Vec<u8> {
     (from..to).map(byte).collect()
 }
 
-/// The requested range.
+/// Returns the requested range.
 fn asked_for(asked: &Asked) -> Option<(u64, u64)> {
     let range = asked.field("Range")?.strip_prefix("bytes=")?;
     let (from, to) = range.split_once('-')?;
@@ -92,8 +92,8 @@ fn a_body_that_breaks_is_gone_on_with_by_ranges() {
 
 #[test]
 fn a_gap_that_cannot_be_fetched_cuts_one_answer_and_not_the_next() {
-    // The rest of a part is refused: the origin answers only ranges that begin with a fragment,
-    // with few bytes.
+    // The rest of a part is refused. The origin answers only ranges that begin at the start of a fragment,
+    // and it sends only few bytes.
     let unit = Arc::new(Mutex::new(1));
     let known = Arc::clone(&unit);
     let origin = Origin::start(move |asked| {

@@ -1,4 +1,5 @@
-//! An answer that a 304 shortened stays shortened: after eviction from memory, and after a restart.
+//! Answers whose lifetime a 304 has shortened. The lifetime stays short after eviction from memory, and after
+//! a restart.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +9,7 @@ use foxy_disk::{Disk, MemDisk};
 use foxy_proxy::{Config, Role};
 use foxy_store::{Engine, EngineConfig, StoreOptions};
 
-/// The first answer lives for a day; a 304 says ten seconds, or no-cache.
+/// An origin whose first answer has a lifetime of one day. Its 304 states ten seconds, or no-cache.
 fn origin() -> Origin {
     Origin::start(|asked| {
         let validated = asked.field("If-None-Match").is_some();
@@ -33,11 +34,11 @@ fn origin() -> Origin {
 
 const PATHS: [&str; 2] = ["/shorter", "/no-cache"];
 
-/// Stores both under their long life, then has them shortened by a reload.
+/// Stores both objects with the long lifetime, and then shortens the lifetime with a reload.
 fn shortened(stored: &Stored, origin: &Origin) {
     for path in PATHS {
         assert_eq!(stored.foxy.get(origin, path).status, 200);
-        // The object is on disk with its long life, which must not come back.
+        // The object is on disk with its long lifetime, which must not be used again.
         stored.settle(0);
         let reload = stored
             .foxy
@@ -47,7 +48,7 @@ fn shortened(stored: &Stored, origin: &Origin) {
     stored.settle(0);
 }
 
-/// After the ten seconds neither may be sent without asking the origin.
+/// After the ten seconds, neither object may be sent without a request to the origin.
 fn check(foxy: &Foxy, origin: &Origin) {
     foxy.clock.advance(Duration::from_secs(11));
     for path in PATHS {
@@ -86,7 +87,7 @@ fn after_a_restart() {
     }
     let foxy = Foxy::with_engine(Role::Forward, Config::default(), 1, engine, clock);
     check(&foxy, &origin);
-    // And the objects were not merely lost: they were validated, not fetched anew.
+    // The objects were not lost: they were validated, and not fetched again.
     let why = foxy.logged();
     assert!(
         why.iter().any(|line| line.starts_with("revalidated")),

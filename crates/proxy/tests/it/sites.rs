@@ -1,5 +1,5 @@
-//! Several sites on one listener: which one answers, by the name of the handshake, the host and the
-//! path; and what follows the choice.
+//! Several sites on one listener. The answering site is chosen by the name in the handshake, the host and the
+//! path. The tests also check the effects of this choice.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -15,7 +15,7 @@ use foxy_tls::{ListenerTls, ServerOptions, ServerTls};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
-/// An origin that says its name and how often it was asked.
+/// An origin that states its name and the number of requests that it has received.
 fn origin(name: &'static str) -> Origin {
     let asked_before = std::sync::atomic::AtomicUsize::new(0);
     Origin::start(move |asked| {
@@ -44,7 +44,7 @@ fn names(hosts: &[&str], paths: &[&str]) -> SiteNames {
     }
 }
 
-/// A listener of these sites, each with its certificates.
+/// Starts a listener with these sites. Each site has its certificates.
 fn listen(sites: Vec<(SiteNames, Site, Option<ServerTls>)>, config: Config) -> Foxy {
     let clock = Arc::new(ManualClock::new(WallTime::from_secs(NOON)));
     let engine = Engine::new(EngineConfig::new(64 << 20, 7), clock.clone());
@@ -78,7 +78,7 @@ fn certificates(authority: &Authority, file: &str, of: &[&str], default: bool) -
     .unwrap()
 }
 
-/// Status, reason and body of the answer to a request over TLS with this name; `None` if the
+/// Returns status, reason and body of the answer to a request over TLS with this name. `None` if the
 /// handshake was refused.
 fn over_tls(foxy: &Foxy, authority: &Authority, sni: &str, host: &str) -> Option<String> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -89,7 +89,7 @@ fn over_tls(foxy: &Foxy, authority: &Authority, sni: &str, host: &str) -> Option
         .with_custom_certificate_verifier(Arc::new(Any))
         .with_no_client_auth();
     let _ = authority;
-    // An address is never sent as a name.
+    // A client never sends an address as a name.
     let name = if sni.is_empty() { "127.0.0.1" } else { sni };
     let name = ServerName::try_from(name.to_owned()).unwrap();
     let mut session = ClientConnection::new(Arc::new(config), name).unwrap();
@@ -109,7 +109,7 @@ fn over_tls(foxy: &Foxy, authority: &Authority, sni: &str, host: &str) -> Option
     Some(said(&answer))
 }
 
-/// `200 a` or `421`.
+/// Returns `200 a` or `421`.
 fn said(answer: &str) -> String {
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     let status = &head[9..12];
@@ -119,7 +119,7 @@ fn said(answer: &str) -> String {
     }
 }
 
-/// Accepts every certificate: these tests are about who answers.
+/// A verifier that accepts every certificate. These tests only check which site answers.
 #[derive(Debug)]
 struct Any;
 
@@ -157,16 +157,16 @@ impl rustls::client::danger::ServerCertVerifier for Any {
     }
 }
 
-/// Name in the handshake, host, and who answers. `-`: the handshake is refused.
+/// Name in the handshake, host, and the site that answers. `-` means that the handshake is refused.
 type Row = (&'static str, &'static str, &'static str);
 
-/// Site `a` has `a.test` and `*.a.test`, `b` has `b.test`, `c` has `c.test`. The certificates of `a`
-/// are for both of its names and for `c.test`; `b` and `c` have their own.
+/// Site `a` has `a.test` and `*.a.test`. Site `b` has `b.test`, and site `c` has `c.test`. The certificates
+/// of `a` are for both of its names and for `c.test`. `b` and `c` have their own certificates.
 const ROWS: [Row; 12] = [
     ("a.test", "a.test", "200 a"),
     ("a.test", "www.a.test:443", "200 a"),
     ("a.test", "b.test", "421"),
-    // On the certificate, but `c` has certificates of its own.
+    // The name is on the certificate, but `c` has its own certificates.
     ("a.test", "c.test", "421"),
     ("a.test", "unknown.test", "421"),
     ("www.a.test", "a.test", "200 a"),
@@ -211,7 +211,7 @@ fn twelve_pairs_of_name_and_host() {
         let got = over_tls(&foxy, &authority, sni, host);
         assert_eq!(got.as_deref().unwrap_or("-"), expected, "{sni} {host}");
     }
-    // With a default certificate nothing was agreed on, and the host alone decides.
+    // With a default certificate no name was agreed on, so only the host decides.
     let foxy = start(true);
     for (sni, host, expected) in [
         ("unknown.test", "a.test", "200 a"),

@@ -1,4 +1,4 @@
-//! Requests while the memory for requests is spent, and clients beyond their places.
+//! Requests while the memory for requests is used up, and clients that have more connections than places.
 
 use std::io::Read;
 use std::sync::Mutex;
@@ -16,7 +16,7 @@ pub(crate) fn origin(size: usize) -> Origin {
     })
 }
 
-/// This many bytes for requests.
+/// Returns settings with `bytes` bytes of memory for requests.
 fn memory(bytes: usize) -> Config {
     let mut config = Config::default();
     config.limits.memory = bytes;
@@ -24,7 +24,7 @@ fn memory(bytes: usize) -> Config {
     config
 }
 
-/// A proxy with this many bytes for requests.
+/// Starts a proxy with `bytes` bytes of memory for requests.
 pub(crate) fn with_memory(bytes: usize) -> Foxy {
     Foxy::start(Role::Forward, memory(bytes), 1)
 }
@@ -43,7 +43,7 @@ fn work_that_finds_no_memory_is_refused_with_the_time_to_come_back() {
     assert_eq!(answer.status, 503);
     assert_eq!(answer.field("Retry-After"), Some("1"));
     assert!(foxy.proxy.totals().event(Event::MemoryRefused) > 0);
-    // The connection ends, and gives its memory to others.
+    // The connection ends, and its memory becomes free for other connections.
     assert_eq!(answer.field("Connection"), Some("close"));
     assert_eq!(client.to_end(), b"");
 }
@@ -65,11 +65,11 @@ fn the_body_of_a_refused_request_is_no_request() {
     assert!(!rest.contains("HTTP/1.1"), "a second answer: {rest}");
 }
 
-/// Memory for a few requests.
+/// Memory for a few requests, in bytes.
 const MEMORY: usize = 256 << 10;
 
-/// Clients whose requests an origin holds back until `ends` is dropped. `ends` is the first field, and so
-/// dropped first, since the proxy waits for requests when it ends.
+/// Clients whose requests wait at an origin until `ends` is dropped. `ends` is the first field, so it is
+/// dropped first. This is necessary because the proxy waits for its requests when it ends.
 struct Held {
     ends: Sender<()>,
     clients: Vec<Client>,
@@ -82,7 +82,7 @@ impl Held {
         let (ends, ended) = channel::<()>();
         let ended = Mutex::new(ended);
         let origin = Origin::start(move |asked| {
-            // Until the sender is dropped.
+            // The origin waits until the sender is dropped.
             let _ = ended.lock().unwrap().recv();
             asked.reply("200 OK", "", "late");
             true
@@ -106,7 +106,8 @@ impl Held {
         (accepted, self.origin.asked() as u64)
     }
 
-    /// Connections that were accepted and requests that the origin has, once neither changes.
+    /// Returns the number of accepted connections and the number of requests at the origin, after both have
+    /// stopped changing.
     fn settled(&self) -> (u64, u64) {
         let unchanged = |_| {
             let before = self.counts();
@@ -116,8 +117,9 @@ impl Held {
         (0..100).find_map(unchanged).unwrap()
     }
 
-    /// Opens connections until one has to wait; one after the other, so that each that enters has the memory
-    /// that its request needs. The clock stands still: none enters because its time to wait is over.
+    /// Opens connections until a connection has to wait. They are opened one after the other, so that each
+    /// connection that is served has the memory for its request. The clock does not advance, so no connection
+    /// is served because its time to wait is over.
     fn fill(&mut self) {
         while {
             self.ask();
@@ -131,7 +133,8 @@ impl Held {
 fn connections_beyond_those_that_may_wait_are_left_to_the_kernel() {
     let mut held = Held::with_memory(MEMORY);
     held.fill();
-    // No more than one client may have: further ones could be refused as they enter.
+    // The number of connections does not exceed the share of one client. Otherwise some could be refused when
+    // their turn comes.
     (0..12).for_each(|_| held.ask());
     assert!(held.clients.len() <= 32, "{}", held.clients.len());
     let (accepted, served) = held.settled();
@@ -153,7 +156,7 @@ impl Held {
         (client, answer)
     }
 
-    /// From now on the process has far more memory than it may, whatever ends.
+    /// From now on, the process has far more memory than permitted, even after connections end.
     fn have_too_much(&self) {
         self.foxy.proxy.observe_memory(1 << 30, false);
     }
@@ -172,7 +175,8 @@ fn a_connection_that_ends_lets_in_one_that_waits() {
     assert_eq!(held.settled(), (accepted, served + 1));
 }
 
-/// The memory of a connection that Foxy closes because it has too much goes back to the system.
+/// Foxy closes a connection because the process has too much memory. The memory of this connection goes back
+/// to the system.
 #[test]
 fn a_connection_closed_for_its_memory_lets_nobody_in() {
     let mut held = Held::with_memory(MEMORY);
@@ -185,7 +189,7 @@ fn a_connection_closed_for_its_memory_lets_nobody_in() {
     assert_eq!(accepted, served + 1, "one still waits");
 }
 
-/// A connection that waits keeps its place in the line over a reload, and is served by the new settings.
+/// A waiting connection keeps its place in the queue over a reload, and is served with the new settings.
 #[test]
 fn a_connection_that_waits_enters_after_a_reload() {
     let mut held = Held::with_memory(MEMORY);
@@ -217,10 +221,10 @@ fn the_first_answer_ends_its_connection_while_many_wait() {
     assert_eq!(accepted, served + 8, "eight may wait");
     let (client, _) = held.answered();
     drop(client);
-    // The next in line enters, and another one may wait.
+    // The next connection in the queue is served, and another connection may wait.
     assert_eq!(held.settled(), (accepted + 1, served + 1));
     let mut entered = held.clients.remove(served as usize - 1);
-    // Not its first request.
+    // This is the second request on the connection.
     let again = get(&held.origin, "/again");
     held.clients[0].send(again);
     drop(held.ends);
@@ -236,7 +240,7 @@ fn the_first_answer_ends_its_connection_while_many_wait() {
 
 #[test]
 fn a_client_that_waited_is_not_served_beyond_its_share() {
-    /// Connections that one client may have served where memory is short.
+    /// Connections of one client that may be served at the same time when memory is short.
     const SHARE: u64 = 32;
     let mut held = Held::with_memory(2 << 20);
     held.fill();
@@ -245,7 +249,7 @@ fn a_client_that_waited_is_not_served_beyond_its_share() {
     assert!(accepted > SHARE && served < SHARE, "{accepted}, {served}");
     let refused = || held.foxy.proxy.totals().event(Event::ConnectionsRefused);
     let before = refused();
-    // From now on one enters after the other, whatever the memory is.
+    // From now on, waiting connections are served one after the other, whatever the memory is.
     held.foxy.clock.advance(Duration::from_secs(2));
     let (_, now) = held.settled();
     assert!(served < now && now <= SHARE, "{served} to {now}");
@@ -261,7 +265,7 @@ fn an_idle_connection_makes_room_for_a_new_one() {
     let mut idle = foxy.connect();
     idle.send(get(&origin, "/a"));
     assert_eq!(idle.answer().status, 200);
-    // A connection that is idle for so short a time is not closed for want of memory.
+    // A connection that has been idle for such a short time is not closed to free memory.
     sleep(Duration::from_millis(50));
     let mut new = foxy.connect();
     new.send(get(&origin, "/a"));

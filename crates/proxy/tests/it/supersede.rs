@@ -1,4 +1,5 @@
-//! Answers that do not replace the stored one leave it in place (RFC 9111 sections 3.3 and 4.3).
+//! Answers that do not replace a stored answer. The stored answer stays in place (RFC 9111 sections 3.3 and
+//! 4.3).
 
 use std::time::Duration;
 
@@ -8,12 +9,12 @@ use foxy_store::Lookup;
 const FIELDS: &str = "Cache-Control: max-age=60\r\nETag: \"v1\"\r\n";
 const AGAIN: &str = "Cache-Control: no-cache\r\n";
 
-/// 600,000 bytes: an object in fragments.
+/// Returns a body of 600,000 bytes, which is stored in fragments.
 fn body() -> Vec<u8> {
     (0..600_000u32).map(|i| (i % 253) as u8).collect()
 }
 
-/// Answers conditions, ranges and HEAD as it should, and errors where the path says so.
+/// Answers conditional requests, ranges and HEAD correctly, and sends errors if the path requests them.
 fn serve(asked: &mut Asked) -> bool {
     let whole = match asked.path() {
         "/large" => body(),
@@ -76,7 +77,7 @@ fn parts_heads_conditions_and_errors_remove_no_whole_object() {
             ("HEAD", "X-Status: 404 Not Found\r\n", 404),
             ("HEAD", "X-Status: 503 Service Unavailable\r\n", 503),
         ] {
-            // Fresh again, whatever the last round has left.
+            // The object becomes fresh again, whatever state the last round has left.
             foxy.clock.advance(Duration::from_secs(61));
             foxy.get(&origin, path);
             let before = foxy.stored(&origin, path).expect("stored whole");

@@ -1,4 +1,4 @@
-//! Clients that speak TLS: certificates by name, refusals, renewal, cut answers, misbehaviour.
+//! Clients that use TLS: certificates by name, refusals, renewal, cut answers, misbehaviour.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -47,7 +47,7 @@ fn pages() -> Origin {
     })
 }
 
-/// Certificates for `names` under file names of their own, in one folder.
+/// Certificates for `names`, each under its own file name, in one folder.
 pub(crate) fn certificates(
     authority: &Authority,
     names: &[&str],
@@ -86,7 +86,7 @@ fn connect(foxy: &Foxy, config: &Arc<ClientConfig>, name: &str) -> io::Result<St
     Ok(StreamOwned::new(session, tcp))
 }
 
-/// The head and whatever follows it within the announced length.
+/// Returns the head, and the bytes after it within the announced length.
 fn ask(stream: &mut Stream, host: &str, path: &str) -> io::Result<(String, Vec<u8>)> {
     write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n")?;
     let mut got = Vec::new();
@@ -130,7 +130,7 @@ fn names_choose_the_certificate_and_limit_the_hosts() {
         );
         assert_eq!(status == 200, body == b"page");
         if status == 421 {
-            // The connection goes on.
+            // The connection can be used again.
             let (head, _) = ask(&mut stream, sni, "/").unwrap();
             assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
         }
@@ -185,7 +185,7 @@ fn a_changed_certificate_is_used_and_a_bad_one_is_not() {
     let tls = certificates(&authority, &["shop.test"], None);
     let foxy = listening(site(&origin), &tls, Config::default());
     let trust = client(&authority);
-    // No session is resumed here: a resumed one shows the certificate of its first connection.
+    // Here no session is resumed, because a resumed session shows the certificate of its first connection.
     let shown = || {
         let stream = connect(&foxy, &client(&authority), "shop.test").unwrap();
         stream.conn.peer_certificates().unwrap()[0].to_vec()
@@ -194,7 +194,8 @@ fn a_changed_certificate_is_used_and_a_bad_one_is_not() {
     let first = shown();
     let now = 1_700_000_000;
     assert!(tls.renew(now).changed.is_empty());
-    // The new certificate is there with the old key: the exchange is half done.
+    // The new certificate is in its file, but the key file still has the old key. The exchange is half
+    // complete.
     let next = authority.certificate(&["shop.test"], |_| {});
     std::fs::write(authority.folder.path().join("site0.crt"), &next.certificate).unwrap();
     let renewed = tls.renew(now);
@@ -215,7 +216,7 @@ fn a_changed_certificate_is_used_and_a_bad_one_is_not() {
         head.starts_with("HTTP/1.1 200 "),
         "an open connection goes on: {head}"
     );
-    // A further certificate in the folder.
+    // A further certificate is added to the folder.
     let more = authority.certificate(&["more.test"], |_| {});
     authority.files("more", &more);
     assert_eq!(tls.renew(now).changed.len(), 1);
@@ -254,7 +255,7 @@ fn a_cut_answer_ends_without_announcement() {
         cut.is_err(),
         "an announced end would be a whole answer: {cut:?}"
     );
-    // A whole answer ends with an announced end.
+    // A complete answer ends with an announced end.
     let mut stream = connect(&foxy, &client(&authority), "shop.test").unwrap();
     write!(
         stream,
@@ -297,7 +298,7 @@ fn clients_that_misbehave_are_closed_in_time() {
     assert_eq!(raw(b""), b"", "silence");
     foxy.counts(Event::TlsFailedTimeout, 2);
     foxy.counts(Event::TlsFailedHandshake, 2);
-    // One byte at a time is slow, and right.
+    // One byte at a time is slow, but valid.
     let name = ServerName::try_from("shop.test").unwrap();
     let mut session = ClientConnection::new(client(&authority), name).unwrap();
     let mut tcp = TcpStream::connect(foxy.addr).unwrap();

@@ -1,4 +1,4 @@
-//! Origins that speak TLS: handshakes, checks, and the same answers as over plain connections.
+//! Origins that use TLS: handshakes, checks of certificates, and the same answers as over plain connections.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -47,7 +47,7 @@ fn body(n: usize) -> Vec<u8> {
 
 const FRESH: &str = "Cache-Control: max-age=60\r\n";
 
-/// Answers by path, whatever the connection.
+/// An origin that answers by path, whatever the connection is.
 fn pages() -> Origin {
     Origin::start(|asked| {
         let etag = "ETag: \"v1\"\r\n";
@@ -184,7 +184,8 @@ fn a_connection_is_used_again_and_a_session_is_continued() {
     assert_eq!(counted(Event::UpstreamResumed), 2);
 }
 
-/// Expects an error page with this reason, and no trace of a request or an object.
+/// Expects an error page with this reason. The request must not have reached the origin, and no object may be
+/// stored.
 fn refused(foxy: &Foxy, origin: &Origin, answer: &Answer, status: u16, reason: &str) {
     assert_eq!(answer.status, status, "{reason}: {}", answer.text());
     assert!(
@@ -255,7 +256,7 @@ fn nothing_is_sent_to_an_origin_that_fails_a_check() {
     }
 }
 
-/// A server that does this with each connection.
+/// Starts a server that calls `act` for each connection.
 fn peer(act: impl Fn(&mut TcpStream) + Send + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let addr = listener.local_addr().unwrap();
@@ -274,7 +275,7 @@ fn peers_that_do_not_speak_tls_are_named_for_what_they_do() {
     let hello = |stream: &mut TcpStream| {
         let _ = stream.read(&mut [0; 4096]);
     };
-    // A ServerHello of TLS 1.0, and the alert of a server that wants older versions only.
+    // A ServerHello of TLS 1.0, and the alert of a server that accepts only older versions.
     let mut old = vec![22, 3, 1, 0, 42, 2, 0, 0, 38, 3, 1];
     old.extend([7; 32]);
     old.extend([0, 0xc0, 0x13, 0]);
@@ -341,7 +342,7 @@ fn an_end_that_is_not_announced_is_a_cut() {
         assert_eq!(first.whole, !truncates, "{}", first.head);
         let again = of(&foxy, &front, "/end", "");
         assert_eq!(again.cache().contains("; hit"), hit, "{}", again.cache());
-        // Framing that says where the end is needs no announcement.
+        // If the framing contains the end, no announcement is needed.
         assert!(of(&foxy, &front, "/chunked", "").whole);
         assert!(of(&foxy, &front, "/chunked", "").cache().contains("; hit"));
     }

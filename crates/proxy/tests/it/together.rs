@@ -1,4 +1,5 @@
-//! Requests that come together: who waits for whom, who does not, and who leaves.
+//! Requests that arrive together: requests that wait for another request, requests that do not wait, and
+//! clients that disconnect.
 
 use std::sync::{Arc, Barrier, Mutex};
 use std::time::Duration;
@@ -90,8 +91,8 @@ fn a_client_that_resets_ends_a_fetch_that_says_nothing() {
     }
 }
 
-/// Clients on two workers ask for one page at about the time when its fetch ends: between the lookup of
-/// one and its place in a fill, the fetch of another may end.
+/// Clients on two workers request one page at about the time when its fetch ends. The fetch of another client
+/// may end between the lookup of a client and its place in a fill.
 #[test]
 fn a_page_is_fetched_once_though_its_fetch_ends_between_lookup_and_join() {
     const PAGES: usize = 3_000;
@@ -109,7 +110,7 @@ fn a_page_is_fetched_once_though_its_fetch_ends_between_lookup_and_join() {
                 let mut client = foxy.connect();
                 for page in 0..PAGES {
                     start.wait();
-                    // Later by up to the time that a fetch takes.
+                    // This client is later by at most the time that a fetch takes.
                     for _ in 0..n * page {
                         std::hint::spin_loop();
                     }

@@ -1,5 +1,5 @@
-//! Unanswered requests: an unsafe one invalidates its URL; HEAD gets the same answer as GET;
-//! stale answers while an origin is out of reach.
+//! Requests without an answer of the origin. An unsafe request invalidates its URL. HEAD gets the same answer
+//! as GET. Stale answers are used while an origin cannot be reached.
 
 use std::io::Write;
 use std::net::TcpListener;
@@ -11,7 +11,7 @@ use foxy_proxy::Event;
 
 use crate::common::{Answer, Asked, Client, Foxy, Origin, until};
 
-/// GET gets a storable answer; any other method gets a closed connection.
+/// An origin that sends a storable answer to GET, and closes the connection for any other method.
 fn silent() -> Origin {
     Origin::start(|asked| {
         if asked.head.starts_with("GET") {
@@ -79,7 +79,7 @@ fn a_safe_request_and_one_that_reached_nobody_forget_nothing() {
     ));
     assert_eq!(sent.status, 502);
     assert!(foxy.stored(&origin, "/x").is_some());
-    // An origin that answers once and disappears.
+    // An origin that answers once and then disappears.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let once = std::thread::spawn(move || {
@@ -101,7 +101,8 @@ fn a_safe_request_and_one_that_reached_nobody_forget_nothing() {
     assert_eq!(get().status, 200, "the origin never heard of it");
 }
 
-/// An origin that answers while `status` is 200, then with that error, or not at all (0).
+/// An origin that answers normally while `status` is 200. With another status, it answers with this error, or
+/// not at all (0).
 fn failing(control: &'static str) -> (Origin, Arc<AtomicU16>) {
     let status = Arc::new(AtomicU16::new(200));
     let now = Arc::clone(&status);
@@ -187,14 +188,14 @@ fn what_can_be_served_stale_does_not_wait_again_for_an_origin_out_of_reach() {
     let seconds = |n| foxy.clock.advance(Duration::from_secs(n));
     assert_eq!(ask("GET", "/s", "").status, 200);
     seconds(100);
-    // The first request waits nine seconds for the name servers. For 27 s the others do not wait,
-    // though the name cache forgets the failure after one second.
+    // The first request waits nine seconds for the name servers. For 27 s the other requests do not wait,
+    // although the name cache forgets the failure after one second.
     for method in ["GET", "GET", "HEAD", "GET"] {
         assert!(is_stale(&ask(method, "/s", "")), "{method}");
         assert_eq!(lookups(), 2, "{method}");
         seconds(2);
     }
-    // A request without a stale answer, and one that forbids it, ask again.
+    // A request for which no stale answer exists, and a request that forbids a stale answer, ask again.
     assert_eq!(ask("GET", "/other", "").status, 503);
     assert_eq!(lookups(), 3);
     seconds(2);
@@ -203,7 +204,7 @@ fn what_can_be_served_stale_does_not_wait_again_for_an_origin_out_of_reach() {
     seconds(28);
     assert!(is_stale(&ask("GET", "/s", "")));
     assert_eq!(lookups(), 5);
-    // As soon as one request has reached the origin, all ask it.
+    // As soon as one request has reached the origin, all requests ask the origin.
     seconds(2);
     assert!(is_stale(&ask("GET", "/s", "")));
     assert_eq!(ask("GET", "/other", "").status, 200);

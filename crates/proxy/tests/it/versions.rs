@@ -1,5 +1,5 @@
-//! The order of versions: an answer that arrives late is older than one that was asked for later
-//! (RFC 9111 section 4).
+//! The order of versions. A late answer to an early request is older than the answer to a request that was
+//! sent later (RFC 9111 section 4).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,8 +12,8 @@ fn wait_for(flag: &AtomicBool) {
     until(|| flag.load(Ordering::SeqCst));
 }
 
-/// Two reloads overlap: the slow one is sent first and answered last. Its Date is `slow`; all other
-/// Dates are noon. Returns the answer to a request after both.
+/// Sends two overlapping reloads. The slow reload is sent first and answered last. Its Date is `slow_date`,
+/// and all other Dates are noon. Returns the answer to a request after both reloads.
 fn crossing(slow_date: &'static str) -> (crate::common::Answer, usize) {
     let (first_asked, release) = (
         Arc::new(AtomicBool::new(false)),
@@ -141,7 +141,7 @@ fn a_later_request_does_not_join_an_older_question() {
     std::thread::scope(|scope| {
         let slow = scope.spawn(|| foxy.get_with(&origin, "/", "X-Speed: slow\r\n"));
         wait_for(&first_asked);
-        // With credentials it is fetched alone, and its answer may be shared.
+        // A request with credentials has a separate fetch, but its answer may be shared.
         let quick = foxy.get_with(&origin, "/", "Authorization: x\r\n");
         assert_eq!(quick.text(), "two");
         let later = foxy.get(&origin, "/");
@@ -156,7 +156,7 @@ fn a_later_request_does_not_join_an_older_question() {
     assert_eq!(foxy.get(&origin, "/").text(), "two");
 }
 
-/// Requests to an origin and its permitted answers, by number.
+/// Requests to an origin and the answers that it may send, by number.
 #[derive(Default)]
 struct Steps {
     asked: [AtomicBool; 3],
@@ -211,7 +211,7 @@ fn an_answer_asked_anew_after_a_change_ends_the_life_of_what_came_before_it() {
         assert_eq!(foxy.ask(&put).status, 200);
         let second = scope.spawn(|| foxy.get_with(origin, "/", "X-Speed: usual\r\n"));
         wait_for(&steps.asked[SECOND]);
-        // The change has invalidated the version that the 304 names: the whole is fetched.
+        // The change has invalidated the version that the 304 names, so the complete object is fetched.
         steps.may[CHECK].store(true, Ordering::SeqCst);
         wait_for(&steps.asked[ANEW]);
         steps.may[SECOND].store(true, Ordering::SeqCst);

@@ -1,5 +1,6 @@
-//! `foxy why` in forty situations: why a miss, why not stored, why revalidated, why stale, why
-//! past the cache. Each is brought about on real sockets, then asked about.
+//! `foxy why` in forty situations. It explains misses, answers that are not stored, revalidations, stale
+//! answers, and requests that bypass the cache. Each situation is created on real sockets before the
+//! question.
 
 use std::time::Duration;
 
@@ -9,17 +10,17 @@ use foxy_proxy::rules::RuleSet;
 use foxy_proxy::rules::rules::{Bypass, Pattern, Rule};
 use foxy_proxy::{Config, Role, Why, WhyRequest};
 
-/// One situation. Lists of fields are written `Name: value | Name: value`.
+/// One situation. Lists of fields are written as `Name: value | Name: value`.
 struct Case {
-    /// The answer of the origin: a status, then fields.
+    /// The answer of the origin. The text has a status and then fields.
     says: &'static str,
-    /// Requests before: method and fields; `wait N` lets N seconds pass.
+    /// Requests before the question: method and fields. `wait N` lets N seconds pass.
     before: &'static [&'static str],
-    /// The question: method and fields.
+    /// The request in question: method and fields.
     asks: &'static str,
-    /// The decision and the word for going forward.
+    /// The expected decision, and the expected `fwd` word.
     decision: (&'static str, &'static str),
-    /// A text that must be among the reasons.
+    /// A text that one of the reasons must contain.
     because: &'static str,
 }
 
@@ -44,10 +45,10 @@ const STALE: (&str, &str) = ("stale-hit", "");
 const MISS: (&str, &str) = ("fetch", "uri-miss");
 const REVALIDATE: (&str, &str) = ("revalidate", "stale");
 
-/// The path of a case is `/N`, under a rule `/rule-X/N`.
+/// The path of a case is `/N`. With a rule it is `/rule-X/N`.
 #[rustfmt::skip]
 const CASES: &[Case] = &[
-    // Why a hit.
+    // Reasons for a hit.
     case("200 | Cache-Control: max-age=60", &["GET"], "GET", HIT, "fresh for 60 s more"),
     case("200 | Cache-Control: s-maxage=60, max-age=1", &["GET"], "GET", HIT, "by s-maxage"),
     case("200 | CDN-Cache-Control: max-age=60 | Cache-Control: no-store", &["GET"], "GET", HIT, "targeted field"),
@@ -56,13 +57,13 @@ const CASES: &[Case] = &[
     case("200 | Cache-Control: max-age=60 | ETag: \"a\"", &["GET"], "GET | If-None-Match: \"a\"", HIT, "answered with 304"),
     case("200 | Cache-Control: max-age=60", &["GET"], "GET | Range: bytes=0-1", HIT, "a part is sent"),
     case("200 | Cache-Control: max-age=60 | Vary: Accept", &["GET | Accept: a", "GET | Accept: b"], "GET | Accept: a", HIT, "fresh for"),
-    // Why a miss.
+    // Reasons for a miss.
     case("200 | Cache-Control: max-age=60", &[], "GET", MISS, "nothing is stored under this key"),
     case("200 | Cache-Control: max-age=60", &["GET", "PURGE"], "GET", MISS, "nothing is stored"),
     case("200 | Cache-Control: max-age=60", &["GET", "POST"], "GET", MISS, "nothing is stored"),
     case("200 | Cache-Control: max-age=60 | Vary: Accept", &["GET | Accept: a"], "GET | Accept: b", ("fetch", "vary-miss"), "other variants are stored"),
     case("200 | Cache-Control: max-age=60", &[], "GET | Cache-Control: only-if-cached", ("only-if-cached", ""), "answered with 504"),
-    // Why not stored.
+    // Reasons why an answer is not stored.
     case("200 | Cache-Control: no-store", &["GET"], "GET", MISS, "the response said no-store"),
     case("200 | Cache-Control: private, max-age=60", &["GET"], "GET", MISS, "for one user alone"),
     case("200 | Cache-Control: max-age=60", &["GET | Cache-Control: no-store"], "GET", MISS, "the request said no-store"),
@@ -75,7 +76,7 @@ const CASES: &[Case] = &[
     case("401 | Cache-Control: max-age=60", &["GET"], "GET", MISS, "only this request had"),
     case("599 | Cache-Control: max-age=60, must-understand", &["GET"], "GET", MISS, "status is not understood"),
     case("200 | Cache-Control: max-age=60", &["GET"], "small GET", MISS, "larger than the rule's max_size"),
-    // Why revalidated.
+    // Reasons for a revalidation.
     case("200 | Cache-Control: max-age=60 | ETag: \"a\"", &["GET", "wait 61"], "GET", REVALIDATE, "its lifetime is over"),
     case("200 | Cache-Control: max-age=60 | Last-Modified: Thu, 01 Jan 2026 00:00:00 GMT", &["GET", "wait 61"], "GET", REVALIDATE, "If-Modified-Since"),
     case("200 | Cache-Control: no-cache | ETag: \"a\"", &["GET"], "GET", REVALIDATE, "before each use"),
@@ -83,16 +84,16 @@ const CASES: &[Case] = &[
     case("200 | Cache-Control: max-age=60 | ETag: \"a\"", &["GET"], "GET | Cache-Control: no-cache", ("revalidate", "request"), "a reload"),
     case("200 | Cache-Control: max-age=60 | ETag: \"a\"", &["GET", "wait 9"], "GET | Cache-Control: max-age=5", ("revalidate", "request"), "max-age is below its age"),
     case("200 | Cache-Control: max-age=60", &["GET", "wait 61"], "GET", ("fetch", "stale"), "no validator"),
-    // Why stale.
+    // Reasons for a stale answer.
     case("200 | Cache-Control: max-age=60", &["GET", "wait 70"], "GET | Cache-Control: max-stale=60", STALE, "max-stale allows"),
     case("200 | Cache-Control: max-age=60, stale-while-revalidate=30", &["GET", "wait 70"], "GET", STALE, "within the 30 s"),
-    // Why past the cache.
+    // Reasons for a bypass of the cache.
     case("200 | Cache-Control: max-age=60", &["GET"], "POST", ("pass", "method"), "invalidates what is stored"),
     case("200 | Cache-Control: max-age=60", &["GET"], "GET | Content-Length: 5", ("pass", "bypass"), "the request has content"),
     case("200 | Cache-Control: max-age=60", &["GET"], "bypass GET | X-Preview: 1", ("pass", "bypass"), "with this header past the cache (rule bypass)"),
     case("200 | Cache-Control: max-age=60", &["GET"], "bypass GET | Cookie: session=1", ("pass", "bypass"), "with this cookie past the cache"),
     case("200 | Cache-Control: max-age=60 | ETag: \"a\"", &["GET"], "GET | If-Match: \"b\"", ("pass", "request"), "the origin is to judge it"),
-    // Why another lifetime, or another variant, by a rule.
+    // Reasons, by a rule, for another lifetime or another variant.
     case("200 | Cache-Control: max-age=1", &["GET"], "long GET", HIT, "raised to the configured ttl_min"),
     case("200 | Cache-Control: max-age=60", &["GET | X-Device: tv"], "key GET | X-Device: phone", ("fetch", "vary-miss"), "key parts of a rule"),
 ];
@@ -125,7 +126,7 @@ fn rules() -> RuleSet {
     RuleSet::new(vec![bypass, small, long, key])
 }
 
-/// `[rule ]METHOD[ | fields]`.
+/// Splits the text `[rule ]METHOD[ | fields]`.
 fn split(text: &str) -> (&str, &str, Vec<(&str, &str)>) {
     let mut parts = text.split(" | ");
     let words = parts.next().unwrap();
@@ -180,7 +181,7 @@ fn run(foxy: &Foxy, origin: &Origin, number: usize, case: &Case) -> Result<(), S
     }
     let asked = origin.asked();
     let mut judged = judge(&why(foxy, &url, case.asks), rule, case);
-    // A client has its answer a moment before Foxy notes what became of the request.
+    // A client has its answer shortly before Foxy notes the result of the request.
     for _ in 0..200 {
         if judged.is_ok() {
             break;
@@ -227,7 +228,7 @@ fn forty_situations_are_explained() {
 
 #[test]
 fn what_is_explained_is_what_happens() {
-    // The same question, put to `why` and then as a request: the words must agree.
+    // The same question is put to `why` and then sent as a request. Both must lead to the same words.
     let foxy = Foxy::start(
         Role::Forward,
         Config {
@@ -242,7 +243,7 @@ fn what_is_explained_is_what_happens() {
             continue;
         }
         let (rule, method, _) = split(case.asks);
-        // A request that announces content and sends none would wait for ever.
+        // A request that announces content but sends none would wait for ever.
         if method == "POST" || case.asks.contains("Content-Length") {
             continue;
         }

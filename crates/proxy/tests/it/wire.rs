@@ -1,4 +1,4 @@
-//! Bodies, tunnels and trouble, on real sockets.
+//! Bodies, tunnels and faults, on real sockets.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -195,7 +195,7 @@ fn a_truncated_answer_is_neither_whole_nor_stored() {
             );
         }
         until(|| foxy.proxy.fills() == 0);
-        // Not a part either: nothing tells which version it is of.
+        // The answer is not stored as a part either, because no validator identifies its version.
         assert!(foxy.stored(&origin, path).is_none(), "{path}");
     }
     assert_eq!(origin.asked(), 4);
@@ -249,7 +249,7 @@ fn the_rest_of_a_part_is_fetched_by_range_when_the_validator_is_strong() {
     let answer = foxy.get_with(&origin, "/r", part);
     assert_eq!((answer.status, answer.whole), (206, true));
     assert_eq!(answer.text(), "234567");
-    // The rest of another length is not of the same body.
+    // A rest with another length does not belong to the same body.
     let answer = foxy.get_with(&origin, "/other", part);
     assert_eq!((&*answer.text(), answer.whole), ("234", false));
 }
@@ -432,7 +432,7 @@ fn a_dead_pooled_connection_is_replaced() {
     let foxy = Foxy::forward();
     let origin = Origin::start(|asked| {
         asked.reply("200 OK", "Cache-Control: no-store\r\n", "x");
-        // Says keep-alive, and closes a little later all the same.
+        // The origin announces keep-alive, but closes the connection shortly afterwards.
         std::thread::sleep(Duration::from_millis(50));
         false
     });
@@ -461,7 +461,7 @@ fn a_long_uncacheable_body_passes_and_a_slow_reader_does_not_hold_others_back() 
             }
             None => {
                 let fields = "ETag: \"s\"\r\nCache-Control: max-age=60\r\n";
-                // The second client joins before bytes move.
+                // The second client joins before the body begins.
                 until(|| seen.load(Ordering::SeqCst));
                 asked.reply("200 OK", fields, whole);
             }

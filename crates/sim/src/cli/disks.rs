@@ -1,7 +1,7 @@
-//! `disks`: the same operations through every layout on real file systems of this machine.
+//! `disks`: runs the same operations through every layout on real file systems of this machine.
 //!
-//! For each file system an image file is made, given a file system, mounted on a loop device, used
-//! and taken away again, also when a run fails. That takes root and the tools of the system.
+//! For each file system an image file is made, formatted, mounted on a loop device, used and removed again,
+//! also when a run fails. This requires root and the tools of the file systems.
 
 mod memory_limit;
 mod mounted;
@@ -23,29 +23,29 @@ use mounted::{FsName, Mounted};
 /// Arguments of `disks`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct DisksArgs {
-    /// File systems to make: ext4, xfs
+    /// File systems to create: ext4, xfs
     #[arg(long, value_delimiter = ',', default_value = "ext4,xfs")]
     fs: Vec<FsName>,
-    /// Folder for the images, on the disk that is to be measured; needs three times --disk
+    /// Folder for the images, on the disk to be measured; it needs space of three times --disk
     #[arg(long, default_value = ".")]
     dir: PathBuf,
-    /// Objects on disk, in bytes
+    /// Capacity for objects on disk, in bytes
     #[arg(long, default_value = "1GiB")]
     disk: ByteSize,
-    /// Memory before the disk
+    /// Size of the memory level before the disk
     #[arg(long, default_value = "64MiB")]
     ram: ByteSize,
-    /// Memory of this process, its part of the page cache included, so that disks are measured
-    /// and not the page cache (a control group, which takes root); 0: no limit
+    /// Memory limit of this process, including its part of the page cache, so that disks are measured and not
+    /// the page cache (the limit is a control group, which requires root); 0: no limit
     #[arg(long, default_value = "256MiB")]
     memory: ByteSize,
-    /// Disk operations of the generated DEC stream
+    /// Number of disk operations, which come from the generated DEC stream
     #[arg(long, default_value_t = 100_000)]
     ops: u64,
-    /// Times that everything is measured; the table has the median
+    /// Number of times that everything is measured; the table contains the median
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=99))]
     rounds: u64,
-    /// Layouts
+    /// Layouts to run
     #[arg(
         long,
         value_delimiter = ',',
@@ -120,7 +120,7 @@ fn tell(number: u64, all: u64, row: &Row) {
     );
 }
 
-/// Of the rounds of each file system and layout the one in the middle, by operations per second.
+/// For each file system and layout, the median of the rounds by operations per second.
 fn medians(rows: Vec<Row>) -> Vec<Row> {
     let mut groups: Vec<Vec<Row>> = Vec::new();
     for row in rows {
@@ -140,7 +140,8 @@ fn medians(rows: Vec<Row>) -> Vec<Row> {
     groups.into_iter().map(middle).collect()
 }
 
-/// A table with the multiple over the first layout, which has a file for each object.
+/// A table with each layout's speed as a multiple of the first layout's speed. The first layout has a file
+/// for each object.
 fn table(rows: &[Row]) -> Table {
     let first = rows.first().map_or("the first", |row| &row.result.layout);
     let times = format!("times {first}");
@@ -174,7 +175,7 @@ fn table(rows: &[Row]) -> Table {
     table
 }
 
-/// Bytes to and from the device for each operation, in units of 1,000.
+/// Bytes to and from the device per operation, in units of 1,000 bytes.
 fn device_kb_per_op(r: &RunResult) -> f64 {
     if r.ops_per_s > 0.0 {
         1e3 * r.mb_per_s * r.device_bytes_per_byte / r.ops_per_s

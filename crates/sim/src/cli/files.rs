@@ -1,4 +1,4 @@
-//! `files`: what it costs to create and delete files (HBENCH-OS lat_fs), modelled and real.
+//! `files`: the cost of creating and deleting files (HBENCH-OS lat_fs), modelled and real.
 
 use std::path::PathBuf;
 
@@ -15,13 +15,14 @@ use crate::{
 /// Arguments of `files`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct FilesArgs {
-    /// Real folders, each on the file system to be measured; without any, the modelled ones
+    /// Real folders, each on a file system to be measured; if not given, the modelled file
+    /// systems are measured
     #[arg(long, value_delimiter = ',')]
     dir: Vec<PathBuf>,
-    /// Files in a round
+    /// Number of files in a round
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     count: u64,
-    /// Rounds
+    /// Number of rounds
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     rounds: u64,
     /// Form of the output
@@ -67,7 +68,7 @@ impl FilesArgs {
         self.form.print(&table(&rows), &rows)
     }
 
-    /// Each place with its times.
+    /// Returns each place with its times.
     fn measure(&self, bytes: u64, order: DeleteOrder) -> Result<Vec<(String, LatFs)>, RunError> {
         let mut all = Vec::new();
         for dir in &self.dir {

@@ -1,8 +1,8 @@
 //! The command line of the simulator: `run`, `sweep`, `reproduce`, `size`, `files`, `disks`.
 //!
 //! The `foxy` binary mounts [`SimCommand`] as `foxy sim`. Tables go to standard output, progress
-//! to standard error. Exit codes: 0 done, 1 something failed at run time, 2 wrong usage, 130
-//! stopped by Ctrl-C (what was finished until then is printed and kept).
+//! to standard error. Exit codes: 0 success, 1 an error at run time, 2 wrong usage, 130 stopped by Ctrl-C
+//! (results that were finished until then are printed and kept).
 
 mod disks;
 mod files;
@@ -27,22 +27,22 @@ use crate::{
 /// Simulates caches, the papers' systems and their disks.
 #[derive(Debug, clap::Subcommand)]
 pub enum SimCommand {
-    /// One configuration: a workload through cache levels and a layout on a modelled drive
+    /// Run one configuration: a workload through cache levels and a layout on a modelled drive
     Run(run::RunArgs),
-    /// Every combination of comma-separated values, in parallel
+    /// Run every combination of comma-separated values, in parallel
     Sweep(run::SweepArgs),
-    /// The published experiments done again, published value and ours beside each other
+    /// Repeat the published experiments and show published and simulated values side by side
     Reproduce(reproduce::ReproduceArgs),
     /// Predict the effect of more memory, more disk or another policy on your own access log
     Size(size::SizeArgs),
-    /// Cost of creating and deleting files (HBENCH lat_fs), on modelled or real file systems
+    /// Measure the cost of creating and deleting files (HBENCH lat_fs), on modelled or real file systems
     Files(FilesArgs),
-    /// The same operations through every layout on ext4 and XFS of this machine (needs root)
+    /// Run the same operations through every layout on ext4 and XFS of this machine (needs root)
     Disks(disks::DisksArgs),
 }
 
 impl SimCommand {
-    /// Runs it.
+    /// Runs the command.
     #[must_use]
     pub fn run(&self) -> ExitCode {
         stopping::watch();
@@ -51,7 +51,7 @@ impl SimCommand {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 if let RunError::Partly { text, .. } = &error {
-                    // The first error is the one to tell.
+                    // If this fails too, the first error is the one to report.
                     let _ = show(text);
                 }
                 eprintln!("error: {error}");
@@ -67,7 +67,7 @@ impl SimCommand {
     /// Runs the command and returns the text to print.
     ///
     /// # Errors
-    /// Wrong parameters, or what went wrong at run time.
+    /// Wrong parameters, or an error at run time.
     pub fn text(&self) -> Result<String, RunError> {
         match self {
             Self::Run(args) => args.text(),
@@ -80,7 +80,7 @@ impl SimCommand {
     }
 }
 
-/// Prints results. A reader that has seen enough (`| head`) is no failure; a full disk is.
+/// Prints results. A reader that closes the pipe early (`| head`) is no error; a full disk is an error.
 fn show(text: &str) -> Result<(), RunError> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -100,7 +100,7 @@ pub enum Form {
     Table,
     /// Comma-separated values
     Csv,
-    /// Everything, for programs
+    /// All results, for programs
     Json,
 }
 
@@ -117,7 +117,7 @@ impl Form {
     }
 }
 
-/// A bar of this many steps; hidden where standard error is no terminal.
+/// A progress bar of this many steps; hidden if standard error is not a terminal.
 fn bar(steps: u64, template: &str) -> ProgressBar {
     let bar = ProgressBar::new(steps);
     if let Ok(style) = ProgressStyle::with_template(template) {
@@ -126,13 +126,13 @@ fn bar(steps: u64, template: &str) -> ProgressBar {
     bar
 }
 
-/// Threads that this machine runs side by side.
+/// Number of threads to use; by default the number that this machine runs in parallel.
 fn threads(wanted: Option<usize>) -> usize {
     wanted.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
 
-/// Results, and the names of the files that were drawn. If those could not be written, the results
-/// are printed all the same.
+/// Results, followed by the names of the figure files. If the files could not be written, the results are
+/// printed all the same.
 fn with_files(
     text: String,
     files: Result<impl IntoIterator<Item = PathBuf>, RunError>,
@@ -155,7 +155,7 @@ fn saved(files: &[PathBuf]) -> String {
     })
 }
 
-/// More about a single run than the table has.
+/// Details of a single run that the table does not contain.
 fn details(result: &RunResult) -> String {
     let mut text = String::new();
     let rows = [

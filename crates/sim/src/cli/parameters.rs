@@ -1,4 +1,4 @@
-//! The parameters that `run` and `sweep` share. Lists multiply.
+//! The parameters that `run` and `sweep` share. Lists are combined: every value with every other value.
 
 use foxy_base::ByteSize;
 
@@ -8,19 +8,19 @@ use crate::{
     run::{Backend, FsKind, RunConfig, RunError, Workload},
 };
 
-/// Each list is one axis of a sweep; `run` wants a single value in each.
+/// Parameters of runs. Each list is one axis of a sweep; `run` needs a single value in each list.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Parameters {
-    /// dec, dec-large, isp, nlanr, polygraph or zipf (with :REQUESTS), or an access log
+    /// Source of requests: dec, dec-large, isp, nlanr, polygraph or zipf (with :REQUESTS), or an access log
     #[arg(long, default_value = "dec:4000000")]
     pub(super) workload: Workload,
     /// Seed of generated requests
     #[arg(long, default_value_t = 1)]
     pub(super) seed: u64,
-    /// Stop after this many disk operations; 0: at the end of the workload
+    /// Number of disk operations after which a run stops; 0: at the end of the workload
     #[arg(long, default_value_t = 1_000_000)]
     pub(super) ops: u64,
-    /// Memory before the disk
+    /// Size of the memory level before the disk
     #[arg(
         long,
         value_delimiter = ',',
@@ -28,7 +28,7 @@ pub(super) struct Parameters {
         allow_negative_numbers = true
     )]
     pub(super) ram: Vec<ByteSize>,
-    /// Objects on disk, in bytes
+    /// Capacity for objects on disk, in bytes
     #[arg(
         long,
         value_delimiter = ',',
@@ -39,14 +39,14 @@ pub(super) struct Parameters {
     #[arg(help = PolicyKind::CHOICES)]
     #[arg(long, value_delimiter = ',', default_value = "lru")]
     pub(super) ram_policy: Vec<PolicyKind>,
-    /// The same for the disk
+    /// Replacement policy of the disk; values as for the memory
     #[arg(long, value_delimiter = ',', default_value = "lru")]
     pub(super) disk_policy: Vec<PolicyKind>,
-    /// Water marks of the disk as shares, such as 0.90:0.95
+    /// Low and high water mark of the disk as shares of its capacity, such as 0.90:0.95
     #[arg(long)]
     pub(super) watermarks: Option<Watermarks>,
-    /// simple, squid, multiple-dirs, buddy[:BLOCKS], stream, stream-packetizer, lazy-reads[:N],
-    /// loc[:B] or lazy-reads-loc[:B]
+    /// Layout of the disk: simple, squid, multiple-dirs, buddy[:BLOCKS], stream, stream-packetizer,
+    /// lazy-reads[:N], loc[:B] or lazy-reads-loc[:B]
     #[arg(long, value_delimiter = ',', default_value = "stream-packetizer")]
     pub(super) layout: Vec<LayoutSpec>,
     /// Share of the STREAM family's file that objects may fill
@@ -57,30 +57,30 @@ pub(super) struct Parameters {
         allow_negative_numbers = true
     )]
     pub(super) utilisation: Vec<f64>,
-    /// Page of the packetizer
+    /// Page size of the packetizer
     #[arg(long, default_value = "8KiB")]
     pub(super) page: ByteSize,
     /// Size of a locality buffer
     #[arg(long, value_delimiter = ',', default_value = "64KiB")]
     pub(super) buffer: Vec<ByteSize>,
-    /// Longest that a lazy read waits, in milliseconds
+    /// Longest wait of a lazy read, in milliseconds
     #[arg(long, default_value_t = 500.0, allow_negative_numbers = true)]
     pub(super) timeout_ms: f64,
-    /// The calls that write into files that objects share: mmap or write. If not given, mmap for
-    /// the STREAM family on a modelled drive, else write
+    /// Calls that write into files that objects share: mmap or write. If not given, mmap for the STREAM
+    /// family on a modelled drive, otherwise write
     #[arg(long)]
     pub(super) calls: Option<Calls>,
-    /// Files that objects share are there at full size before the first operation, or grow. If
-    /// not given, the STREAM family's is there and BUDDY's grow
+    /// Shared files have their full size before the first operation, or they grow. If not given, the file of
+    /// the STREAM family has its full size, and the files of BUDDY grow
     #[arg(long, value_enum)]
     pub(super) files: Option<SharedFiles>,
-    /// A modelled drive
+    /// Name of a modelled drive
     #[arg(long, value_delimiter = ',', default_value = "st15150wc")]
     pub(super) drive: Vec<String>,
-    /// ufs (of Solaris), ffs, ffs-async, ffs-soft, journal or raw
+    /// File system: ufs (of Solaris), ffs, ffs-async, ffs-soft, journal or raw
     #[arg(long, value_delimiter = ',', default_value = "ufs")]
     pub(super) fs: Vec<FsKind>,
-    /// Real files below this folder instead of a modelled drive; give it a file system of its own
+    /// Folder for real files instead of a modelled drive; it should be on a file system of its own
     #[arg(long)]
     pub(super) dir: Option<std::path::PathBuf>,
     /// Memory for file pages
@@ -88,20 +88,20 @@ pub(super) struct Parameters {
     pub(super) page_cache: ByteSize,
 }
 
-/// Files that objects share, before the first operation.
+/// State before the first operation of files that objects share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum SharedFiles {
-    /// They have their full size and contents.
+    /// The files have their full size and contents.
     There,
-    /// They are empty and grow as they are written.
+    /// The files are empty and grow as they are written.
     Grow,
 }
 
 impl Parameters {
-    /// Every combination, the layouts outermost.
+    /// Returns every combination, with the layouts as the outermost loop.
     ///
     /// # Errors
-    /// A combination that makes no sense.
+    /// A combination makes no sense.
     pub(super) fn configs(&self) -> Result<Vec<RunConfig>, RunError> {
         let mut configs = Vec::new();
         for layout in &self.layout {

@@ -1,4 +1,4 @@
-//! `reproduce`.
+//! The command `reproduce`.
 
 use std::path::{Path, PathBuf};
 
@@ -11,26 +11,26 @@ use crate::{
 /// Arguments of `reproduce`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct ReproduceArgs {
-    /// Folder for the page `index.html`, tables, JSON and figures. What is finished stays there:
-    /// after Ctrl-C the same command goes on
+    /// Folder for the page `index.html`, tables, JSON and figures. Finished results stay there: after Ctrl-C
+    /// the same command continues
     #[arg(long, short)]
     out: Option<PathBuf>,
-    /// Do these parts only; `--list` names them
+    /// Run only these parts; `--list` shows their names
     #[arg(long, value_delimiter = ',')]
     parts: Vec<String>,
-    /// Name the parts and end
+    /// Show the names of the parts and end
     #[arg(long)]
     list: bool,
-    /// Write docs/reproduction.md and its figures; the folder may be given
+    /// Write docs/reproduction.md and its figures; another folder may be given
     #[arg(long, value_name = "DOCS", num_args = 0..=1, default_missing_value = "docs")]
     write_docs: Option<PathBuf>,
     /// Seed of the generated stream
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Divide memory, disk and operations by this, for a quick look
+    /// Divide memory, disk and operations by this number, for a quick check
     #[arg(long, default_value_t = 1)]
     scale: u64,
-    /// Runs side by side; as many as there are processors if not given
+    /// Number of parallel runs; if not given, the number of processors
     #[arg(long)]
     threads: Option<usize>,
     /// Form of the output
@@ -108,7 +108,7 @@ impl ReproduceArgs {
         self.parts.iter().map(find).collect()
     }
 
-    /// The page is about the published conditions and has all parts.
+    /// Checks that the page is for the published conditions and contains all parts.
     fn check_docs(&self, docs: &Path) -> Result<(), RunError> {
         let bad = |text: String| Err(RunError::Config(text));
         if self.scale > 1 || !self.parts.is_empty() {
@@ -124,7 +124,7 @@ impl ReproduceArgs {
     }
 }
 
-/// File of finished runs of layouts; those of another build are not used.
+/// File that keeps finished runs of layouts. Runs of another build are not used.
 fn runs_file(folder: &Path) -> Result<PathBuf, RunError> {
     let runs = folder.join("runs");
     std::fs::create_dir_all(&runs).map_err(|source| RunError::Output {

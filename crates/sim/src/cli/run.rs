@@ -1,4 +1,4 @@
-//! `run` and `sweep`.
+//! The commands `run` and `sweep`.
 
 use std::path::PathBuf;
 
@@ -70,10 +70,10 @@ pub struct SweepArgs {
     /// Form of the output
     #[arg(long, value_enum, default_value_t)]
     form: Form,
-    /// Runs side by side; as many as there are processors if not given
+    /// Number of parallel runs; if not given, the number of processors
     #[arg(long)]
     threads: Option<usize>,
-    /// A file that keeps finished runs: a sweep that was stopped goes on where it was
+    /// A file that keeps finished runs: a sweep that was stopped continues from there
     #[arg(long)]
     resume: Option<PathBuf>,
     /// Draw operations per second into STEM.svg and STEM.png
@@ -93,7 +93,7 @@ impl SweepArgs {
         let results = sweep_some(
             &configs,
             &SweepOptions {
-                // Real files share one device: one run at a time.
+                // Real files share one device, so there is one run at a time.
                 threads: if self.parameters.dir.is_some() {
                     1
                 } else {
@@ -121,7 +121,7 @@ impl SweepArgs {
         let bar = bar(configs.len() as u64, PROGRESS);
         let tell = |done: usize, _| bar.set_position(done as u64);
         let options = SweepOptions {
-            // A device serves one run at a time.
+            // A device does one run at a time.
             threads: match self.systems.device {
                 Some(_) => 1,
                 None => threads(self.threads),
@@ -138,7 +138,7 @@ impl SweepArgs {
     }
 }
 
-/// Over utilisation if that varies, else a bar for each run.
+/// A curve over utilisation if utilisation varies, otherwise a bar for each run.
 fn figure(configs: &[RunConfig], results: &[RunResult]) -> Figure {
     let plain = Figure {
         title: "Disk operations per second".into(),

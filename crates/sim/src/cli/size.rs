@@ -1,4 +1,4 @@
-//! `size`.
+//! The command `size`.
 
 use std::path::{Path, PathBuf};
 
@@ -15,34 +15,34 @@ use crate::{
 /// Arguments of `size`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct SizeArgs {
-    /// The access log; .gz, .xz and .zst are unpacked on the way
+    /// The access log; .gz, .xz and .zst are decompressed automatically
     log: PathBuf,
-    /// Its format, if it is not to be detected
+    /// Format of the log; detected if not given
     #[arg(long)]
     log_format: Option<Format>,
     /// Members of a JSON log, such as url=request_uri,size=body_bytes_sent
     #[arg(long, value_name = "WHAT=MEMBER,..")]
     fields: Option<FieldMap>,
-    /// Sizes of memory or disk to try; powers of two if not given
+    /// Sizes of memory or disk to try; if not given, powers of two
     #[arg(long, value_delimiter = ',')]
     sizes: Vec<ByteSize>,
-    /// Candidates: foxy as it is (its records, segments, reinsertion, and the memory of --memory
-    /// before it), the same with a disk that takes only what foxy:RULE (a word of the setting
-    /// `when_spent`) or foxy:max_size:SIZE lets in, as when a write budget is always spent, or
-    /// policies over bare objects. If not given: foxy, foxy:second-use, foxy:max_size of up to three
-    /// sizes that matter in the log, lru and s3-fifo
+    /// Candidates. `foxy` is foxy with its records, segments and reinsertion, and with the memory of --memory
+    /// before its disk. `foxy:RULE` (a word of the setting `when_spent`) and `foxy:max_size:SIZE` are foxy
+    /// with a disk that stores only objects that this rule admits, as if a write budget were always spent.
+    /// All other names are policies over bare objects. If not given: foxy, foxy:second-use, foxy:max_size of
+    /// up to three sizes that matter in the log, lru and s3-fifo
     #[arg(long, value_delimiter = ',')]
     policies: Vec<Candidate>,
-    /// Memory budget of foxy, as its setting `memory`; without it its disk alone is looked at
+    /// Memory budget of foxy, as its setting `memory`; if not given, only foxy's disk is simulated
     #[arg(long, default_value = "0")]
     memory: ByteSize,
-    /// URL and header lines of a response as foxy stores them; logs do not tell
+    /// Bytes of the URL and header lines of a response as foxy stores them; logs do not contain this size
     #[arg(long, default_value = "300")]
     head: ByteSize,
-    /// Most requests that are kept as a sample; logs that are no longer are answered exactly
+    /// Maximum number of requests kept as a sample; results are exact for logs that are not longer
     #[arg(long, default_value_t = 1 << 20)]
     sample: usize,
-    /// Threads; as many as there are processors if not given
+    /// Number of threads; if not given, the number of processors
     #[arg(long)]
     threads: Option<usize>,
     /// Draw missed requests and bytes into STEM.svg, STEM.png, STEM-bytes.svg and STEM-bytes.png
@@ -105,7 +105,8 @@ impl SizeArgs {
         Ok(())
     }
 
-    /// The sample, what was wrong with the log, and where it broke off: it counts up to there.
+    /// Returns the sample, the warnings about the log, and the error at which the log ended early, if any.
+    /// The sample covers the log up to that point.
     fn read(&self) -> Result<(Sampler, String, Option<TraceError>), RunError> {
         let bar = bar(0, "{wide_bar} {bytes} of {total_bytes}, {msg}, {eta} left");
         let shown = bar.clone();
@@ -191,7 +192,7 @@ fn head(report: &SizeReport, bad: &str) -> String {
     )
 }
 
-/// Columns of a terminal that the advice is broken at.
+/// Width in columns at which the advice is wrapped for a terminal.
 const WIDE: usize = 88;
 
 fn wrapped(text: &str) -> String {
@@ -209,7 +210,7 @@ fn wrapped(text: &str) -> String {
     lines.join("\n")
 }
 
-/// Sizes without an answer, and the option that helps.
+/// A note about sizes without an answer, and about the option that helps.
 fn too_small(report: &SizeReport) -> String {
     if report.too_small.is_empty() {
         return String::new();

@@ -1,9 +1,9 @@
-//! Ctrl-C: the first one lets work end at its next step, so that what is finished is shown and
-//! kept; the second one ends at once.
+//! Ctrl-C: the first Ctrl-C lets work end at its next step, so that finished results are shown and kept; the
+//! second Ctrl-C ends the process at once.
 
 use crate::run::stop;
 
-/// Exit code of a command that was stopped: 128 and the number of the signal, as shells have it.
+/// Exit code of a command that was stopped: 128 plus the number of the signal, as in shells.
 pub(super) const CODE: u8 = 130;
 
 /// Watches for Ctrl-C from now on. If the handler cannot be installed, Ctrl-C ends the process as usual.
@@ -27,7 +27,8 @@ pub(super) fn watch() {
     });
 }
 
-/// Those of `jobs` that are finished, with their results; says on standard error if some are not.
+/// Returns the jobs that are finished, with their results. If some jobs are not finished, prints a note
+/// to standard error.
 pub(super) fn finished<J: Clone, R>(
     jobs: &[J],
     results: Vec<Option<R>>,

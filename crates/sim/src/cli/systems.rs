@@ -1,4 +1,4 @@
-//! `run` and `sweep` of cache systems (`--system`).
+//! The commands `run` and `sweep` for cache systems (`--system`).
 
 use std::path::PathBuf;
 
@@ -13,7 +13,8 @@ use crate::{
     },
 };
 
-/// Parameters of cache systems beside those that layouts have too. Lists multiply.
+/// Parameters that only cache systems have, not layouts. Lists are combined: every value with
+/// every other value.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Cache systems")]
 pub(super) struct SystemParameters {
@@ -21,32 +22,32 @@ pub(super) struct SystemParameters {
     /// ucfs, hummingbird or foxy (the production store)
     #[arg(long, value_delimiter = ',')]
     pub(super) system: Vec<SystemSpec>,
-    /// throttle (back to back), real[:FACTOR] or fast:SECONDS (gaps cut to this)
+    /// Pace of requests: throttle (back to back), real[:FACTOR] or fast:SECONDS (gaps are cut to this length)
     #[arg(long, default_value = "throttle")]
     pub(super) pace: Pace,
-    /// Requests that are played but not counted
+    /// Number of requests at the start that are played but not counted
     #[arg(long, default_value_t = 0)]
     pub(super) warm_up: u64,
-    /// Objects above this are left out of the stream; 0: none
+    /// Objects larger than this are left out of the stream; 0: no limit
     #[arg(long, default_value = "64KiB")]
     pub(super) largest: ByteSize,
-    /// Squid's own share of the memory, in percent; its file system has the rest
+    /// Squid's own share of the memory, in percent; its file system gets the rest
     #[arg(long, default_value_t = 20)]
     pub(super) cache_mem_percent: u64,
-    /// Share of the disk for mapped files, in percent (squidm, squidml, squidmla)
+    /// Share of the disk that is used for mapped files, in percent (squidm, squidml, squidmla)
     #[arg(long, default_value_t = 35)]
     pub(super) mapped_percent: u64,
-    /// Cluster of ucfs and hummingbird
+    /// Cluster size of ucfs and hummingbird
     #[arg(long, value_delimiter = ',', default_value = "64KiB")]
     pub(super) cluster: Vec<ByteSize>,
-    /// Lifetime of hummingbird's clusters in minutes of the run; 0: none
+    /// Lifetime of hummingbird's clusters in minutes of the run; 0: no limit
     #[arg(long, value_delimiter = ',', default_value = "60")]
     pub(super) life: Vec<f64>,
-    /// closest, previous-write or log (hummingbird)
+    /// Placement of clusters (hummingbird): closest, previous-write or log
     #[arg(long, value_delimiter = ',', default_value = "closest", value_parser = placement)]
     pub(super) placement: Vec<Placement>,
-    /// A partition, loop device or file (made if it is absent) of this machine in place of the
-    /// modelled drive (ucfs and hummingbird); what is there is overwritten
+    /// A partition, loop device or file of this machine instead of the modelled drive (ucfs and hummingbird).
+    /// A missing file is created; existing contents are overwritten
     #[arg(long)]
     pub(super) device: Option<PathBuf>,
 }
@@ -63,15 +64,15 @@ fn placement(text: &str) -> Result<Placement, String> {
 }
 
 impl SystemParameters {
-    /// True if cache systems are wanted at all.
+    /// True if any cache system is requested.
     pub(super) const fn wanted(&self) -> bool {
         !self.system.is_empty()
     }
 
-    /// That nothing is said which is not for layouts.
+    /// Checks that no option is given that layouts do not have.
     ///
     /// # Errors
-    /// A device: layouts on real files have a folder.
+    /// A device is given: layouts on real files need a folder.
     pub(super) fn check_layouts(&self) -> Result<(), RunError> {
         match self.device {
             Some(_) => Err(RunError::Config(
@@ -81,10 +82,10 @@ impl SystemParameters {
         }
     }
 
-    /// Every combination, the systems outermost.
+    /// Returns every combination, with the systems as the outermost loop.
     ///
     /// # Errors
-    /// A combination that makes no sense.
+    /// A combination makes no sense.
     pub(super) fn configs(&self, shared: &Parameters) -> Result<Vec<SystemConfig>, RunError> {
         if self.cache_mem_percent > 100 || self.mapped_percent > 90 {
             let text = "--cache-mem-percent is at most 100, --mapped-percent at most 90";
@@ -145,7 +146,7 @@ impl SystemParameters {
     }
 }
 
-/// An axis that only systems with clusters have.
+/// Values of an axis that only systems with clusters have.
 fn of_clusters<T>(spec: SystemSpec, list: &[T]) -> &[T] {
     let one = spec.keeps_files() || spec == SystemSpec::Foxy;
     if one {
@@ -155,7 +156,7 @@ fn of_clusters<T>(spec: SystemSpec, list: &[T]) -> &[T] {
     }
 }
 
-/// An axis that only Hummingbird has.
+/// Values of an axis that only Hummingbird has.
 fn of_library<T>(spec: SystemSpec, list: &[T]) -> &[T] {
     if spec == SystemSpec::Hummingbird {
         list
@@ -164,7 +165,7 @@ fn of_library<T>(spec: SystemSpec, list: &[T]) -> &[T] {
     }
 }
 
-/// Runs them and prints the table; returns besides those that were finished.
+/// Runs the systems and prints the table. Also returns the runs that were finished.
 pub(super) fn text(
     configs: &[SystemConfig],
     options: &SweepOptions<'_>,
@@ -176,7 +177,7 @@ pub(super) fn text(
     Ok((text, configs, results))
 }
 
-/// A bar for each run.
+/// A figure with a bar for each run.
 pub(super) fn figure(configs: &[SystemConfig], results: &[SystemResult]) -> Figure {
     let bars = results.iter().map(|r| (0.0, r.requests_per_s)).collect();
     Figure {

@@ -1,4 +1,4 @@
-//! The command line as a user types it: results, files, and messages for bad input.
+//! Tests of the command line as a user types it: results, files, and messages for bad input.
 
 use clap::Parser;
 use foxy_trace::{

@@ -1,4 +1,4 @@
-//! Figures of bars: for each label one bar of each series, with its value on top.
+//! Figures of bars. For each label there is one bar of each series, with its value on top.
 
 use plotters::{
     coord::{
@@ -12,7 +12,7 @@ use plotters::{
 use super::{Figure, Scale, failed, log_axis::LogAxis, number, style};
 use crate::run::RunError;
 
-/// Share of a label's width that its bars take.
+/// Share of a label's width that its bars fill.
 const FILLED: f64 = 0.74;
 
 pub(super) fn draw<B: DrawingBackend>(

@@ -9,7 +9,7 @@ use plotters::{
 use super::{Figure, Series, failed, style};
 use crate::run::RunError;
 
-/// Height of a row, width of a sample, and the space after a name, in pixels.
+/// Height of a row. `SAMPLE` is the width of a sample, `SPACE` the space after a name. All are in pixels.
 const ROW: i32 = 26;
 const SAMPLE: i32 = 26;
 const SPACE: i32 = 30;
@@ -17,14 +17,14 @@ const SPACE: i32 = 30;
 const LEFT: i32 = 98;
 const RIGHT: i32 = 1_084;
 
-/// Rows of names and the place of each.
+/// The names of the series and their places, in rows.
 pub(super) struct Legend<'a> {
     places: Vec<(&'a Series, RGBColor, (i32, i32))>,
     bars: bool,
 }
 
 impl<'a> Legend<'a> {
-    /// The names of a figure; none where there is only one series.
+    /// Places the names of a figure's series. There are no names if there is only one series.
     pub(super) fn new<B: DrawingBackend>(
         figure: &'a Figure,
         area: &DrawingArea<B, Shift>,
@@ -45,7 +45,7 @@ impl<'a> Legend<'a> {
         Ok(Self { places, bars })
     }
 
-    /// Pixels that it takes.
+    /// Height of the legend in pixels.
     pub(super) fn height(&self) -> u32 {
         let rows = self.places.last();
         rows.map_or(0, |(_, _, (_, y))| (y + ROW / 2 + 4) as u32)

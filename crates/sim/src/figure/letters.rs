@@ -1,8 +1,7 @@
-//! Letters of pictures, each at the position that the font gives it.
+//! Draws the letters of pictures, each at the position that the font defines.
 //!
-//! The drawing library puts every letter at the left edge of its outline and at a whole pixel, so
-//! that a `1` sticks to the letter before it. Here the outline keeps its side bearing and its
-//! fraction of a pixel.
+//! The drawing library puts the left edge of every letter's outline at a whole pixel, so that a `1` touches
+//! the letter before it. Here a letter keeps its side bearing and its fraction of a pixel.
 
 use ab_glyph::{Font, FontRef, ScaleFont, point};
 use plotters_backend::{
@@ -13,7 +12,7 @@ use plotters_backend::{
 
 use super::style::FACES;
 
-/// A backend of pixels whose texts are drawn here.
+/// A pixel backend whose texts are drawn by this module.
 pub(super) struct Letters<B>(pub(super) B);
 
 type Done<B> = Result<(), DrawingErrorKind<<B as DrawingBackend>::ErrorType>>;
@@ -93,7 +92,8 @@ impl<B: DrawingBackend> DrawingBackend for Letters<B> {
             .map_err(|error| DrawingErrorKind::FontError(Box::new(error)))?;
         let size = style.size() as f32;
         let (width, pixels) = pixels(&font, size, text);
-        // The box that the drawing library measures texts by: its letters stand at half of it.
+        // Height of the box with which the drawing library measures texts. The library puts letters at half
+        // of this height.
         let height = (size / 1.24) as i32;
         let left = match style.anchor().h_pos {
             HPos::Left => 0,
@@ -120,8 +120,8 @@ impl<B: DrawingBackend> DrawingBackend for Letters<B> {
     }
 }
 
-/// Width of a text, and its pixels with how much of each is covered, from the text's left edge and
-/// the top of its box.
+/// Returns the width of a text and its pixels. A pixel is its offset from the left edge of the text and from
+/// the top of the text's box, and the share of the pixel that is covered.
 fn pixels(font: &FontRef<'_>, size: f32, text: &str) -> (i32, Vec<(i32, i32, f32)>) {
     let scaled = font.as_scaled(size);
     let (mut x, mut before) = (0.0, None);
@@ -149,7 +149,7 @@ fn pixels(font: &FontRef<'_>, size: f32, text: &str) -> (i32, Vec<(i32, i32, f32
 mod tests {
     use super::*;
 
-    /// Columns of a text that are covered at all, within a row of letters without serifs.
+    /// Columns of a text in which any pixel is covered, within a row of letters without serifs.
     fn covered(text: &str) -> Vec<i32> {
         let font = FontRef::try_from_slice(FACES[0].1).unwrap();
         let (_, pixels) = pixels(&font, 40.0, text);
@@ -166,7 +166,7 @@ mod tests {
         let bearing = scaled.h_side_bearing(scaled.glyph_id('1'));
         assert!(bearing > 2.0, "{bearing}");
         assert!((covered("1")[0] - bearing as i32).abs() <= 1);
-        // Two in a row stand one advance apart.
+        // Two adjacent digits are one advance apart.
         let advance = scaled.h_advance(scaled.glyph_id('1'));
         let (one, two) = (covered("1"), covered("11"));
         let (last, widest) = (one[one.len() - 1], two[two.len() - 1]);

@@ -1,13 +1,13 @@
-//! An axis by factors, labelled at 1, 2, 5, 10, ... or at powers of two.
+//! A logarithmic axis with labels at 1, 2, 5, 10, ... or at powers of two.
 
 use std::ops::Range;
 
 use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint, Ranged};
 
-/// Most labels of an axis.
+/// Maximum number of labels of an axis.
 const LABELS: usize = 10;
 
-/// A range of positive values.
+/// A logarithmic axis over a range of positive values.
 #[derive(Clone, Debug)]
 pub(super) struct LogAxis {
     range: Range<f64>,
@@ -15,7 +15,7 @@ pub(super) struct LogAxis {
 }
 
 impl LogAxis {
-    /// `doubling`: labels at powers of two.
+    /// Creates an axis. If `doubling` is true, labels are at powers of two.
     pub(super) fn new(range: Range<f64>, doubling: bool) -> Self {
         Self {
             labels: labels(&range, doubling),
@@ -24,7 +24,7 @@ impl LogAxis {
     }
 }
 
-/// The finest set of labels that is not too many.
+/// Returns the finest set of labels that has at most [`LABELS`] labels.
 fn labels(range: &Range<f64>, doubling: bool) -> Vec<f64> {
     let base: f64 = if doubling { 2.0 } else { 10.0 };
     let power = |v: f64| v.log(base).floor() as i32;

@@ -1,4 +1,4 @@
-//! Maps of shades side by side: how a space is used, column after column.
+//! Maps side by side. A map shows the use of a space as shades, column by column.
 
 use plotters::{
     coord::Shift,
@@ -9,7 +9,7 @@ use plotters::{
 use super::{Map, failed, style};
 use crate::run::RunError;
 
-/// Shades that are told apart; neighbours of one shade are drawn as one.
+/// Number of different shades. Adjacent cells of the same shade are drawn as one rectangle.
 const SHADES: u8 = 8;
 const EDGE: i32 = 32;
 const HEAD: i32 = 34;

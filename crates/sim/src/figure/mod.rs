@@ -1,7 +1,7 @@
-//! Figures: lines over an axis, or bars, drawn alike as SVG and PNG.
+//! Figures (lines over an axis, bars or maps), drawn in the same way as SVG and PNG.
 //!
-//! Letters are Roboto (Apache-2.0), a subset that is built in, so that a figure looks the same
-//! on every machine. A figure is a plain value; [`Figure::save`] writes both files.
+//! The font is a built-in subset of Roboto (Apache-2.0), so that a figure looks the same on every machine. A
+//! figure is a plain value; [`Figure::save`] writes both files.
 
 mod bars;
 mod legend;
@@ -23,21 +23,21 @@ use crate::run::RunError;
 /// One line of points, or one set of bars.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Series {
-    /// Its name in the legend.
+    /// Name of the series in the legend.
     pub name: String,
-    /// The points; for bars x is not used, and there is one for each label.
+    /// The points. In a figure of bars there is one point for each label, and x is not used.
     pub points: Vec<(f64, f64)>,
-    /// Drawn dashed and grey: something to compare with.
+    /// True for a series that other series are compared with; it is drawn dashed and grey.
     pub reference: bool,
-    /// Points alone, small, without a line between them.
+    /// True if only small points are drawn, without a line between them.
     pub dots: bool,
-    /// Lower and upper bound of each point; empty: not known.
+    /// Lower and upper bound of each point; empty if the bounds are not known.
     #[serde(default)]
     pub errors: Vec<(f64, f64)>,
 }
 
 impl Series {
-    /// A series of points.
+    /// Creates a series of points.
     #[must_use]
     pub fn new(name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
         Self {
@@ -47,19 +47,19 @@ impl Series {
         }
     }
 
-    /// The same with a bar from low to high at each point.
+    /// Returns the series with an error bar from low to high at each point.
     #[must_use]
     pub fn with_errors(self, errors: Vec<(f64, f64)>) -> Self {
         Self { errors, ..self }
     }
 
-    /// The same as points alone.
+    /// Returns the series as points without lines.
     #[must_use]
     pub fn as_dots(self) -> Self {
         Self { dots: true, ..self }
     }
 
-    /// The same as something to compare with.
+    /// Returns the series as a reference for comparison.
     #[must_use]
     pub fn as_reference(self) -> Self {
         Self {
@@ -72,21 +72,21 @@ impl Series {
 /// Scale of an axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Scale {
-    /// Evenly.
+    /// Linear.
     #[default]
     Linear,
-    /// By factors; values must be above 0, others are left out.
+    /// Logarithmic. Values that are not above 0 are left out.
     Log,
 }
 
-/// A map of shades, column after column from its lower left corner.
+/// A map of shades, column by column, starting at the lower left corner.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Map {
     /// Name of the series.
     pub name: String,
-    /// Cells in a column.
+    /// Number of cells in a column.
     pub rows: usize,
-    /// From 0 (light) to 1 (dark).
+    /// Shades of the cells, from 0 (light) to 1 (dark).
     pub cells: Vec<f32>,
 }
 
@@ -105,15 +105,15 @@ pub struct Figure {
     pub x_scale: Scale,
     /// Scale of the vertical axis.
     pub y_scale: Scale,
-    /// Labels of the bars; empty: a figure of lines.
+    /// Labels of the bars; empty for a figure of lines.
     pub labels: Vec<String>,
     /// Series of the figure.
     pub series: Vec<Series>,
-    /// The horizontal axis shows sizes in bytes.
+    /// True if the horizontal axis shows sizes in bytes.
     pub x_bytes: bool,
-    /// The vertical axis goes at least so far.
+    /// The vertical axis reaches at least this value.
     pub y_most: Option<f64>,
-    /// Maps side by side, instead of series.
+    /// Maps side by side. If there are maps, the series are not drawn.
     pub maps: Vec<Map>,
 }
 
@@ -182,7 +182,7 @@ impl Figure {
         }
     }
 
-    /// Least and greatest of the drawable values of an axis.
+    /// Minimum and maximum of the drawable values of an axis.
     fn range(&self, scale: Scale, value: impl Fn(&(f64, f64)) -> f64) -> (f64, f64) {
         let values = self.series.iter().flat_map(|s| &s.points).map(value);
         let usable = values.filter(|v| v.is_finite() && (scale == Scale::Linear || *v > 0.0));
@@ -191,7 +191,7 @@ impl Figure {
     }
 }
 
-/// Error of the system, without the text that the drawing libraries wrap around it.
+/// The system's part of an error text, without the text that the drawing libraries add.
 fn cause(text: &str) -> String {
     let inner = text.rsplit_once("error: \"").map(|(_, inner)| inner);
     let inner = inner.and_then(|inner| inner.split('"').next());
@@ -202,7 +202,7 @@ fn failed(error: impl std::fmt::Display) -> RunError {
     RunError::Figure(error.to_string())
 }
 
-/// A number as an axis shows it: as short as its size allows.
+/// A number as an axis shows it: the number of decimals depends on the value.
 fn number(value: f64) -> String {
     match value.abs() {
         0.0 => "0".into(),

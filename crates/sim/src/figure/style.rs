@@ -1,4 +1,4 @@
-//! Colours and letters of all figures.
+//! Colours and fonts of all figures.
 
 use std::sync::Once;
 
@@ -16,7 +16,7 @@ pub(super) const GRID: RGBColor = RGBColor(230, 233, 238);
 pub(super) const AXIS: RGBColor = RGBColor(150, 158, 170);
 const REFERENCE: RGBColor = RGBColor(140, 146, 156);
 
-/// Distinct for colour-blind readers too (Okabe and Ito, darkened a little for lines).
+/// Colours that colour-blind readers can distinguish too (Okabe and Ito, darkened a little for lines).
 const PALETTE: [RGBColor; 8] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -39,7 +39,7 @@ pub(super) fn colours(series: &[Series]) -> Vec<RGBColor> {
     colours
 }
 
-/// From nearly white (0) to a dark blue (1).
+/// A shade between nearly white (0) and dark blue (1).
 pub(super) fn shade(value: f64) -> RGBColor {
     let mix = |light: u8, dark: u8| {
         (f64::from(light) + value.clamp(0.0, 1.0) * (f64::from(dark) - f64::from(light))) as u8
@@ -48,26 +48,26 @@ pub(super) fn shade(value: f64) -> RGBColor {
 }
 
 const FAMILY: &str = "Roboto";
-/// Fonts, about as wide, for a reader's machine that lacks the built-in font.
+/// Fonts of similar width for a reader's machine that lacks the built-in font.
 const FALLBACK: &str = "Roboto, Helvetica, Arial, 'Liberation Sans', sans-serif";
 
-/// The same SVG with more than one family of letters to choose from.
+/// Returns the SVG with fallback fonts.
 pub(super) fn with_fallback(svg: &str) -> String {
     let family = |names| format!("font-family=\"{names}\"");
     svg.replace(&family(FAMILY), &family(FALLBACK))
 }
 
-/// The built-in letters: weight as style sheets name it, and file.
+/// The built-in fonts: the weight as style sheets name it, and the font file.
 pub(crate) const FACES: [(&str, &[u8]); 2] = [
     ("normal", include_bytes!("../../assets/Roboto-Regular.ttf")),
     ("bold", include_bytes!("../../assets/Roboto-Medium.ttf")),
 ];
 
-/// Makes the built-in letters known, once.
+/// Registers the built-in fonts once.
 pub(super) fn register() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // A font that is refused shows as an error of the first text drawn.
+        // If a font is refused, drawing the first text returns an error.
         let _ = register_font(FAMILY, FontStyle::Normal, FACES[0].1);
         let _ = register_font(FAMILY, FontStyle::Bold, FACES[1].1);
     });

@@ -1,4 +1,4 @@
-//! Figures are written, and say what they show.
+//! Tests that figures are written and contain what they should show.
 
 use super::*;
 
@@ -37,7 +37,7 @@ fn both_files_are_drawn_and_say_what_they_show() {
     }
     let png = std::fs::read(png).unwrap();
     assert!(png.starts_with(b"\x89PNG") && png.len() > 10_000);
-    // Width and height are in the first chunk.
+    // Width and height are in the first chunk of a PNG file.
     assert_eq!(png[16..24], [0, 0, 4, 96, 0, 0, 2, 128]);
 }
 

@@ -1,27 +1,27 @@
-//! The space that a slotted layout writes to: one large file, or a raw partition.
+//! The space in which a slotted layout stores its data: one large file, or a raw partition.
 
 use super::{Calls, LayoutError};
 use crate::model::{FileId, Files, FsCounters, Raw, SimTime};
 
-/// One linear space of bytes with a process that reads and writes it.
+/// One linear space of bytes, with the process that reads and writes it.
 pub trait Area {
-    /// The moment the process has reached.
+    /// The simulated time that the process has reached.
     fn now(&self) -> SimTime;
 
-    /// Reads and waits.
+    /// Reads a range and waits for the data.
     ///
     /// # Errors
     /// [`LayoutError::Fs`].
     fn read(&mut self, at: u64, len: u64) -> Result<(), LayoutError>;
 
-    /// Writes, as write() does on a file: the drive may follow later.
+    /// Writes a range like write() on a file: the drive may write it later.
     ///
     /// # Errors
     /// [`LayoutError::Full`], [`LayoutError::Fs`].
     fn write(&mut self, at: u64, len: u64) -> Result<(), LayoutError>;
 
-    /// Reads ranges that the caller has sorted: one after the other, unless the space can give them
-    /// to the drive together.
+    /// Reads ranges that the caller has sorted. The ranges are read one after the other, unless the space can
+    /// send them to the drive together.
     ///
     /// # Errors
     /// [`LayoutError::Fs`].
@@ -35,11 +35,11 @@ pub trait Area {
     /// The file; `FileId(0)` for a raw partition.
     fn file(&self) -> FileId;
 
-    /// Cost on the drive.
+    /// Costs on the drive so far.
     fn counters(&self) -> FsCounters;
 }
 
-/// Writes an empty file front to back, `bytes` bytes.
+/// Writes an empty file from front to back, `bytes` bytes.
 pub(super) fn fill<F: Files>(files: &mut F, file: FileId, bytes: u64) -> Result<(), LayoutError> {
     const PIECE: u64 = 1 << 20;
     for at in (0..bytes).step_by(PIECE as usize) {
@@ -48,7 +48,7 @@ pub(super) fn fill<F: Files>(files: &mut F, file: FileId, bytes: u64) -> Result<
     Ok(())
 }
 
-/// One file of a file system: it grows as it is written, or all of it is there before.
+/// One file of a file system. The file either grows as it is written, or has its full size from the start.
 #[derive(Clone, Debug)]
 pub struct FileArea<F> {
     files: F,
@@ -70,8 +70,8 @@ impl<F: Files> FileArea<F> {
         })
     }
 
-    /// The same with a file of `bytes` bytes that was written before, front to back. A later write
-    /// of a part of a page that is not in memory has to read it first.
+    /// As [`new`](Self::new), with a file of `bytes` bytes that was written before, from front to back. If a
+    /// later write covers only a part of a page that is not in memory, the page is read first.
     ///
     /// # Errors
     /// [`LayoutError::Full`], [`LayoutError::Fs`].
@@ -82,7 +82,7 @@ impl<F: Files> FileArea<F> {
         Ok(area)
     }
 
-    /// The same, written by these calls from now on.
+    /// Returns the area, which uses these calls for writes from now on.
     #[must_use]
     pub fn by(self, calls: Calls) -> Self {
         Self { calls, ..self }

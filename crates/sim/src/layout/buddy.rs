@@ -1,10 +1,10 @@
 //! BUDDY: one file for each size class.
 //!
-//! Rule (USITS'99 section 3): the file of class k consists of fixed slots of k blocks of 512
-//! bytes and holds the objects that need k blocks. Write = the first free slot of the class's
-//! file; delete = the slot is marked free; read = the slot is read. An object of more than
-//! THRESHOLD blocks (256 = 128 KB) has a file of its own. An object is always contiguous.
-//! The paper does not say whether the class files grow or exist beforehand: both are possible here.
+//! Rule (USITS'99 section 3): the file of class k consists of fixed slots of k blocks of 512 bytes. It
+//! contains the objects that need k blocks. Write = the first free slot of the class's file is written;
+//! delete = the slot is marked free; read = the slot is read. An object of more than THRESHOLD blocks (256 =
+//! 128 KB) has a file of its own. An object is always contiguous. The paper does not state if the class files
+//! grow or exist beforehand. Both are possible here.
 
 use std::{
     cmp::Reverse,
@@ -19,34 +19,34 @@ use crate::{
     model::{DirId, FileId, Files, FsCounters, SimTime},
 };
 
-/// The paper's threshold, blocks.
+/// The paper's threshold, in blocks.
 pub const THRESHOLD: u32 = 256;
 
 #[derive(Debug)]
 struct Class {
     file: FileId,
-    /// Slots that were used before.
+    /// Free slots that were used before.
     free: BinaryHeap<Reverse<u64>>,
-    /// Slots the file has.
+    /// Number of slots in the file.
     slots: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     size: u64,
-    /// Class and slot; `None`: a file of its own.
+    /// Class and slot; `None`: the object has a file of its own.
     slot: Option<(u64, u64)>,
 }
 
-/// The layout.
+/// The layout BUDDY.
 #[derive(Debug)]
 pub struct Buddy<F> {
     files: F,
     calls: Calls,
     threshold: u64,
-    /// For class files, named by k.
+    /// Directory of the class files, whose names are k.
     classes_dir: DirId,
-    /// For large objects, named by object.
+    /// Directory of the files of large objects, whose names are the objects.
     own_dir: DirId,
     classes: HashMap<u64, Class>,
     objects: HashMap<u64, Entry>,
@@ -54,10 +54,10 @@ pub struct Buddy<F> {
 }
 
 impl<F: Files> Buddy<F> {
-    /// An empty layout; objects of more than `threshold` blocks get files of their own.
+    /// Creates an empty layout. Objects of more than `threshold` blocks get files of their own.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Errors of the file system.
     pub fn new(mut files: F, threshold: u32) -> Result<Self, LayoutError> {
         let classes_dir = files.mkdir(files.root(), 0)?;
         let own_dir = files.mkdir(files.root(), 1)?;
@@ -73,16 +73,16 @@ impl<F: Files> Buddy<F> {
         })
     }
 
-    /// The same, written by these calls from now on.
+    /// Returns the layout, which uses these calls for writes from now on.
     #[must_use]
     pub fn by(self, calls: Calls) -> Self {
         Self { calls, ..self }
     }
 
-    /// Makes and writes the class files as long as these operations will need them.
+    /// Creates and fills the class files with the size that the coming operations need.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Errors of the file system.
     pub fn prepare(&mut self, coming: &[DiskOp]) -> Result<(), LayoutError> {
         for (k, slots) in slots_needed(coming, self.threshold) {
             let file = self.class(k)?.file;
@@ -148,13 +148,13 @@ impl<F: Files> Buddy<F> {
     }
 }
 
-/// The class of a size: blocks needed; `None` beyond the threshold.
+/// Class of a size: the number of blocks needed; `None` above the threshold.
 fn class_of(size: u64, threshold: u64) -> Option<u64> {
     let blocks = size.div_ceil(BLOCK).max(1);
     (blocks <= threshold).then_some(blocks)
 }
 
-/// By class, the most slots that are in use at one time. A file never needs more, because a write
+/// The maximum number of slots in use at one time, by class. A file never needs more slots, because a write
 /// always takes the first free slot.
 fn slots_needed(ops: &[DiskOp], threshold: u64) -> BTreeMap<u64, u64> {
     let mut objects = HashMap::new();
@@ -355,7 +355,7 @@ mod tests {
         );
         assert_eq!(slot(&buddy, 4), Some((0, 2048)));
         assert!(matches!(buddy.place(5), Some(Place::Own { name: 5, .. })));
-        // The lowest slot comes first, in whatever order they were given back.
+        // The lowest slot is used first, in whatever order the slots were freed.
         for object in [6, 2] {
             buddy.delete(object).unwrap();
         }

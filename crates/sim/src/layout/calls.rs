@@ -1,8 +1,8 @@
 //! The calls by which a layout writes into a file that many objects share.
 //!
-//! Source: the journal version labels the arrow from the file-space simulator to the disk "file
-//! access calls: mmap/write, lseek, read" (its figure on the evaluation method). It does not say
-//! which layout used which call; decision 130 has the reading taken here. Reads are always read().
+//! Source: the journal version labels the arrow from the file-space simulator to the disk "file access calls:
+//! mmap/write, lseek, read" (its figure on the evaluation method). It does not state which layout used which
+//! call; decision 130 states the interpretation used here. Reads always use read().
 
 use std::{fmt, str::FromStr};
 
@@ -10,23 +10,23 @@ use serde::{Serialize, Serializer};
 
 use crate::model::{FileId, Files, FsError};
 
-/// Call that writes.
+/// The call that writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Calls {
-    /// `write`: a page of which only a part is written is read first, if it is not in memory.
+    /// `write`: if only a part of a page is written and the page is not in memory, the page is read first.
     #[default]
     Write,
-    /// `mmap`: a store into a mapping. The fault reads any page that is not in memory, also one
-    /// that is then written whole.
+    /// `mmap`: a store into a mapping. If the page is not in memory, the fault reads it, even if the complete
+    /// page is written afterwards.
     Mmap,
 }
 
 impl Calls {
-    /// Writes `len` bytes at `at`. A mapping cannot grow a file: what lies beyond the end is
-    /// written by write() in both cases.
+    /// Writes `len` bytes at `at`. A mapping cannot grow a file, so bytes beyond the end of the file are
+    /// always written by write().
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Errors of the file system.
     pub(super) fn write<F: Files>(
         self,
         files: &mut F,
@@ -80,7 +80,7 @@ mod tests {
             let drive = Drive::named("st15150wc").unwrap();
             let mut files = Ufs::new(drive, FsConfig::ufs(1 << 20));
             let file = files.create(files.root(), 1).unwrap();
-            // Four times what the page cache holds: most pages have left memory.
+            // Four times the size of the page cache: most pages have left memory.
             files.write(file, 0, 4 << 20).unwrap();
             files.sync();
             let before = files.counters().drive.read_bytes;

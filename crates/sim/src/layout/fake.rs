@@ -1,26 +1,26 @@
-//! A file system for tests that remembers how often each block was written, and what was read.
+//! A file system for tests. It records how often each block was written, and which ranges were read.
 
 use std::{cell::RefCell, collections::HashMap, rc::Rc};
 
 use super::BLOCK;
 use crate::model::{DirId, FileId, Files, FsCounters, FsError, SimTime};
 
-/// Counters for tests; shared, because a layout owns its file system.
+/// Counters for tests. They are shared, because a layout owns its file system.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     names: HashMap<(u32, u64), u32>,
     dirs: Vec<Vec<u64>>,
     files: u32,
     blocks_left: Option<u64>,
-    /// Number of writes of each block of each file, by file and block.
+    /// Number of writes of each block, by file and block.
     pub(crate) written: HashMap<(u32, u64), u32>,
     sizes: HashMap<u32, u64>,
-    /// Reads since they were last taken: file, start, length.
+    /// Reads since the list was last taken: file, start, length.
     pub(crate) reads: Vec<(u32, u64, u64)>,
 }
 
 impl Seen {
-    /// The file of that name.
+    /// Number and length of the file with this name.
     pub(crate) fn file(&self, dir: DirId, name: u64) -> Option<(u32, u64)> {
         let file = *self.names.get(&(dir.0, name))?;
         Some((file, self.sizes.get(&file).copied().unwrap_or(0)))
@@ -44,7 +44,7 @@ impl FakeFiles {
         fake
     }
 
-    /// One that is full after this many distinct blocks of writes.
+    /// Creates a file system that is full after writes to this many distinct blocks.
     pub(crate) fn limited(blocks: u64) -> Self {
         let fake = Self::new();
         fake.seen.borrow_mut().blocks_left = Some(blocks);
@@ -55,12 +55,12 @@ impl FakeFiles {
         self.seen.borrow().dirs[dir.0 as usize].clone()
     }
 
-    /// Files there are.
+    /// Number of existing files.
     pub(crate) fn live(&self) -> usize {
         self.seen.borrow().names.len()
     }
 
-    /// Their bytes.
+    /// Bytes of the existing files.
     pub(crate) fn live_bytes(&self) -> u64 {
         let seen = self.seen.borrow();
         seen.names

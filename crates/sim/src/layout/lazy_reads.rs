@@ -1,9 +1,9 @@
-//! LAZY-READS: reads wait for each other and go out sorted.
+//! LAZY-READS: reads wait for further reads, and all waiting reads are issued together, sorted by position.
 //!
-//! Rule (USITS'99 section 3): a URL-read is queued; when N reads are queued (N = 10), or when a
-//! timeout below a second has expired, all are issued sorted by file position, so that n reads
-//! cost n + 1 head movements. The queue is [`foxy_policy::ReadQueue`]; reads are not merged.
-//! A delete of an object whose read still waits issues that read first (the papers do not say).
+//! Rule (USITS'99 section 3): a URL-read is queued. When N reads are queued (N = 10), or when a timeout below
+//! a second has expired, all queued reads are issued, sorted by file position, so that n reads cost n + 1
+//! head movements. The queue is [`foxy_policy::ReadQueue`]; reads are not merged. If an object is deleted
+//! while its read still waits, that read is issued first (the papers do not specify this).
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use foxy_policy::{PendingRead, ReadOrder, ReadOrderConfig, ReadQueue};
 
 use crate::model::SimTime;
 
-/// Parameters.
+/// Parameters of lazy reads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LazyConfig {
     /// Number of reads in a batch.
@@ -22,7 +22,7 @@ pub struct LazyConfig {
 }
 
 impl Default for LazyConfig {
-    /// The papers' batch of 10; their timeout is "a fraction of a second": half of one.
+    /// The papers' batch of 10. Their timeout is "a fraction of a second"; the default is half a second.
     fn default() -> Self {
         Self {
             batch: 10,
@@ -31,7 +31,7 @@ impl Default for LazyConfig {
     }
 }
 
-/// Reads that wait.
+/// The queue of waiting reads.
 #[derive(Debug)]
 pub struct LazyReads {
     most: usize,
@@ -45,12 +45,13 @@ const fn mono(time: SimTime) -> MonoTime {
 }
 
 impl LazyReads {
-    /// An empty queue.
+    /// Creates an empty queue.
     #[must_use]
     pub fn new(config: LazyConfig) -> Self {
         let most = config.batch as usize;
         let config = ReadOrderConfig {
-            // An object in several pieces counts as one read, so `LazyReads` counts to N, not the queue.
+            // An object in several pieces counts as one read. Therefore `LazyReads` counts to N, and the
+            // queue does not.
             batch: usize::MAX,
             timeout: Duration::from_nanos(config.timeout.as_nanos()),
             order: ReadOrder::Ascending,
@@ -65,7 +66,7 @@ impl LazyReads {
         }
     }
 
-    /// Queues a read of an object: the ranges it lies in.
+    /// Queues a read of an object that is stored in `ranges`.
     pub fn push(&mut self, object: u64, ranges: &[(u64, u64)], now: SimTime) {
         for (at, len) in ranges {
             let len = u32::try_from(*len).unwrap_or(u32::MAX);
@@ -81,7 +82,7 @@ impl LazyReads {
         self.waiting.push(object);
     }
 
-    /// True if a batch should go out: N objects wait, or the oldest waited too long.
+    /// True if a batch should be issued: N objects wait, or the oldest read has waited too long.
     #[must_use]
     pub fn is_due(&self, now: SimTime) -> bool {
         let full = !self.waiting.is_empty() && self.waiting.len() >= self.most;
@@ -104,13 +105,13 @@ impl LazyReads {
             .collect()
     }
 
-    /// Objects that wait.
+    /// Number of objects that wait.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.waiting.len()
     }
 
-    /// None waits.
+    /// True if no read waits.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.waiting.is_empty()

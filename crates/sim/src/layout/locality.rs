@@ -1,26 +1,27 @@
-//! Locality buffers: what comes from one server is written together.
+//! Locality buffers: objects from one server are written together.
 //!
-//! Rule (USITS'99 section 3, LAZY-READS-LOC): B buffers, each bound to one origin server. A
-//! URL-write joins the buffer of its server; if there is none, a victim (least recently used:
-//! the papers do not say) is written contiguously and bound anew; a full buffer is written. The
-//! choice is [`foxy_policy::LocalityBuffers`]; this file holds what is in the buffers.
+//! Rule (USITS'99 section 3, LAZY-READS-LOC): there are B buffers; each is bound to one origin server. A
+//! URL-write joins the buffer of its server. If the server has no buffer, a victim buffer is written
+//! contiguously and bound to this server. (The victim is the least recently used buffer; the papers do not
+//! specify it.) A full buffer is written. [`foxy_policy::LocalityBuffers`] chooses the buffers; this module
+//! stores which objects are in them.
 
 use std::time::Duration;
 
 use foxy_base::MonoTime;
 use foxy_policy::{BufferId, GroupId, LocalityBuffers, LocalityConfig};
 
-/// Parameters.
+/// Parameters of the locality buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocConfig {
-    /// Buffers (the papers: 8 to 128).
+    /// Number of buffers (the papers: 8 to 128).
     pub buffers: u32,
-    /// Bytes in each (the papers: 64 KB).
+    /// Bytes of each buffer (the papers: 64 KB).
     pub bytes: u64,
 }
 
 impl LocConfig {
-    /// `buffers` buffers of 64 KiB.
+    /// Parameters for `buffers` buffers of 64 KiB.
     #[must_use]
     pub const fn of(buffers: u32) -> Self {
         Self {
@@ -37,17 +38,17 @@ pub struct Locality {
     contents: Vec<Vec<u64>>,
 }
 
-/// Writes around the addition of an object, in this order.
+/// Objects to write before and after the addition of an object.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Flush {
-    /// Objects of the buffer as it was.
+    /// Objects of the buffer before the addition.
     pub before: Vec<u64>,
-    /// Objects of the buffer with the new object, if it is full now.
+    /// Objects of the buffer including the new object, if the buffer is full now.
     pub after: Vec<u64>,
 }
 
 impl Locality {
-    /// Empty buffers.
+    /// Creates empty buffers.
     #[must_use]
     pub fn new(config: LocConfig) -> Self {
         let choice = LocalityBuffers::new(LocalityConfig {
@@ -61,7 +62,7 @@ impl Locality {
         }
     }
 
-    /// Adds an object that takes `bytes` bytes on disk; returns what has to be written.
+    /// Adds an object that takes `bytes` bytes on disk. Returns the objects that must be written.
     pub fn add(&mut self, object: u64, bytes: u64, server: u32) -> Flush {
         let group = GroupId(u64::from(server));
         let placement = self.choice.place(group, bytes, MonoTime::default());
@@ -82,7 +83,7 @@ impl Locality {
         std::mem::take(&mut self.contents[id.0 as usize])
     }
 
-    /// Forgets an object; its room in the buffer stays taken until the buffer is written.
+    /// Removes an object. Its space in the buffer stays occupied until the buffer is written.
     pub fn remove(&mut self, object: u64) {
         for buffer in &mut self.contents {
             if let Some(at) = buffer.iter().position(|o| *o == object) {
@@ -92,7 +93,7 @@ impl Locality {
         }
     }
 
-    /// The objects of a buffer that is not empty, or `None`.
+    /// Empties a buffer that is not empty and returns its objects; `None` if all buffers are empty.
     pub fn flush_any(&mut self) -> Option<Vec<u64>> {
         let id = self.choice.flush_any()?;
         Some(self.empty(id))
@@ -113,9 +114,9 @@ mod tests {
         assert_eq!(locality.add(2, 1024, 20), Flush::default());
         assert_eq!(locality.add(3, 1024, 10), Flush::default());
         locality.remove(3);
-        // A third server takes the buffer that was used least recently: server 20's.
+        // A third server takes the least recently used buffer, which belongs to server 20.
         assert_eq!(locality.add(4, 512, 30).before, [2]);
-        // A full one leaves with its last object; what was removed does not come along.
+        // A full buffer is written together with its last object, but without the removed object.
         assert_eq!(locality.add(5, 2048, 10).after, [1, 5]);
         assert_eq!(locality.flush_any(), Some(vec![4]));
         assert_eq!(locality.flush_any(), None);

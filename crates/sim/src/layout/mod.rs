@@ -1,9 +1,10 @@
-//! File-space systems: where the objects of a disk cache lie, fed URL-read, -write and -delete.
+//! File-space systems: they place the objects of a disk cache, and are driven by URL-read, -write and
+//! -delete.
 //!
-//! Each system is a small file with the papers' rule in its head. Those that keep one file per
-//! object ([`simple`], [`squid`], [`multiple_dirs`]) and [`buddy`] work over [`crate::model::Files`]; the
-//! family of [`stream`] works over an [`Area`]: one large file, or a raw partition. Contents are
-//! not kept, only places and lengths; time passes in the model below.
+//! Each system is a small file whose head states the papers' rule. The systems with one file per object
+//! ([`simple`], [`squid`], [`multiple_dirs`]) and [`buddy`] use [`crate::model::Files`]. The family of
+//! [`stream`] uses an [`Area`]: one large file, or a raw partition. Contents are not stored, only places and
+//! lengths. Simulated time passes in the model below.
 
 pub mod area;
 pub mod buddy;
@@ -32,19 +33,20 @@ use crate::{
     model::{DirId, FileId, FsCounters, FsError, SimTime},
 };
 
-/// Bytes of a block (a slot): what the papers' layouts allocate by.
+/// Bytes of a block (a slot): the unit of allocation in the papers' layouts.
 pub const BLOCK: u64 = 512;
 
-/// Why an operation was refused. The layout is as before, apart from the operation's cost.
+/// Reason for which an operation was refused. The layout is unchanged, but the cost of the
+/// operation is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LayoutError {
     /// No space for the object.
     Full,
     /// The object is not stored.
     Missing,
-    /// The object is stored already: a new version must delete the old one first.
+    /// The object is already stored. The old version must be deleted before a new version is written.
     Exists,
-    /// The file system below refused.
+    /// The file system below returned an error.
     Fs(FsError),
 }
 
@@ -78,10 +80,10 @@ pub enum Place {
     Own {
         /// The file's directory.
         dir: DirId,
-        /// Its name there.
+        /// The file's name in that directory.
         name: u64,
     },
-    /// In these byte ranges of a shared file (of the partition, for a raw one), in order.
+    /// In these byte ranges, in order, of a shared file or of a raw partition.
     Shared {
         /// The file; `FileId(0)` for a raw partition.
         file: FileId,
@@ -112,8 +114,8 @@ pub trait Layout {
     /// [`LayoutError::Missing`], [`LayoutError::Fs`].
     fn delete(&mut self, object: u64) -> Result<(), LayoutError>;
 
-    /// Issues every read and write that still waits in the layout's own buffers, and waits until
-    /// all is on the drive.
+    /// Issues all reads and writes that still wait in the layout's own buffers, and waits until they have
+    /// reached the drive.
     ///
     /// # Errors
     /// [`LayoutError::Fs`].
@@ -125,23 +127,23 @@ pub trait Layout {
     /// Counts and contents of the layout.
     fn stats(&self) -> LayoutStats;
 
-    /// Shares in use of this many equal parts of the shared file, in order; empty where a layout
-    /// has no such file.
+    /// Divides the shared file into `parts` equal parts and returns the used share of each part, in order.
+    /// Returns nothing if the layout has no shared file.
     fn usage(&self, parts: usize) -> Vec<f32> {
         let _ = parts;
         Vec::new()
     }
 
-    /// The moment the process has reached.
+    /// The simulated time that the process has reached.
     fn now(&self) -> SimTime;
 
-    /// Cost on the drive.
+    /// Costs on the drive so far.
     fn counters(&self) -> FsCounters;
 
-    /// One operation of the cache levels.
+    /// Applies one operation of the cache levels.
     ///
     /// # Errors
-    /// As the three operations.
+    /// Errors of the three operations.
     fn apply(&mut self, op: &DiskOp) -> Result<(), LayoutError> {
         match op.kind {
             DiskOpKind::Read => self.read(op.object),

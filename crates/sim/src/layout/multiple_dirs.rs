@@ -1,7 +1,7 @@
-//! MULTIPLE-DIRS.
+//! The layout MULTIPLE-DIRS.
 //!
-//! Rule (USITS'99 section 3): one directory for each origin server, all on one level; one file
-//! per object, in the directory of its server.
+//! Rule (USITS'99 section 3): there is one directory for each origin server, all on one level. Each object
+//! has one file, in the directory of its server.
 
 use hashbrown::HashMap;
 
@@ -15,11 +15,11 @@ use crate::model::{DirId, Files};
 #[derive(Clone, Debug, Default)]
 pub struct ByServer(HashMap<u32, DirId>);
 
-/// MULTIPLE-DIRS.
+/// The layout MULTIPLE-DIRS.
 pub type MultipleDirs<F> = OneFileEach<F, ByServer>;
 
 impl<F: Files> MultipleDirs<F> {
-    /// An empty layout; directories are made when a server is first seen.
+    /// Creates an empty layout. The directory of a server is created when the server first occurs.
     pub fn new(files: F) -> Self {
         Self::with_directories(files, ByServer::default())
     }

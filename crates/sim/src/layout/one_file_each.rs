@@ -1,7 +1,7 @@
 //! Common part of SIMPLE, SQUID and MULTIPLE-DIRS: every object is a file of its own.
 //!
-//! Write = create, write, close; read = open, read, close; delete = unlink. The three differ in
-//! the directory alone.
+//! Write = create, write, close; read = open, read, close; delete = unlink. The three layouts differ only in
+//! the directory of a file.
 
 use hashbrown::{HashMap, hash_map::Entry as MapEntry};
 
@@ -10,10 +10,10 @@ use crate::model::{DirId, Files, FsCounters, SimTime};
 
 /// Chooses the directory and the name of a new object's file.
 pub trait Directories<F> {
-    /// The place of an object that came from `server`; may make directories.
+    /// Directory and name of an object that came from `server`. The call may create directories.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Errors of the file system.
     fn place(
         &mut self,
         files: &mut F,
@@ -29,7 +29,7 @@ struct Entry {
     size: u64,
 }
 
-/// A layout with a file for each object.
+/// A layout with one file for each object.
 #[derive(Debug)]
 pub struct OneFileEach<F, D> {
     files: F,
@@ -39,7 +39,7 @@ pub struct OneFileEach<F, D> {
 }
 
 impl<F: Files, D: Directories<F>> OneFileEach<F, D> {
-    /// An empty layout over a file system.
+    /// Creates an empty layout over a file system.
     pub fn with_directories(files: F, directories: D) -> Self {
         Self {
             files,
@@ -129,7 +129,7 @@ impl<F: Files, D: Directories<F>> Layout for OneFileEach<F, D> {
 }
 
 impl LayoutStats {
-    /// One more object in a file, or a slot, of its own.
+    /// Counts a stored object that has a file or slot of its own.
     pub(super) fn stored(&mut self, size: u64) {
         self.objects += 1;
         self.object_bytes += size;
@@ -140,7 +140,7 @@ impl LayoutStats {
         self.allocated_bytes += size;
     }
 
-    /// One object less.
+    /// Counts the removal of such an object.
     pub(super) fn gone(&mut self, size: u64) {
         self.objects -= 1;
         self.object_bytes -= size;

@@ -1,12 +1,12 @@
-//! STREAM-PACKETIZER: small writes gather in a page.
+//! STREAM-PACKETIZER: small writes are collected in a page.
 //!
-//! Rule (USITS'99 section 3): one buffer, a page long and page aligned; URL-writes accumulate in
-//! it while each is contiguous with the one before; it is written when it is full, or when the
-//! next write is not contiguous. What it holds is read from it, not from the file.
+//! Rule (USITS'99 section 3): there is one buffer, a page long and page aligned. URL-writes accumulate in it
+//! while each write is contiguous with the one before. The buffer is written when it is full, or when the
+//! next write is not contiguous. Data in the buffer is read from the buffer, not from the file.
 
 use super::{Area, LayoutError};
 
-/// The buffer: holds the bytes from `start` to `end` of one page.
+/// The buffer. It contains the bytes from `start` to `end` of one page.
 #[derive(Clone, Debug)]
 pub struct Packetizer {
     page: u64,
@@ -15,7 +15,7 @@ pub struct Packetizer {
 }
 
 impl Packetizer {
-    /// An empty buffer of `page` bytes (at least 512).
+    /// Creates an empty buffer of `page` bytes (at least 512).
     #[must_use]
     pub fn new(page: u64) -> Self {
         Self {
@@ -25,10 +25,10 @@ impl Packetizer {
         }
     }
 
-    /// Adds bytes; `write` is called for each page, or part of one, that has to go.
+    /// Adds bytes. Calls `write` for each page, or part of a page, that must be written now.
     ///
     /// # Errors
-    /// Those of `write`.
+    /// Errors of `write`.
     pub fn add(
         &mut self,
         at: u64,
@@ -53,10 +53,10 @@ impl Packetizer {
         Ok(())
     }
 
-    /// Writes what is there.
+    /// Writes the contents of the buffer.
     ///
     /// # Errors
-    /// Those of `write`; the bytes are gone from the buffer even then.
+    /// Errors of `write`. The buffer is empty afterwards even then.
     pub fn flush(
         &mut self,
         mut write: impl FnMut(u64, u64) -> Result<(), LayoutError>,
@@ -70,14 +70,14 @@ impl Packetizer {
         }
     }
 
-    /// Nothing waits.
+    /// True if the buffer is empty.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.start == self.end
     }
 
-    /// The part of a range that is not in the buffer. The buffer holds what was written last,
-    /// so it covers a range's end or nothing of it.
+    /// The part of a range that is not in the buffer. The buffer contains the bytes written last, so it
+    /// covers either the end of a range or nothing.
     #[must_use]
     pub fn outside(&self, at: u64, len: u64) -> Option<(u64, u64)> {
         let end = at + len;
@@ -91,7 +91,7 @@ impl Packetizer {
 /// Writes `ranges` to `area`, through `packetizer` if there is one.
 ///
 /// # Errors
-/// Those of the area.
+/// Errors of the area.
 pub fn write_through<A: Area>(
     packetizer: Option<&mut Packetizer>,
     area: &mut A,

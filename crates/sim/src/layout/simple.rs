@@ -1,4 +1,4 @@
-//! SIMPLE (also SINGLE-DIRECTORY).
+//! The layout SIMPLE (also called SINGLE-DIRECTORY).
 //!
 //! Rule (USITS'99 section 3): every object is a file of its own, and all files are in one
 //! directory.
@@ -9,18 +9,18 @@ use super::{
 };
 use crate::model::{DirId, Files};
 
-/// The one directory.
+/// The single directory.
 #[derive(Clone, Copy, Debug)]
 pub struct OneDirectory(DirId);
 
-/// SIMPLE.
+/// The layout SIMPLE.
 pub type Simple<F> = OneFileEach<F, OneDirectory>;
 
 impl<F: Files> Simple<F> {
-    /// An empty layout; makes the directory.
+    /// Creates an empty layout and its directory.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Errors of the file system.
     pub fn new(mut files: F) -> Result<Self, LayoutError> {
         let dir = files.mkdir(files.root(), 0)?;
         Ok(Self::with_directories(files, OneDirectory(dir)))

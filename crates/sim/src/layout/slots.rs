@@ -1,8 +1,8 @@
-//! Free slots of a linear space, and the cursor that hands them out.
+//! Free slots of a linear space, and the cursor at which slots are allocated.
 //!
-//! Rule (STREAM, USITS'99 section 3): the space consists of 512-byte
-//! slots; an object takes an integer number of them, contiguous where they are free; allocation
-//! goes on at a cursor, skips slots in use and, at the end, goes on at the start.
+//! Rule (STREAM, USITS'99 section 3): the space consists of 512-byte slots. An object takes an integer number
+//! of slots, contiguous where enough adjacent slots are free. Allocation continues at a cursor, skips used
+//! slots, and continues at the start when it has reached the end.
 
 use super::BLOCK;
 
@@ -11,7 +11,7 @@ use super::BLOCK;
 pub struct Run {
     /// First slot.
     pub at: u32,
-    /// Slots.
+    /// Number of slots.
     pub len: u32,
 }
 
@@ -26,14 +26,14 @@ impl Run {
 /// The slots of one object, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Runs {
-    /// All together.
+    /// One contiguous run.
     One(Run),
-    /// In pieces.
+    /// Several runs.
     Many(Box<[Run]>),
 }
 
 impl Runs {
-    /// The pieces.
+    /// The runs as a slice.
     #[must_use]
     pub fn as_slice(&self) -> &[Run] {
         match self {
@@ -43,10 +43,10 @@ impl Runs {
     }
 }
 
-/// Slots in use: a bit each.
+/// The state of all slots, with one bit for each slot.
 #[derive(Clone, Debug)]
 pub struct Slots {
-    /// A set bit is a free slot.
+    /// One bit for each slot; a set bit is a free slot.
     free: Vec<u64>,
     slots: u32,
     left: u32,
@@ -54,7 +54,7 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// All slots of `bytes` bytes, free; at most 2^32 - 64 slots (2 TiB).
+    /// Creates free slots for `bytes` bytes; at most 2^32 - 64 slots (2 TiB).
     #[must_use]
     pub fn new(bytes: u64) -> Self {
         let slots = (bytes / BLOCK).min(u64::from(u32::MAX - 63)) as u32;
@@ -78,7 +78,7 @@ impl Slots {
         bytes.div_ceil(BLOCK).max(1)
     }
 
-    /// Takes `count` slots at the cursor; `None`, and nothing is taken, if there are fewer.
+    /// Takes `count` slots from the cursor on. If fewer slots are free, takes nothing and returns `None`.
     pub fn take(&mut self, count: u64) -> Option<Runs> {
         if count == 0 || count > u64::from(self.left) {
             return None;
@@ -107,7 +107,7 @@ impl Slots {
         Some(Run { at, len: end - at })
     }
 
-    /// Gives slots back.
+    /// Frees slots.
     pub fn give(&mut self, runs: &Runs) {
         for run in runs.as_slice() {
             self.set(run.at, run.at + run.len, true);
@@ -126,7 +126,7 @@ impl Slots {
         Some(word as u32 * 64 + bits.trailing_zeros())
     }
 
-    /// The first slot in use from `from` on, `end` if there is none before it.
+    /// The first used slot from `from` on; `end` if there is none before `end`.
     fn next_used(&self, from: u32, end: u32) -> u32 {
         let mut at = from;
         while at < end {
@@ -159,25 +159,25 @@ impl Slots {
         }
     }
 
-    /// All slots.
+    /// Number of all slots.
     #[must_use]
     pub const fn total(&self) -> u32 {
         self.slots
     }
 
-    /// Free slots.
+    /// Number of free slots.
     #[must_use]
     pub const fn left(&self) -> u32 {
         self.left
     }
 
-    /// Start of the search of the next allocation.
+    /// Slot at which the search of the next allocation starts.
     #[must_use]
     pub const fn cursor(&self) -> u32 {
         self.cursor
     }
 
-    /// Shares in use of `parts` equal parts, in order.
+    /// Divides the slots into `parts` equal parts and returns the used share of each part, in order.
     #[must_use]
     pub fn usage(&self, parts: usize) -> Vec<f32> {
         let part = self.slots.div_ceil(parts.max(1) as u32).max(1);
@@ -237,7 +237,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
-        /// Against one boolean per slot.
+        /// Compares the slots with one boolean per slot.
         #[test]
         fn slots_match_a_plain_map(total in 1u32..400, steps in prop::collection::vec((0u64..90, any::<bool>()), 1..80)) {
             let mut slots = Slots::new(u64::from(total) * BLOCK);
@@ -255,7 +255,7 @@ mod tests {
                     let taken = runs.as_slice().iter().flat_map(|r| r.at..r.at + r.len);
                     let mut count = 0;
                     for slot in taken {
-                        // Slot by slot: the next free one from the cursor on.
+                        // Slot by slot: the next free slot from the cursor on.
                         let next = (cursor..cursor + used.len()).map(|s| s % used.len()).find(|s| !used[*s]);
                         prop_assert_eq!(Some(slot as usize), next);
                         used[slot as usize] = true;

@@ -1,4 +1,4 @@
-//! Naming and building a layout: `stream`, `buddy:64`, `lazy-reads-loc:128`.
+//! Names of layouts (`stream`, `buddy:64`, `lazy-reads-loc:128`) and their construction.
 
 use std::{fmt, str::FromStr};
 
@@ -38,29 +38,29 @@ pub enum LayoutSpec {
     Lazy(u32),
     /// `loc:B`: packetizer and B locality buffers
     Loc(u32),
-    /// `lazy-reads-loc:B`: both, N = 10
+    /// `lazy-reads-loc:B`: B locality buffers and lazy reads with N = 10
     LazyLoc(u32),
 }
 
-/// Sizes that belong to the run, not to the layout's name.
+/// Sizes that are set for a run; they are not part of a layout's name.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LayoutSizes {
-    /// Bytes of the one file or partition of the STREAM family.
+    /// Bytes of the single file or partition of the STREAM family.
     pub bytes: u64,
     /// Page of the packetizer, bytes.
     pub page: u64,
     /// Bytes of a locality buffer.
     pub buffer: u64,
-    /// Longest that a lazy read waits.
+    /// Longest wait of a lazy read.
     pub timeout: crate::model::SimTime,
-    /// The shared files are there, at full size, before the first operation.
+    /// True if the shared files exist at full size before the first operation.
     pub exists: bool,
     /// Calls that write into shared files.
     pub calls: Calls,
 }
 
 impl LayoutSizes {
-    /// A spec for `bytes` bytes; page 8 KiB, buffers of 64 KiB, half a second.
+    /// Sizes for a space of `bytes` bytes: pages of 8 KiB, buffers of 64 KiB, a timeout of half a second.
     #[must_use]
     pub fn of(bytes: u64) -> Self {
         Self {
@@ -75,7 +75,8 @@ impl LayoutSizes {
 }
 
 impl LayoutSpec {
-    /// The eight of the published table, in its order, then the buffers without lazy reads.
+    /// The eight layouts of the published table, in its order, followed by the locality buffers
+    /// without lazy reads.
     pub const PUBLISHED: [Self; 9] = [
         Self::Simple,
         Self::Squid,
@@ -88,7 +89,7 @@ impl LayoutSpec {
         Self::LazyLoc(128),
     ];
 
-    /// True for those that need one large space and no file system.
+    /// True for the layouts that need one large space and no file system.
     #[must_use]
     pub const fn is_stream(self) -> bool {
         !matches!(
@@ -137,11 +138,11 @@ impl LayoutSpec {
         }
     }
 
-    /// The layout over a file system. `coming` are the operations that it will get, as far as
-    /// they are known: BUDDY's class files are made for them, if they are to be there beforehand.
+    /// Creates the layout over a file system. `coming` are the operations that the layout will get, as far as
+    /// they are known. If BUDDY's class files are to exist beforehand, they are made for these operations.
     ///
     /// # Errors
-    /// Those of the file system, while directories and files are made.
+    /// Errors of the file system while directories and files are created.
     pub fn build<F: Files + 'static>(
         self,
         files: F,
@@ -167,7 +168,7 @@ impl LayoutSpec {
         })
     }
 
-    /// The layout over a raw partition; `None` for one that needs a file system.
+    /// Creates the layout over a raw partition; `None` for a layout that needs a file system.
     #[must_use]
     pub fn build_raw(self, raw: Raw, sizes: LayoutSizes) -> Option<Box<dyn Layout>> {
         let sizes = LayoutSizes {

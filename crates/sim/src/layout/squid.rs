@@ -1,8 +1,8 @@
-//! SQUID.
+//! The layout SQUID.
 //!
-//! Rule (USITS'99 section 3): directories on two levels, 16 on the first (0 to F) with 256 each
-//! on the second (00 to FF); one file per object; the directories are filled round robin: file 0
-//! goes to 0/00, file 1 to 0/01, ... file 255 to 0/FF, file 256 to 1/00, and so on.
+//! Rule (USITS'99 section 3): there are two levels of directories, 16 on the first level (0 to F), each with
+//! 256 on the second level (00 to FF). Each object has one file. The directories are filled round robin: file
+//! 0 goes to 0/00, file 1 to 0/01, ... file 255 to 0/FF, file 256 to 1/00, and so on.
 
 use super::{
     LayoutError,
@@ -10,9 +10,9 @@ use super::{
 };
 use crate::model::{DirId, Files};
 
-/// Directories of the first level.
+/// Number of directories of the first level.
 pub const FIRST: u64 = 16;
-/// Directories of the second level in each of the first.
+/// Number of directories of the second level in each directory of the first level.
 pub const SECOND: u64 = 256;
 
 /// The directories of the second level, in filling order, and the number of the next file.
@@ -22,14 +22,14 @@ pub struct RoundRobin {
     next: u64,
 }
 
-/// SQUID.
+/// The layout SQUID.
 pub type Squid<F> = OneFileEach<F, RoundRobin>;
 
 impl<F: Files> Squid<F> {
-    /// An empty layout; makes the directories.
+    /// Creates an empty layout and its directories.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Errors of the file system.
     pub fn new(mut files: F) -> Result<Self, LayoutError> {
         let mut dirs = Vec::with_capacity((FIRST * SECOND) as usize);
         for first in 0..FIRST {

@@ -4,71 +4,72 @@ use serde::Serialize;
 
 use super::BLOCK;
 
-/// Sums over a layout's life, and its present contents.
+/// Sums since the layout was created, and its present contents.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct LayoutStats {
-    /// Objects stored now.
+    /// Number of objects stored now.
     pub objects: u64,
-    /// Bytes of these objects, as they are.
+    /// Bytes of these objects, without padding.
     pub object_bytes: u64,
-    /// Bytes set aside for them, padding included; what waits in buffers is not counted.
+    /// Bytes allocated for these objects, including padding. Objects in buffers are not counted.
     pub allocated_bytes: u64,
-    /// Bytes there are; 0 where only the file system below knows.
+    /// Capacity in bytes; 0 if only the file system below knows it.
     pub capacity: u64,
-    /// Contiguous pieces that the stored objects consist of.
+    /// Number of contiguous pieces in which the stored objects are.
     pub pieces: u64,
-    /// URL-reads.
+    /// Number of URL-reads.
     pub reads: u64,
-    /// Those of the reads that found everything in the layout's own buffers.
+    /// URL-reads for which all data was in the layout's own buffers.
     pub buffer_reads: u64,
-    /// URL-writes.
+    /// Number of URL-writes.
     pub writes: u64,
-    /// URL-deletes.
+    /// Number of URL-deletes.
     pub deletes: u64,
     /// Objects that were dropped because there was no space when their buffer was written.
     pub dropped: u64,
-    /// read() calls.
+    /// Number of read() calls.
     pub read_calls: u64,
     /// Bytes of read() calls.
     pub read_bytes: u64,
-    /// write() calls.
+    /// Number of write() calls.
     pub write_calls: u64,
     /// Bytes of write() calls.
     pub write_bytes: u64,
-    /// Free pieces of space, where the layout manages it.
+    /// Number of free pieces of space, if the layout manages its space.
     pub free_chunks: u64,
-    /// Bytes in these.
+    /// Bytes in these free pieces.
     pub free_bytes: u64,
-    /// The largest of them, bytes.
+    /// Bytes of the largest free piece.
     pub free_largest: u64,
     /// Distances between consecutive reads in a shared file.
     pub distances: ReadDistances,
 }
 
 impl LayoutStats {
-    /// Share of the capacity that is set aside; 0 where there is no capacity.
+    /// Share of the capacity that is allocated; 0 if the capacity is not known.
     #[must_use]
     pub fn utilisation(&self) -> f64 {
         crate::levels::ratio(self.allocated_bytes, self.capacity)
     }
 
-    /// Mean free piece, bytes; 0 without one.
+    /// Mean size of a free piece in bytes; 0 if there is none.
     #[must_use]
     pub fn mean_free_chunk(&self) -> f64 {
         crate::levels::ratio(self.free_bytes, self.free_chunks)
     }
 }
 
-/// Distance of each read() from the end of the one before, in 512-byte blocks.
+/// Distance of each read() from the end of the previous read(), in 512-byte blocks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ReadDistances {
-    /// Pairs of consecutive reads.
+    /// Number of pairs of consecutive reads.
     pub pairs: u64,
-    /// Reads that begin at the very next block.
+    /// Reads that begin at the block immediately after the previous read.
     pub next: u64,
-    /// Reads that begin within 10 blocks, either way, the very next one included.
+    /// Reads that begin at most 10 blocks away in either direction, including those of `next`.
     pub within_10: u64,
-    /// Entry 0: the very next block; entry k: 2^(k-1) to 2^k - 1 blocks away, either way.
+    /// Entry 0: reads that begin at the next block. Entry k: reads 2^(k-1) to 2^k - 1 blocks
+    /// away, in either direction.
     pub histogram: Vec<u64>,
     #[serde(skip)]
     last_end: Option<u64>,
@@ -107,7 +108,7 @@ mod tests {
         ] {
             distances.count(at, at + len);
         }
-        // Next block, 10 blocks on, 11 blocks on, 26 back.
+        // Distances: next block, 10 blocks forward, 11 blocks forward, 26 blocks back.
         assert_eq!(
             (distances.pairs, distances.next, distances.within_10),
             (4, 1, 2)

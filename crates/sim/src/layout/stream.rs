@@ -1,10 +1,10 @@
-//! STREAM and what is built on it: objects are written where the cursor is.
+//! STREAM and the layouts that are built on it. Objects are written at the cursor.
 //!
-//! Rule (USITS'99 section 3): one file of 512-byte slots; an object takes an integer number of
-//! them, usually contiguous; delete marks them free; write goes on at the cursor, and from the
-//! end of the file on from its start, into free slots only. No cleaner, no copying; needs about
-//! 30 % of spare space. The parts that the papers add one by one are options here:
-//! [`Packetizer`], [`LazyReads`] and [`Locality`] each tell their rule.
+//! Rule (USITS'99 section 3): there is one file of 512-byte slots. An object takes an integer number of
+//! slots, usually contiguous. A delete marks them free. A write continues at the cursor, and at the end of
+//! the file it continues from the start; it uses only free slots. There is no cleaner and no copying; about
+//! 30 % of spare space is needed. The parts that the papers add one by one are options here. The rules are
+//! stated at [`Packetizer`], [`LazyReads`] and [`Locality`].
 
 use hashbrown::HashMap;
 
@@ -17,27 +17,27 @@ use super::{
 };
 use crate::model::{FsCounters, SimTime};
 
-/// Parts of a layout of the family.
+/// Options of a layout of the STREAM family.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StreamConfig {
     /// Bytes of the file.
     pub bytes: u64,
-    /// Page of the packetizer, bytes; `None`: every write goes out by itself.
+    /// Page of the packetizer, bytes; `None`: every write is issued separately.
     pub packet: Option<u64>,
-    /// Reads wait for each other.
+    /// Lazy reads; `None`: every read is issued at once.
     pub lazy: Option<LazyConfig>,
-    /// Writes gather by server.
+    /// Locality buffers that collect writes by server; `None`: no buffers.
     pub locality: Option<LocConfig>,
 }
 
 #[derive(Debug)]
 struct Entry {
     size: u64,
-    /// `None`: in a locality buffer.
+    /// `None`: the object is in a locality buffer.
     runs: Option<Runs>,
 }
 
-/// A layout of the family over any area.
+/// A layout of the STREAM family over any area.
 #[derive(Debug)]
 pub struct Stream<A> {
     area: A,
@@ -50,7 +50,7 @@ pub struct Stream<A> {
 }
 
 impl<A: Area> Stream<A> {
-    /// An empty layout.
+    /// Creates an empty layout.
     #[must_use]
     pub fn new(area: A, config: StreamConfig) -> Self {
         Self {
@@ -70,7 +70,7 @@ impl<A: Area> Stream<A> {
         u64::from(self.slots.cursor()) * super::BLOCK
     }
 
-    /// Gives an object its slots and writes it there.
+    /// Allocates slots for an object and writes the object there.
     fn append(&mut self, object: u64) -> Result<(), LayoutError> {
         let Some(entry) = self.objects.get_mut(&object) else {
             return Err(LayoutError::Missing);
@@ -142,7 +142,7 @@ impl<A: Area> Stream<A> {
         self.area.read_all(&ranges)
     }
 
-    /// The ranges of an object that have to come from the area.
+    /// The ranges of an object that must be read from the area.
     fn ranges(&self, runs: &Runs) -> Vec<(u64, u64)> {
         let outside = |range: (u64, u64)| match &self.packetizer {
             Some(packetizer) => packetizer.outside(range.0, range.1),

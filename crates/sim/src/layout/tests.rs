@@ -1,5 +1,5 @@
-//! One suite for every layout: no two live objects overlap, a read finds what was written,
-//! space accounting is exact, and a run is the same every time.
+//! One test suite for every layout. No two live objects overlap; a read finds the written data; space
+//! accounting is exact; and a run gives the same result every time.
 
 use std::collections::HashMap;
 
@@ -30,8 +30,8 @@ const SPECS: [LayoutSpec; 13] = [
 
 struct Live {
     size: u64,
-    /// By block, in order: the number of writes of the block from which on it holds the object;
-    /// `None` until it is placed.
+    /// For each block, in order: the number of writes of the block after which it contains the object; `None`
+    /// until the object is placed.
     targets: Option<Vec<u32>>,
 }
 
@@ -39,7 +39,7 @@ struct Harness {
     layout: Box<dyn Layout>,
     files: FakeFiles,
     live: HashMap<u64, Live>,
-    /// The last target of every block, deleted objects' included.
+    /// The last target of every block, including blocks of deleted objects.
     targets: HashMap<(u32, u64), u32>,
     spec: LayoutSpec,
 }
@@ -65,7 +65,7 @@ impl Harness {
         }
     }
 
-    /// The blocks of an object's place: (file, block).
+    /// The blocks that an object occupies: (file, block).
     fn blocks(&self, object: u64) -> Option<Vec<(u32, u64)>> {
         Self::blocks_of(&*self.layout, &self.files, &self.live, object)
     }
@@ -111,8 +111,9 @@ impl Harness {
         self.settle(&counts);
     }
 
-    /// Notes when the blocks of newly placed objects will hold them, `counts` being the writes
-    /// before the call that placed them; drops those that the layout had to drop.
+    /// Records for newly placed objects after how many writes their blocks will contain them. `counts`
+    /// are the numbers of writes before the call that placed the objects. Removes objects that the layout
+    /// had to drop.
     fn settle(&mut self, counts: &HashMap<(u32, u64), u32>) {
         let layout = &self.layout;
         self.live
@@ -125,7 +126,7 @@ impl Harness {
             .collect();
         for object in placed {
             let targets = &mut self.targets;
-            // A block of a deleted object may still wait to be written when it is given anew.
+            // A block of a deleted object may still wait to be written when it is allocated again.
             let mut target = |at: (u32, u64)| {
                 let before = counts.get(&at).copied().unwrap_or(0);
                 let last = targets.entry(at).or_insert(0);
@@ -143,8 +144,8 @@ impl Harness {
         self.live.remove(&object);
     }
 
-    /// A read covers the object's blocks exactly, as far as they have left the buffers; a lazy
-    /// one at the latest when all is finished.
+    /// Checks that a read covers exactly the object's blocks that have left the buffers. A lazy read may be
+    /// issued later, at the latest at the end of the run.
     fn read(&mut self, object: u64) {
         let want = self.blocks(object);
         let written = self.files.seen.borrow().written.clone();
@@ -165,7 +166,7 @@ impl Harness {
             .map(|(at, _)| *at)
             .collect();
         if self.spec == LayoutSpec::Lazy(1) {
-            // The pieces of one object go out sorted too.
+            // The pieces of one object are also issued in sorted order.
             got.sort_unstable();
             on_disk.sort_unstable();
         }
@@ -180,7 +181,7 @@ impl Harness {
             .collect()
     }
 
-    /// Space accounting and overlaps.
+    /// Checks space accounting and overlaps.
     fn check(&self, bytes: u64) {
         let stats = self.layout.stats();
         assert_eq!(stats.objects, self.live.len() as u64, "{}", self.spec);
@@ -211,7 +212,7 @@ impl Harness {
         }
     }
 
-    /// Every block of every live object was written exactly once since the object was placed.
+    /// Checks that every block of every live object was written exactly once since the object was placed.
     fn check_written(&mut self) {
         let counts = self.files.seen.borrow().written.clone();
         self.layout.finish().unwrap();

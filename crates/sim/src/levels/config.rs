@@ -5,26 +5,26 @@ use std::str::FromStr;
 use foxy_policy::PolicyKind;
 use serde::{Serialize, Serializer};
 
-/// Writes the name.
+/// Serialises the name of a policy.
 fn name<S: Serializer>(policy: &PolicyKind, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(policy)
 }
 
-/// When a replacement daemon evicts: at `high` it begins, at `low` it stops, both as shares of
-/// the capacity (the papers' high and low water mark).
+/// Marks of a replacement daemon, as shares of the capacity (the papers' high and low water mark). The daemon
+/// starts to evict at `high` and stops at `low`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Watermarks {
-    /// Share at which it stops, 0 to `high`.
+    /// Share at which the daemon stops, 0 to `high`.
     pub low: f64,
-    /// Share at which it begins, up to 1.
+    /// Share at which the daemon starts, up to 1.
     pub high: f64,
 }
 
 impl Watermarks {
-    /// Both marks, if 0 < low <= high <= 1.
+    /// Creates both marks, if 0 < low <= high <= 1.
     ///
     /// # Errors
-    /// A sentence that says what is wrong.
+    /// A sentence that describes the mistake.
     pub fn new(low: f64, high: f64) -> Result<Self, String> {
         if 0.0 < low && low <= high && high <= 1.0 {
             Ok(Self { low, high })
@@ -48,25 +48,25 @@ impl FromStr for Watermarks {
     }
 }
 
-/// Parameters of the two levels.
+/// Parameters of the two cache levels.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct LevelsConfig {
-    /// Bytes of memory; 0: no such level.
+    /// Bytes of memory; 0: no memory level.
     pub ram: u64,
-    /// Policy of the memory.
+    /// Replacement policy of the memory level.
     #[serde(serialize_with = "name")]
     pub ram_policy: PolicyKind,
-    /// Bytes of objects on disk.
+    /// Capacity for objects on disk, in bytes.
     pub disk: u64,
-    /// Policy of the disk.
+    /// Replacement policy of the disk level.
     #[serde(serialize_with = "name")]
     pub disk_policy: PolicyKind,
-    /// Evict in batches between these marks; `None`: just what a new object needs.
+    /// Marks for eviction in batches; `None`: evict only as much as a new object needs.
     pub watermarks: Option<Watermarks>,
 }
 
 impl LevelsConfig {
-    /// LRU over LRU, as in the papers.
+    /// LRU in memory over LRU on disk, as in the papers.
     #[must_use]
     pub const fn lru(ram: u64, disk: u64) -> Self {
         Self {

@@ -1,17 +1,17 @@
-//! Two LRU levels with one table for both: the quick form of LRU over LRU.
+//! Two LRU levels that share one table: the fast form of LRU over LRU.
 //!
-//! The rule is that of [`super::Levels`]; a test checks that both are equal, request by request. An
-//! object in memory, on disk, or in both is one node with a link for each level. So a request needs
-//! one look-up, and evicting the tail of a list needs none.
+//! The rule is that of [`super::Levels`]; a test checks that both give equal results, request by request. An
+//! object in memory, on disk, or in both is one node with a link for each level. So a request needs one
+//! lookup, and the eviction of the tail of a list needs no lookup.
 
 use hashbrown::HashTable;
 
 use super::Stamp;
 
-/// No node.
+/// Value for: no node.
 const NIL: u32 = u32::MAX;
 
-/// Memory or disk.
+/// A cache level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Level {
     Ram,
@@ -22,7 +22,7 @@ pub(super) enum Level {
 struct Link {
     newer: u32,
     older: u32,
-    /// The object's version in this level; of size 0 if it is not there.
+    /// The object's version in this level; its size is 0 if the object is not in this level.
     stamp: Stamp,
 }
 
@@ -43,7 +43,7 @@ fn there(stamp: Stamp) -> Option<Stamp> {
 #[derive(Debug)]
 struct Node {
     object: u64,
-    /// By [`Level`]; the free list goes through `links[0].older`.
+    /// One link for each [`Level`]. The free list uses `links[0].older`.
     links: [Link; 2],
 }
 
@@ -56,7 +56,7 @@ struct List {
     objects: usize,
 }
 
-/// Both levels.
+/// The two LRU levels.
 #[derive(Debug)]
 pub(super) struct LruPair {
     nodes: Vec<Node>,
@@ -92,7 +92,7 @@ impl LruPair {
         self.table.find(hash(object), same).copied()
     }
 
-    /// The node of an object that may be new; a new one is in no level.
+    /// Returns the node of an object that may be new. A new node is in no level.
     pub(super) fn node(&mut self, found: Option<u32>, object: u64) -> u32 {
         if let Some(at) = found {
             return at;
@@ -128,8 +128,8 @@ impl LruPair {
         }
     }
 
-    /// Stores an object of at least a byte in place of any older version. Objects evicted for it go to
-    /// `gone`, oldest first. True if it was stored.
+    /// Stores an object of at least one byte and replaces any older version. Evicted objects are appended to
+    /// `gone`, oldest first. Returns true if the object was stored.
     pub(super) fn store(
         &mut self,
         level: Level,
@@ -152,13 +152,14 @@ impl LruPair {
         true
     }
 
-    /// Takes an object out of a level; the node stays.
+    /// Removes an object from a level. The node remains.
     pub(super) fn take(&mut self, level: Level, at: u32) -> Option<Stamp> {
         self.stamp(level, at)?;
         there(self.unlink(level, at))
     }
 
-    /// Evicts the oldest object of a level. The node `keep` is not freed, even if it is in no level now.
+    /// Evicts the oldest object of a level. The node `keep` is not freed, even if it is
+    /// in no level afterwards.
     pub(super) fn evict(&mut self, level: Level, keep: Option<u32>) -> Option<(u64, Stamp)> {
         let at = self.lists[level as usize].oldest;
         let object = self.nodes.get(at as usize)?.object;

@@ -1,10 +1,10 @@
-//! The cache levels of the papers: memory, then disk. Their output is the disk's operations.
+//! The cache levels of the papers: memory, then disk. Their output is a list of disk operations.
 //!
-//! Rules (Foxy papers, section 3 of both): a request that memory answers never reaches the disk
-//! level. One that the disk answers is a URL-read and enters memory too. A miss is fetched,
-//! enters memory and disk, and is a URL-write; what the disk evicts for it are URL-deletes, and
-//! they come before the write that needs their space. A new version of an object is a miss that
-//! first deletes the old one. Objects that the disk policy refuses are not written.
+//! Rules (Foxy papers, section 3 of both): a request that is answered from memory never reaches the disk
+//! level. A request that is answered from disk is a URL-read, and the object enters memory too. A miss is
+//! fetched, enters memory and disk, and is a URL-write. Objects that the disk evicts for it are URL-deletes;
+//! they precede the write that needs their space. A new version of an object is a miss that first deletes the
+//! old version. Objects that the disk policy refuses are not written.
 
 mod config;
 mod lru_pair;
@@ -26,64 +26,64 @@ pub enum Outcome {
     RamHit,
     /// Answered from disk.
     DiskHit,
-    /// Fetched for the first time, or again after it was evicted.
+    /// Fetched for the first time, or again after an eviction.
     Miss,
     /// Fetched because another version was cached.
     Modified,
-    /// Not for a cache, or of unknown size and not cached: no level saw it.
+    /// Not cacheable, or of unknown size and not cached: the request reached no level.
     Bypass,
 }
 
 /// Exact counts of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LevelCounts {
-    /// Requests, bypassed ones not counted.
+    /// Number of requests without bypassed requests.
     pub requests: u64,
     /// Bytes of these requests.
     pub request_bytes: u64,
-    /// Answered from memory.
+    /// Requests answered from memory.
     pub ram_hits: u64,
     /// Bytes answered from memory.
     pub ram_hit_bytes: u64,
-    /// Answered from disk: URL-reads.
+    /// Requests answered from disk: URL-reads.
     pub disk_hits: u64,
     /// Bytes answered from disk.
     pub disk_hit_bytes: u64,
-    /// Fetched, new versions included.
+    /// Requests that were fetched, including new versions.
     pub misses: u64,
     /// Misses that replaced another version.
     pub modified: u64,
-    /// URL-writes: misses that the disk took.
+    /// URL-writes: misses that the disk level accepted.
     pub writes: u64,
     /// Bytes of URL-writes.
     pub write_bytes: u64,
-    /// URL-deletes.
+    /// Number of URL-deletes.
     pub deletes: u64,
-    /// Requests that no level saw.
+    /// Requests that reached no level.
     pub bypassed: u64,
 }
 
 impl LevelCounts {
-    /// Operations of the disk.
+    /// Number of disk operations.
     #[must_use]
     pub const fn disk_ops(&self) -> u64 {
         self.disk_hits + self.writes + self.deletes
     }
 
-    /// Hits of both levels by requests, 0 to 1.
+    /// Share of requests that hit in either level, 0 to 1.
     #[must_use]
     pub fn hit_ratio(&self) -> f64 {
         ratio(self.ram_hits + self.disk_hits, self.requests)
     }
 
-    /// Hits of both levels by bytes, 0 to 1.
+    /// Share of bytes that hit in either level, 0 to 1.
     #[must_use]
     pub fn byte_hit_ratio(&self) -> f64 {
         ratio(self.ram_hit_bytes + self.disk_hit_bytes, self.request_bytes)
     }
 }
 
-/// `part / whole`; 0 of nothing.
+/// `part / whole`; 0 if `whole` is 0.
 #[must_use]
 pub fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 {
@@ -116,7 +116,7 @@ impl Stamp {
     }
 }
 
-/// Memory before disk.
+/// The memory level and the disk level.
 pub struct Levels {
     config: LevelsConfig,
     store: Store,
@@ -132,7 +132,7 @@ impl std::fmt::Debug for Levels {
 }
 
 impl Levels {
-    /// Both levels empty.
+    /// Creates two empty levels.
     #[must_use]
     pub fn new(config: LevelsConfig) -> Self {
         Self {
@@ -142,7 +142,7 @@ impl Levels {
         }
     }
 
-    /// One request; what the disk has to do for it is appended to `ops` in order.
+    /// Handles one request. The resulting disk operations are appended to `ops` in order.
     pub fn request(&mut self, request: &Request, ops: &mut Vec<DiskOp>) -> Outcome {
         let outcome = self.decide(request, ops);
         let counts = &mut self.counts;
@@ -199,7 +199,7 @@ impl Levels {
         }
     }
 
-    /// The replacement daemon: from the high mark down to the low mark.
+    /// The replacement daemon: evicts from the high mark down to the low mark.
     fn sweep(&mut self, ops: &mut Vec<DiskOp>) {
         let Some(marks) = self.config.watermarks else {
             return;

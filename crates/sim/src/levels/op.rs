@@ -14,15 +14,15 @@ pub enum DiskOpKind {
     Delete,
 }
 
-/// One operation.
+/// One operation on an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskOp {
-    /// The operation.
+    /// Kind of the operation.
     pub kind: DiskOpKind,
-    /// With which object.
+    /// The object.
     pub object: u64,
-    /// Its bytes, at least 1.
+    /// Bytes of the object, at least 1.
     pub size: u64,
-    /// The server it came from (0: not known).
+    /// The server that the object came from (0: not known).
     pub server: u32,
 }

@@ -1,4 +1,4 @@
-//! Contents of the two levels: any two policies, or LRU over LRU in its quick form.
+//! Contents of the two levels: any two policies, or LRU over LRU in its fast form.
 
 use foxy_policy::Evicted;
 use foxy_trace::Request;
@@ -14,7 +14,7 @@ pub(super) enum Store {
     Lru(LruPair, Vec<(u64, Stamp)>),
 }
 
-/// Two caches under any policies.
+/// Two caches under arbitrary policies.
 pub(super) struct Any {
     ram: Option<AnyCache<Stamp>>,
     disk: AnyCache<Stamp>,
@@ -38,7 +38,7 @@ impl Store {
         })
     }
 
-    /// A cacheable request.
+    /// Handles a cacheable request.
     pub(super) fn request(&mut self, request: &Request, ops: &mut Vec<DiskOp>) -> Outcome {
         match self {
             Self::Any(any) => any.request(request, ops),
@@ -101,7 +101,7 @@ impl Any {
 
     fn keep_in_ram(&mut self, object: u64, stamp: Stamp) {
         if let Some(ram) = &mut self.ram {
-            // Whether memory takes it does not matter to the disk: it is there already.
+            // The object is already on disk, so it does not matter if memory accepts it.
             let _ = ram.insert(object, stamp, stamp.size, &mut self.evicted);
             self.evicted.clear();
         }

@@ -1,4 +1,4 @@
-//! Levels against an independent cascade, and a consistent stream of operations.
+//! Compares the levels with an independent cascade, and checks that the stream of operations is consistent.
 
 use std::collections::HashMap;
 
@@ -173,7 +173,8 @@ fn every_policy_gives_a_consistent_stream() {
     }
 }
 
-/// Never a write of what is there, nor a read or delete of what is not, and never too much.
+/// Checks that no present object is written, that no absent object is read or deleted, and that capacity
+/// is never exceeded.
 fn consistent(config: LevelsConfig) {
     let (mut levels, mut ops, mut live) = (Levels::new(config), Vec::new(), HashMap::new());
     for request in stream(30_000) {

@@ -13,13 +13,13 @@ use crate::{
     run::{Course, RunConfig, RunError},
 };
 
-/// One operation, and who waits for it.
+/// One operation, and the callback that waits for it.
 pub(super) struct Work {
     pub(super) op: DiskOp,
     pub(super) done: Option<Done>,
 }
 
-/// Operations so far.
+/// State and results of the operations so far.
 pub(super) struct Disk {
     pub(super) stats: LayoutStats,
     pub(super) refused: u64,
@@ -42,9 +42,9 @@ pub(super) fn spawn(
     let no_thread = |error: std::io::Error| RunError::Config(format!("no thread: {error}"));
     let disk = thread
         .spawn(move || {
-            // A layout stays on the thread that made it.
+            // A layout stays on the thread that created it.
             let layout = config.build(&[])?;
-            // Sending fails only if the caller is gone.
+            // Sending fails only if the caller has ended.
             let _gone = ready.send(());
             serve(layout, &take)
         })
@@ -66,7 +66,7 @@ fn serve(mut layout: Box<dyn Layout>, take: &Receiver<Work>) -> Result<Disk, Run
         if let Some(done) = done {
             done(result.is_ok());
         }
-        // Clients go on after an error; the first error is reported at the end.
+        // Clients continue after an error; the first error is reported at the end.
         ended = ended.and(course.count(result));
     }
     layout.finish().map_err(RunError::Layout)?;

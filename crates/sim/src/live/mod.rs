@@ -1,9 +1,8 @@
-//! The papers' cache at work: levels and a layout on real files, for a front end with real
-//! clients.
+//! The papers' cache in real use: levels and a layout on real files, for a front end with real clients.
 //!
-//! The levels decide at once; one thread does the layout's reads and writes in the order of the
-//! decisions, as the one disk process of the published Foxy does. A layout keeps no contents: it
-//! reads and writes as many bytes as the object has, at the place where the object would be.
+//! The levels decide at once. One thread does the layout's reads and writes in the order of the decisions,
+//! like the single disk process of the published Foxy. A layout stores no contents: it reads and writes as
+//! many bytes as the object has, at the place where the object would be.
 
 mod disk;
 
@@ -24,42 +23,42 @@ use crate::{
 
 use disk::{Disk, Work};
 
-/// Called once when a read is done; the argument says whether the read succeeded.
+/// Callback that is called once when a read is done. The argument is true if the read succeeded.
 pub type Done = Box<dyn FnOnce(bool) + Send>;
 
-/// Position of an object.
+/// Place where an object was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// In memory: `done` was not used.
+    /// In memory: `done` is not called.
     Memory,
-    /// On disk: `done` will be told.
+    /// On disk: `done` is called when the read is done.
     Disk,
-    /// Nowhere: `done` was not used. The miss is already counted and its disk operations are queued.
+    /// In no level: `done` is not called. The miss is already counted and its disk operations are queued.
     Nowhere,
 }
 
-/// Work of a cache.
+/// Counts of a cache.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Worked {
-    /// Its levels.
+    /// Counts of the levels.
     pub levels: LevelCounts,
-    /// Its layout.
+    /// Counts of the layout.
     pub layout: LayoutStats,
-    /// Writes refused for want of space.
+    /// Writes that were refused because there was no space.
     pub refused: u64,
     /// Reads and deletes of objects whose write was refused.
     pub missing: u64,
-    /// Reads and writes of the device that the files are on, by all processes.
+    /// Reads and writes by all processes on the device of the files.
     pub device: (u64, u64),
 }
 
-/// A cache at work; shared by all who ask.
+/// A cache in use, shared by all callers.
 pub struct Live(Mutex<Inner>);
 
 struct Inner {
     levels: Levels,
     ops: Vec<DiskOp>,
-    /// Objects that were not found, and are written already: their fetch is under way.
+    /// Objects that were not found and are already written in the model, while their fetch is under way.
     fetched: HashSet<u64, BuildIdHasher>,
     work: Option<Sender<Work>>,
     disk: Option<JoinHandle<Result<Disk, RunError>>>,
@@ -72,11 +71,10 @@ impl fmt::Debug for Live {
 }
 
 impl Live {
-    /// An empty cache on real files.
+    /// Creates an empty cache on real files.
     ///
     /// # Errors
-    /// The configuration has no folder, or a layout that delays reads (lazy reads); the folder cannot
-    /// be used.
+    /// The configuration has no folder, the layout delays reads (lazy reads), or the folder cannot be used.
     pub fn start(config: &RunConfig) -> Result<Self, RunError> {
         let bad = |text: &str| Err(RunError::Config(text.to_owned()));
         if config.backend.dir.is_none() {
@@ -102,7 +100,7 @@ impl Live {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An object of `size` bytes is asked for, which came from `server`.
+    /// Requests an object of `size` bytes that came from `server`.
     pub fn ask(&self, object: u64, size: u64, server: u32, done: Done) -> Found {
         let mut inner = self.lock();
         let found = match inner.request(object, size, server) {
@@ -117,23 +115,23 @@ impl Live {
         found
     }
 
-    /// An object was fetched and is to be kept.
+    /// Stores an object that was fetched.
     pub fn keep(&self, object: u64, size: u64, server: u32) {
         let mut inner = self.lock();
         if inner.fetched.remove(&object) {
             return;
         }
-        // The levels already have an object that was fetched because its read failed.
+        // If the object was fetched because its read failed, the levels already contain it.
         match inner.request(object, size, server) {
             Outcome::RamHit | Outcome::DiskHit => inner.ops.clear(),
             Outcome::Miss | Outcome::Modified | Outcome::Bypass => inner.hand_over(None),
         }
     }
 
-    /// Ends: waits until everything is on the disk. A second call gives nothing.
+    /// Ends the cache and waits until everything is on the disk. Returns nothing if it is called again.
     ///
     /// # Errors
-    /// The file system refused something.
+    /// The file system returned an error.
     pub fn finish(&self) -> Result<Worked, RunError> {
         let (disk, levels) = {
             let mut inner = self.lock();
@@ -169,7 +167,7 @@ impl Inner {
         self.levels.request(&request, &mut self.ops)
     }
 
-    /// To the disk's thread, in order; `done` belongs to the read, if there is one.
+    /// Sends the operations to the disk's thread in order. `done` belongs to the read, if there is a read.
     fn hand_over(&mut self, mut done: Option<Done>) {
         let Some(work) = &self.work else {
             return;

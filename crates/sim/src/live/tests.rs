@@ -1,4 +1,4 @@
-//! The live cache says what the levels say, and does what the layout does.
+//! Tests that the live cache answers like the levels and does the work of the layout.
 
 use std::sync::mpsc::channel;
 
@@ -17,7 +17,8 @@ fn config(layout: LayoutSpec, dir: &std::path::Path) -> RunConfig {
     }
 }
 
-/// Asks, waits for the disk, fetches what is not there; whether it was a hit.
+/// Requests an object, waits for the disk, and fetches the object if it is absent. Returns where
+/// it was found.
 fn get(live: &Live, object: u64) -> Found {
     let (told, heard) = channel();
     let found = live.ask(object, 1_000, 7, Box::new(move |ok| told.send(ok).unwrap()));
@@ -38,7 +39,7 @@ fn memory_disk_and_what_left_both() {
     ] {
         let place = tempfile::tempdir().unwrap();
         let live = Live::start(&config(layout, place.path())).unwrap();
-        // What the front end kept of old is not asked for: it is fetched and kept.
+        // The front end may fetch and keep an object that it did not request here.
         live.keep(1, 1_000, 7);
         assert_eq!(get(&live, 1), Found::Memory);
         for object in 2..=100 {

@@ -1,11 +1,11 @@
-//! A small hasher for small integer keys: the same on every machine, and not the hot spot.
+//! A small hasher for small integer keys. Its results are the same on every machine, and it is fast.
 
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// Hash maps keyed by small integers use this.
+/// The hasher for hash maps with small integers as keys.
 pub(crate) type BuildIdHasher = BuildHasherDefault<IdHasher>;
 
-/// Multiplies and folds; not for keys that others choose.
+/// A hasher that multiplies and folds. It is not for keys that an attacker can choose.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct IdHasher(u64);
 

@@ -1,21 +1,19 @@
 //! Modelled hardware and file systems, in simulated time only.
 //!
-//! Nothing below reads a clock, does I/O or draws a random number: the same calls give the
-//! same times on every machine. Layers, from the bottom:
+//! The code below reads no clock, does no I/O and draws no random numbers: the same calls give the same times
+//! on every machine. The layers are, from the bottom:
 //!
-//! - [`drive`]: a disk or flash device that serves one request after another and knows where
-//!   its head is ([`Drive`]), and a request queue with an elevator over it ([`Queue`]);
-//! - [`fs`]: a Unix file system with page cache, name cache and three ways to keep metadata
+//! - [`drive`]: a disk or flash device that serves one request after another and records the position of
+//!   its head ([`Drive`]), and a request queue with an elevator over it ([`Queue`]);
+//! - [`fs`]: a Unix file system with page cache, name cache and several ways to write metadata
 //!   ([`Ufs`], [`FsConfig`]), and a partition without file system ([`Raw`]).
 //!
-//! Systems that keep files are written against the trait [`Files`], so that a real file
-//! system can stand in for the modelled one; systems that own a partition use [`Raw`], which a real
-//! [`Device`] can be under.
+//! Systems that keep files use the trait [`Files`], so that a real file system can replace the modelled one.
+//! Systems that own a partition use [`Raw`], which can be on a real [`Device`].
 //!
-//! One foreground process is modelled. It has one clock, [`Files::now`] or [`Raw::now`]; a
-//! call moves this clock to the moment at which a Unix process would run again. What the
-//! kernel does behind its back (write-behind, read-ahead, periodic flushes) competes for the
-//! drive and shows up as waiting time of later calls.
+//! One foreground process is modelled. It has one clock, [`Files::now`] or [`Raw::now`]. A call moves this
+//! clock to the time at which a Unix process would run again. Background work of the kernel (write-behind,
+//! read-ahead, periodic flushes) competes for the drive and appears as waiting time of later calls.
 
 pub mod drive;
 pub mod fs;

@@ -1,4 +1,4 @@
-//! Simulated time: nanoseconds since a run began, or a span of them.
+//! Simulated time: nanoseconds since the start of a run, or a span of nanoseconds.
 
 use std::{
     fmt,
@@ -6,66 +6,66 @@ use std::{
     ops::{Add, AddAssign, Div, Mul, Sub},
 };
 
-/// A moment of a simulated run, or the time between two of them, in nanoseconds.
+/// A point in time of a simulated run, or the time between two points, in nanoseconds.
 ///
-/// Runs out after 584 years; additions saturate there.
+/// The range ends after 584 years; additions saturate there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SimTime(u64);
 
-/// The nearest whole number, as `f64::round` gives it, without a library call; 0 for NaN and
-/// what is below.
+/// The nearest whole number, as returned by `f64::round`, without a library call; 0 for NaN
+/// and negative values.
 fn rounded(value: f64) -> u64 {
     let whole = value as u64;
     whole.saturating_add(u64::from(value - whole as f64 >= 0.5))
 }
 
 impl SimTime {
-    /// The start of a run; a span of nothing.
+    /// The start of a run; a span of zero length.
     pub const ZERO: Self = Self(0);
 
-    /// From whole nanoseconds.
+    /// Creates a time from whole nanoseconds.
     #[must_use]
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// From whole microseconds.
+    /// Creates a time from whole microseconds.
     #[must_use]
     pub const fn from_micros(micros: u64) -> Self {
         Self(micros.saturating_mul(1_000))
     }
 
-    /// From milliseconds as data sheets print them; negative values and NaN count as 0.
+    /// Creates a time from milliseconds as data sheets print them; negative values and NaN count as 0.
     #[must_use]
     pub fn from_millis(millis: f64) -> Self {
         Self(rounded(millis * 1e6))
     }
 
-    /// From seconds; negative values and NaN count as 0.
+    /// Creates a time from seconds; negative values and NaN count as 0.
     #[must_use]
     pub fn from_secs(secs: f64) -> Self {
         Self(rounded(secs * 1e9))
     }
 
-    /// Whole nanoseconds.
+    /// The time in whole nanoseconds.
     #[must_use]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// Milliseconds.
+    /// The time in milliseconds.
     #[must_use]
     pub fn as_millis(self) -> f64 {
         self.0 as f64 / 1e6
     }
 
-    /// Seconds.
+    /// The time in seconds.
     #[must_use]
     pub fn as_secs(self) -> f64 {
         self.0 as f64 / 1e9
     }
 
-    /// `self - other`, or nothing where `other` is later.
+    /// `self - other`, or zero if `other` is later.
     #[must_use]
     pub const fn since(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))

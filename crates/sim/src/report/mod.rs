@@ -1,4 +1,4 @@
-//! Figures of runs as text: aligned tables, CSV and JSON.
+//! Results of runs as text: aligned tables, CSV and JSON.
 
 mod table;
 
@@ -6,7 +6,7 @@ pub use table::{Align, Table};
 
 use crate::run::RunResult;
 
-/// `1.5 GiB`.
+/// A size as text, such as `1.5 GiB`.
 pub(crate) fn readable(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
     let (mut value, mut unit) = (bytes as f64, 0);
@@ -18,7 +18,7 @@ pub(crate) fn readable(bytes: u64) -> String {
     format!("{value:.digits$} {}", UNITS[unit])
 }
 
-/// The usual columns of a set of runs.
+/// A table of runs with the usual columns.
 #[must_use]
 pub fn runs_table(results: &[RunResult]) -> Table {
     let mut table = Table::new(&[

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 /// Alignment of a column's cells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Align {
-    /// Words.
+    /// For words.
     #[default]
     Left,
-    /// Numbers.
+    /// For numbers.
     Right,
 }
 
@@ -22,7 +22,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table without rows.
+    /// Creates a table without rows.
     #[must_use]
     pub fn new(columns: &[(&str, Align)]) -> Self {
         let columns = columns
@@ -35,14 +35,14 @@ impl Table {
         }
     }
 
-    /// Adds a row; missing cells are empty, surplus ones are dropped.
+    /// Adds a row. Missing cells are empty; surplus cells are dropped.
     pub fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
         let mut row: Vec<String> = cells.into_iter().map(Into::into).collect();
         row.resize(self.columns.len(), String::new());
         self.rows.push(row);
     }
 
-    /// Names of the columns and where their cells stand.
+    /// Names of the columns and the alignment of their cells.
     #[must_use]
     pub fn columns(&self) -> &[(String, Align)] {
         &self.columns
@@ -54,7 +54,7 @@ impl Table {
         &self.rows
     }
 
-    /// Comma-separated, with a line of names; cells are quoted where they must be (RFC 4180).
+    /// The table as comma-separated values with a line of names. Cells are quoted if necessary (RFC 4180).
     #[must_use]
     pub fn csv(&self) -> String {
         let names: Vec<String> = self.columns.iter().map(|(name, _)| name.clone()).collect();
@@ -72,7 +72,7 @@ impl Table {
             .collect()
     }
 
-    /// As a table of Markdown.
+    /// The table in Markdown.
     #[must_use]
     pub fn markdown(&self) -> String {
         let line = |cells: Vec<&str>| format!("| {} |\n", cells.join(" | "));

@@ -1,28 +1,28 @@
-//! One published figure beside ours.
+//! One published figure beside the figure of this simulator.
 
 use serde::{Deserialize, Serialize};
 
 use crate::report::{Align, Table};
 
-/// Kind of comparison that a figure allows.
+/// Kind of comparison that is possible for a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Comparison {
-    /// A rule or arithmetic: must be equal.
+    /// A rule or arithmetic: the values must be equal.
     Exact,
     /// The generator or model was made to meet the figure, so that the figure proves nothing about the
     /// systems.
     Input,
-    /// Within a band: the drive is modelled and the stream synthetic.
+    /// The values must agree within a band, because the drive is modelled and the stream is synthetic.
     Band,
-    /// Only shape and order: the published plot has no axes, or the digits are lost.
+    /// Only shape and order are compared: the published plot has no axes, or the digits are lost.
     Shape,
-    /// Only who comes before whom, and by about what factor.
+    /// Only the order of the systems and the approximate factors are compared.
     Order,
 }
 
 impl Comparison {
-    /// Its name in tables.
+    /// Name of the comparison in tables.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -35,29 +35,29 @@ impl Comparison {
     }
 }
 
-/// A published figure and ours.
+/// A published figure and our figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Claim {
-    /// Place of publication: `table 2`.
+    /// Place in the publication, such as `table 2`.
     pub source: String,
     /// Name of the figure, with its unit.
     pub what: String,
-    /// As published.
+    /// Published value.
     pub published: f64,
-    /// Ours.
+    /// Our value.
     pub ours: f64,
     /// Kind of comparison that the figure allows.
     pub comparison: Comparison,
-    /// The least and the greatest that were published, where it is a range.
+    /// Minimum and maximum of the published range, if a range was published.
     #[serde(default)]
     pub range: Option<(f64, f64)>,
-    /// Heading of the note that tells why the claim is missed; none for a claim that is met.
+    /// Heading of the note that explains why the claim is missed; none for a claim that is met.
     #[serde(default)]
     pub reason: Option<String>,
 }
 
 impl Claim {
-    /// A claim.
+    /// Creates a claim.
     pub fn new(
         source: impl Into<String>,
         what: impl Into<String>,
@@ -76,7 +76,7 @@ impl Claim {
         }
     }
 
-    /// The same with a published range: anything in it is met.
+    /// Returns the claim with a published range: any value in the range meets the claim.
     #[must_use]
     pub fn within(self, least: f64, most: f64) -> Self {
         Self {
@@ -85,21 +85,21 @@ impl Claim {
         }
     }
 
-    /// The same where only a bound was published.
+    /// Returns the claim for a figure of which only the lower bound was published.
     #[must_use]
     pub fn at_least(self) -> Self {
         let least = self.published;
         self.within(least, f64::MAX)
     }
 
-    /// As [`Self::at_least`].
+    /// As [`Self::at_least`], for the upper bound.
     #[must_use]
     pub fn at_most(self) -> Self {
         let most = self.published;
         self.within(0.0, most)
     }
 
-    /// Ours over published; not a number where nothing was published.
+    /// Our value divided by the published value; NaN if nothing was published.
     #[must_use]
     pub fn ratio(&self) -> f64 {
         if self.published == 0.0 {
@@ -109,7 +109,7 @@ impl Claim {
         }
     }
 
-    /// The published figure; a dash where there is none.
+    /// The published figure; a dash if nothing was published.
     #[must_use]
     pub fn published_text(&self) -> String {
         if self.published == 0.0 {
@@ -119,7 +119,7 @@ impl Claim {
         }
     }
 
-    /// The ratio; a dash where there is none.
+    /// The ratio; a dash if there is none.
     #[must_use]
     pub fn ratio_text(&self) -> String {
         if self.ratio().is_finite() {
@@ -155,7 +155,7 @@ impl Claim {
         }
     }
 
-    /// Ours over the published figure, or over the bound of the range that is nearer.
+    /// Our value divided by the published value, or by the nearer bound of the range.
     fn nearest_ratio(&self) -> f64 {
         match self.range {
             Some((least, _)) if self.ours < least => self.ours / least,
@@ -165,29 +165,30 @@ impl Claim {
         }
     }
 
-    /// True if it is missed.
+    /// True if the claim is missed.
     #[must_use]
     pub fn is_missed(&self) -> bool {
         self.verdict() == Verdict::Off
     }
 }
 
-/// Largest distance from 1 of a ratio that is compared within a band.
+/// Maximum difference between 1 and a ratio that is compared within a band.
 pub const BAND: f64 = 0.25;
 
 /// Result of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Equal, within a tenth (calibration input), within the band, or within the published range.
+    /// The claim is met: equal, within a tenth (calibration input), within the band, or within
+    /// the published range.
     Met,
-    /// Not so.
+    /// The claim is missed.
     Off,
-    /// Nothing was published.
+    /// Nothing was published, so the value is only shown.
     Shown,
 }
 
 impl Verdict {
-    /// Its name in tables.
+    /// Name of the verdict in tables.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -224,7 +225,7 @@ pub fn claims_table<'a>(claims: impl IntoIterator<Item = &'a Claim>) -> Table {
     table
 }
 
-/// About four digits.
+/// A number with about four digits.
 pub(crate) fn digits(value: f64) -> String {
     match value.abs() {
         v if v >= 1000.0 => format!("{value:.0}"),

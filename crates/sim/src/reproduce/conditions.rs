@@ -1,4 +1,4 @@
-//! Under which conditions the published runs are done again.
+//! Conditions under which the published runs are repeated.
 
 use std::path::PathBuf;
 
@@ -8,23 +8,23 @@ use crate::{
     run::{Made, RunConfig, SweepOptions, Workload},
 };
 
-/// Seed, size and threads.
+/// Seed, scale, threads and axes of a reproduction.
 #[derive(Clone, Debug)]
 pub struct Conditions {
     /// Seed of the generated stream.
     pub seed: u64,
-    /// Divides memory, disk and numbers of operations: 1 is as published; more is for a quick
-    /// look, and changes hit ratios.
+    /// Divisor of memory, disk and numbers of operations. 1 is as published; larger values are for a quick
+    /// check and change hit ratios.
     pub scale: u64,
-    /// Threads.
+    /// Number of threads.
     pub threads: usize,
-    /// Utilisations of figures 6 to 8, rising, each a share above 0.
+    /// Utilisations of figures 6 to 8 in ascending order, each a share above 0.
     pub utilisations: Vec<f64>,
-    /// Thresholds of figure 5, blocks.
+    /// Thresholds of figure 5, in blocks.
     pub thresholds: Vec<u32>,
-    /// Disk sizes of figure 2, GiB.
+    /// Disk sizes of figure 2, in GiB.
     pub disks: Vec<f64>,
-    /// File that remembers finished runs.
+    /// File that keeps finished runs.
     pub resume: Option<PathBuf>,
 }
 
@@ -42,11 +42,11 @@ impl Default for Conditions {
     }
 }
 
-/// The published cascade's memory.
+/// Memory of the published cascade.
 const RAM: u64 = 512 << 20;
 
 impl Conditions {
-    /// Conditions that results depend on.
+    /// The conditions that influence results.
     pub(super) fn key(&self) -> impl std::fmt::Debug + use<'_> {
         (
             self.seed,
@@ -73,14 +73,14 @@ impl Conditions {
         n / self.scale.max(1)
     }
 
-    /// The levels with a disk of this many GiB.
+    /// Cache levels with a disk of `disk_gib` GiB.
     #[must_use]
     pub fn levels(&self, disk_gib: f64) -> LevelsConfig {
         let disk = (disk_gib * f64::from(1u32 << 30)) as u64;
         LevelsConfig::lru(self.scaled(RAM), self.scaled(disk))
     }
 
-    /// A run on this many GiB, for this many operations.
+    /// A run of `ops` operations on a disk of `disk_gib` GiB.
     #[must_use]
     pub fn config(&self, layout: LayoutSpec, disk_gib: f64, ops: u64) -> RunConfig {
         RunConfig {
@@ -91,8 +91,8 @@ impl Conditions {
         }
     }
 
-    /// A run of the second reading: objects of 10.5 KB on average, as the bytes moved in the
-    /// published experiment say (both figures are in the two papers), written by write().
+    /// A run of the second interpretation: objects of 10.5 KB on average, as the bytes moved in the published
+    /// experiment imply (both figures are in the two papers). Objects are written by write().
     #[must_use]
     pub fn second(&self, layout: LayoutSpec, disk_gib: f64, ops: u64) -> RunConfig {
         let workload = Workload::Made(Made::DecLarge, u64::MAX);
@@ -103,7 +103,7 @@ impl Conditions {
         }
     }
 
-    /// The DEC stream, cut after this many requests.
+    /// The DEC stream, cut after `requests` requests.
     #[must_use]
     pub fn dec(&self, requests: u64) -> Workload {
         Workload::dec(self.scaled(requests))

@@ -12,25 +12,27 @@ const TITLE: &str = "# The papers, done again\n\n";
 
 const HEAD: &str = "
 This page is written by `foxy sim reproduce --write-docs`; its figures are in `reproduction/`.
-All times are simulated: the same command gives the same figures on every machine. How the models
-were made is in decisions [10](decisions/0010-frozen-model-constants.md), 11 and
-[130](decisions/0130-calls-that-write-shared-files.md) to 134. No constant was fitted to a result; two
-choices were made with results in view, and say so (130 and [133](decisions/0133-isp-stream.md)).
+All times are simulated: the same command gives the same figures on every machine. Decisions
+[10](decisions/0010-frozen-model-constants.md), 11 and
+[130](decisions/0130-calls-that-write-shared-files.md) to 134 explain how the models were made. No constant
+was fitted to a result. Two choices were made when results were already known; their decisions say so (130
+and [133](decisions/0133-isp-stream.md)).
 
-What a comparison is worth: *exact* is a rule or arithmetic; *calibration input* is what generator or
-model were made to meet, within a tenth; *band* is a modelled drive under a generated stream; *shape* is a
-plot without axes, or a figure whose digits are partly lost; *order only* says who comes before whom, and
-by about what factor. These three count as met within a quarter of the published value or range.
+There are five kinds of comparison. *Exact*: a rule or arithmetic. *Calibration input*: a value that the
+generator or the model was made to meet, within a tenth. *Band*: a modelled drive with a generated stream.
+*Shape*: a plot without axes, or a figure whose digits are partly lost. *Order only*: the order of the
+systems, and their approximate factors. The last three kinds count as met within a quarter of the published
+value or range.
 
-Figures 18 to 20 of the Foxy paper are not simulated but measured, with the real proxies; they stand
+Figures 18 to 20 of the Foxy paper are not simulated but measured, with the real proxies; they are
 [beside the other figures of Foxy](performance.md#the-figures-18-to-20-of-the-foxy-paper).
 ";
 
 impl Reproduction {
-    /// Writes `reproduction.md` and its figures into a folder of documentation; returns the files.
+    /// Writes `reproduction.md` and its figures into a documentation folder. Returns the paths of the files.
     ///
     /// # Errors
-    /// A file cannot be written, a figure cannot be drawn.
+    /// A file cannot be written, or a figure cannot be drawn.
     pub fn write_docs(&self, docs: &Path) -> Result<Vec<PathBuf>, RunError> {
         let folder = docs.join("reproduction");
         std::fs::create_dir_all(&folder).map_err(|source| output(&folder, source))?;
@@ -84,7 +86,7 @@ fn words(section: &Section) -> String {
     text
 }
 
-/// Lines of at most 100 characters.
+/// Wraps a text into lines of at most 100 characters.
 fn wrapped(text: &str) -> String {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {

@@ -1,8 +1,8 @@
-//! The published experiments, done again: published value, ours, their ratio, and what kind of
-//! comparison is possible at all.
+//! Repeats the published experiments. Shows the published value, our value, their ratio, and the kind of
+//! comparison that is possible.
 //!
-//! A reproduction consists of parts ([`PARTS`]), each a [`Section`] of claims, figures and words
-//! on the differences. No constant of the models was fitted to these results (decision 0010).
+//! A reproduction consists of parts ([`PARTS`]). Each part is a [`Section`] of claims, figures and notes on
+//! the differences. No constant of the models was fitted to these results (decision 0010).
 
 mod claim;
 mod conditions;
@@ -24,7 +24,7 @@ use serde::Serialize;
 
 use crate::report::Table;
 
-/// Every part, in the order in which they are done and shown.
+/// All parts, in the order in which they are run and shown.
 pub const PARTS: &[Part] = &[
     usits::WORKLOAD,
     usits::FILES,
@@ -44,17 +44,17 @@ pub const PARTS: &[Part] = &[
 pub struct Reproduction {
     /// Divisor of memory, disks and numbers of operations; 1: as published.
     pub scale: u64,
-    /// The parts.
+    /// Results of the parts.
     pub sections: Vec<Section>,
 }
 
 impl Reproduction {
-    /// Every claim.
+    /// All claims.
     pub fn claims(&self) -> impl Iterator<Item = &Claim> + Clone {
         self.sections.iter().flat_map(|s| &s.claims)
     }
 
-    /// Everything as text: the comparison, then tables of ours alone.
+    /// All results as text: the comparison, then tables of our own results.
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = format!("{}\n{}\n{}", self.table(), self.verdicts(), self.summary());

@@ -1,4 +1,4 @@
-//! The parts of a reproduction, done one after the other; finished ones are kept on disk.
+//! The parts of a reproduction, run one after the other. Finished parts are kept on disk.
 
 use std::path::Path;
 
@@ -8,19 +8,19 @@ use serde::{Deserialize, Serialize};
 use super::{Conditions, Reproduction, Section};
 use crate::run::RunError;
 
-/// Hears of progress: what is being done, how many steps are finished, of how many.
+/// Callback for progress: name of the current work, number of finished steps, number of all steps.
 pub type Progress<'a> = &'a (dyn Fn(&str, usize, usize) + Sync);
 
-/// A part: what it is called and how it is done.
+/// A part, with its name and the function that runs it.
 #[derive(Clone, Copy)]
 pub struct Part {
-    /// A word to ask for it by.
+    /// Word that selects the part on the command line.
     pub id: &'static str,
-    /// Its heading.
+    /// Heading of the part.
     pub title: &'static str,
-    /// The publication and what was measured there, in two or three sentences.
+    /// The publication and its measurements, in two or three sentences.
     pub about: &'static str,
-    /// Does it.
+    /// Function that runs the part.
     pub run: fn(&Conditions, Progress<'_>) -> Result<Section, RunError>,
 }
 
@@ -30,13 +30,13 @@ struct Kept {
     section: Section,
 }
 
-/// Does `parts` one after the other. After each part, `after` is called with everything finished so
-/// far, so that finished parts survive an interruption. With a folder, finished parts are kept in
-/// its file `parts/ID.json` and not done again by the same build. If it is stopped early, it
+/// Runs `parts` one after the other. After each part, `after` is called with all sections finished so
+/// far, so that they survive an interruption. With a folder, finished parts are kept in its files
+/// `parts/ID.json`; the same build does not run them again. If the run is stopped early, the function
 /// returns the finished parts.
 ///
 /// # Errors
-/// Those of the parts, of `after`, and of the folder.
+/// Errors of the parts, of `after`, and of the folder.
 pub fn run_parts(
     parts: &[Part],
     conditions: &Conditions,
@@ -57,7 +57,7 @@ pub fn run_parts(
         let section = match kept {
             Some(section) => section,
             None => match (part.run)(conditions, progress) {
-                // What is finished is the result.
+                // The finished parts are the result.
                 Err(RunError::Stopped) => return Ok(out),
                 done => Section {
                     title: part.title.into(),
@@ -89,13 +89,13 @@ fn keep(file: &Path, kept: &Kept) -> Result<(), RunError> {
     };
     let text = serde_json::to_vec(kept).map_err(|e| RunError::Config(e.to_string()))?;
     std::fs::create_dir_all(file.parent().unwrap_or(file)).map_err(fail)?;
-    // Under another name first: a kill in between leaves the old file or the new one.
+    // The file is first written under another name: after a kill there is either the old or the new file.
     let new = file.with_extension("new");
     std::fs::write(&new, text).map_err(fail)?;
     std::fs::rename(&new, file).map_err(fail)
 }
 
-/// Tells builds apart: results of other models must not be taken for those of this one.
+/// Identifies a build: results of other builds must not be taken for results of this build.
 #[must_use]
 pub fn fingerprint() -> u64 {
     let program = std::env::current_exe().and_then(std::fs::read);

@@ -6,10 +6,10 @@ use super::{Reproduction, html};
 use crate::{report::runs_table, run::RunError};
 
 impl Reproduction {
-    /// Writes tables, JSON, figures and the page `index.html` into a folder; returns the files.
+    /// Writes tables, JSON, figures and the page `index.html` into a folder. Returns the paths of the files.
     ///
     /// # Errors
-    /// A file cannot be written, a figure cannot be drawn.
+    /// A file cannot be written, or a figure cannot be drawn.
     pub fn save(&self, folder: &Path) -> Result<Vec<PathBuf>, RunError> {
         let mut files = Vec::new();
         std::fs::create_dir_all(folder).map_err(|source| output(folder, source))?;

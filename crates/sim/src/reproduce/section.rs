@@ -12,7 +12,7 @@ use crate::{
 /// A figure of a section.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Drawn {
-    /// Its file name without extension; unique in a reproduction.
+    /// File name of the figure without extension; unique in a reproduction.
     pub stem: String,
     /// Hint for the reader, in one or two sentences.
     pub caption: String,
@@ -20,23 +20,23 @@ pub struct Drawn {
     pub figure: Figure,
 }
 
-/// Results of a part. A plain value: it is kept on disk and read back.
+/// Results of a part. This is a plain value: it is stored on disk and read back.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Section {
-    /// Its heading; filled in by [`super::run_parts`].
+    /// Heading of the section; set by [`super::run_parts`].
     pub title: String,
-    /// The publication and what was measured there; filled in likewise.
+    /// The publication and its measurements; set by [`super::run_parts`].
     pub about: String,
-    /// Everything that has a published figure.
+    /// All results for which a figure was published.
     pub claims: Vec<Claim>,
-    /// Tables of ours alone, each with a heading.
+    /// Tables of our own results, each with a heading.
     #[serde(default)]
     pub tables: Vec<(String, Table)>,
     /// Figures in the order in which they are shown.
     pub figures: Vec<Drawn>,
-    /// Paragraphs on differences, each with a few words as its heading.
+    /// Paragraphs on differences, each with a short heading.
     pub notes: Vec<(String, String)>,
-    /// The runs of layouts behind them, if any.
+    /// The runs of layouts on which the results are based, if any.
     pub runs: Vec<RunResult>,
 }
 
@@ -50,8 +50,8 @@ impl Section {
         });
     }
 
-    /// Gives missed claims their reason, the heading of a note: all claims of `source` whose name
-    /// contains one of `parts`. Claims that are met or have a reason already are left alone.
+    /// Sets the reason of missed claims: the heading of a note. This applies to all claims of `source` whose
+    /// name contains one of `parts`. Claims that are met or already have a reason are not changed.
     pub fn because(&mut self, source: &str, parts: &[&str], note: &str) {
         for claim in &mut self.claims {
             let named = parts.iter().any(|part| claim.what.contains(part));
@@ -67,7 +67,7 @@ impl Section {
     }
 }
 
-/// A figure of lines or bars with its words.
+/// Creates a figure of lines or bars with its title, note and axis names.
 pub(super) fn figure(title: &str, note: &str, x: &str, y: &str, series: Vec<Series>) -> Figure {
     Figure {
         title: title.into(),

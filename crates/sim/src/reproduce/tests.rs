@@ -1,4 +1,5 @@
-//! The study in small: every claim is there, finished parts are kept, and the page is whole.
+//! Tests of the reproduction at a small scale: all claims exist, finished parts are kept, and the
+//! page is complete.
 
 use std::sync::Mutex;
 
@@ -67,7 +68,7 @@ fn a_small_reproduction_has_every_claim_and_figure() {
     assert_eq!(csv.lines().count(), done.claims().count() + 1);
     let page = std::fs::read_to_string(folder.path().join("index.html")).unwrap();
     assert!(page.contains("A quick look") && page.matches("<figure>").count() == figures);
-    // The verdicts come first, and every reason is a note that can be read.
+    // The verdicts come first, and every reason refers to an existing note.
     let verdicts = page.find("All verdicts").unwrap();
     assert!(verdicts < page.find("<nav>").unwrap());
     let notes: Vec<&str> = done
@@ -127,7 +128,7 @@ fn finished_parts_are_not_done_again_unless_conditions_changed() {
     };
     assert!(go(&other).sections[0].claims[0].ours > 1.5);
     assert_eq!(*times.lock().unwrap(), 2);
-    // A file that was cut short counts for nothing.
+    // A truncated file is ignored.
     let file = folder.path().join("parts/x.json");
     let text = std::fs::read(&file).unwrap();
     std::fs::write(&file, &text[..text.len() / 2]).unwrap();

@@ -1,10 +1,10 @@
-//! All verdicts in one table: a row for each published table or figure.
+//! All verdicts in one table, with a row for each published table or figure.
 
 use super::{Claim, Comparison, Reproduction, Section, Verdict};
 use crate::report::{Align, Table};
 
 impl Reproduction {
-    /// Met and judged values of a kind of comparison.
+    /// Number of values that are met, and number of values that are judged, for a kind of comparison.
     #[must_use]
     pub fn met(&self, comparison: Comparison) -> (usize, usize) {
         let judged = self
@@ -14,7 +14,7 @@ impl Reproduction {
         (met.count(), judged.count())
     }
 
-    /// One line on all values.
+    /// A summary of all values in one line.
     #[must_use]
     pub fn summary(&self) -> String {
         let kinds = [
@@ -31,8 +31,8 @@ impl Reproduction {
         format!("Met: {}.", said.collect::<Vec<_>>().join("; "))
     }
 
-    /// The verdicts: for each published table or figure how many of its values are met, and why the
-    /// others are not.
+    /// The verdicts. For each published table or figure, the row contains the number of values that are met,
+    /// and the reasons for the missed values.
     #[must_use]
     pub fn verdicts(&self) -> Table {
         let mut table = Table::new(&[
@@ -73,7 +73,7 @@ fn of<'a>(section: &'a Section, source: &'a str) -> impl Iterator<Item = &'a Cla
     section.claims.iter().filter(move |c| c.source == source)
 }
 
-/// Missed values, by reason.
+/// The missed values with their reasons, as text.
 fn misses(section: &Section, source: &str) -> String {
     let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
     for claim in of(section, source).filter(|c| c.is_missed()) {

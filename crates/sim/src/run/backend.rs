@@ -1,4 +1,4 @@
-//! Base of a layout: a modelled drive under a modelled file system, or raw.
+//! The base of a layout: a modelled drive with a modelled file system or a raw partition, or real files.
 
 use std::{
     fmt,
@@ -16,21 +16,21 @@ use crate::{
     report::readable,
 };
 
-/// A file system, or none.
+/// A file system, or a partition without a file system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FsKind {
-    /// `ufs`: the UFS of Solaris, metadata written at once.
+    /// `ufs`: the UFS of Solaris; metadata is written at once.
     #[default]
     Ufs,
-    /// `ffs`: the textbook FFS, metadata written at once.
+    /// `ffs`: the textbook FFS; metadata is written at once.
     Ffs,
-    /// `ffs-async`: metadata written later.
+    /// `ffs-async`: FFS; metadata is written later.
     Async,
-    /// `ffs-soft`: soft updates.
+    /// `ffs-soft`: FFS with soft updates.
     Soft,
-    /// `journal`: metadata in a log.
+    /// `journal`: metadata is written to a log.
     Journal,
-    /// `raw`: a partition.
+    /// `raw`: a partition without a file system.
     Raw,
 }
 
@@ -89,23 +89,23 @@ impl Serialize for FsKind {
     }
 }
 
-/// Drive and file system.
+/// The drive and its file system.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Backend {
-    /// One of [`Drive::NAMES`].
+    /// Name of the drive, one of [`Drive::NAMES`].
     pub drive: String,
-    /// File system on it.
+    /// File system on the drive.
     pub fs: FsKind,
     /// Memory for file pages, bytes.
     pub page_cache: u64,
-    /// Real files below this folder instead of a model.
+    /// Folder for real files instead of a model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dir: Option<PathBuf>,
 }
 
 impl Default for Backend {
-    /// The published platform: an ST15150WC under UFS on a machine of 384 MB, of which the
-    /// system and the processes are taken to leave 320 MB to file pages.
+    /// The published platform: an ST15150WC under UFS on a machine with 384 MB of memory. The assumption is
+    /// that the system and the processes leave 320 MB for file pages.
     fn default() -> Self {
         Self {
             drive: "st15150wc".into(),
@@ -116,7 +116,7 @@ impl Default for Backend {
     }
 }
 
-/// Bytes written to find the sequential bandwidth, after as many to fill the caches' limits.
+/// Bytes written to measure the sequential bandwidth. The same number is written before to fill the caches.
 const SEQUENTIAL: u64 = 64 << 20;
 
 impl Backend {
@@ -130,10 +130,10 @@ impl Backend {
         })
     }
 
-    /// Checks that a modelled drive can hold `bytes` at all.
+    /// Checks that a modelled drive has room for `bytes` bytes.
     ///
     /// # Errors
-    /// The drive is not known, or smaller.
+    /// The drive is not known, or too small.
     pub fn check_room(&self, bytes: u64) -> Result<(), RunError> {
         if self.dir.is_some() {
             return Ok(());
@@ -150,7 +150,7 @@ impl Backend {
         )))
     }
 
-    /// A new file system on the drive.
+    /// Creates a file system on the drive.
     ///
     /// # Errors
     /// The drive is not known.
@@ -158,7 +158,7 @@ impl Backend {
         Ok(Ufs::new(self.drive()?, self.fs.config(self.page_cache)))
     }
 
-    /// The whole drive as a partition.
+    /// Creates a partition of the whole drive.
     ///
     /// # Errors
     /// The drive is not known.
@@ -166,7 +166,8 @@ impl Backend {
         Ok(Raw::new(self.drive()?, Schedule::CLook))
     }
 
-    /// An empty layout on it, for these operations as far as they are known.
+    /// Creates an empty layout on the backend. `coming` are the operations that the layout will get, as far
+    /// as they are known.
     ///
     /// # Errors
     /// The drive is not known, the space is too small, or the layout needs a file system.
@@ -190,7 +191,7 @@ impl Backend {
             .ok_or_else(|| RunError::Config(format!("layout {spec} needs a file system")))
     }
 
-    /// Bytes per second of one long sequential write in pieces of 64 KiB.
+    /// Measures the bytes per second of one long sequential write in pieces of 64 KiB.
     ///
     /// # Errors
     /// The drive is not known.

@@ -1,4 +1,4 @@
-//! One configuration of the simulator.
+//! The configuration of one run.
 
 use serde::Serialize;
 
@@ -9,40 +9,40 @@ use crate::{
     model::SimTime,
 };
 
-/// Everything a run depends on.
+/// All parameters of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RunConfig {
-    /// Requests.
+    /// Source of the requests.
     pub workload: Workload,
     /// Seed of generated requests.
     pub seed: u64,
     /// Cache levels.
     pub levels: LevelsConfig,
-    /// Stop after this many disk operations; 0: at the end of the workload.
+    /// Number of disk operations after which the run stops; 0: at the end of the workload.
     pub ops: u64,
     /// The layout.
     pub layout: LayoutSpec,
-    /// Share of the STREAM family's file that the disk level may fill: its file has the disk
-    /// level's bytes divided by this.
+    /// Share of the STREAM family's file that the disk level may fill. The size of the file is the capacity
+    /// of the disk level divided by this share.
     pub utilisation: f64,
-    /// Page of the packetizer, bytes.
+    /// Page size of the packetizer, bytes.
     pub page: u64,
     /// Bytes of a locality buffer.
     pub buffer: u64,
-    /// Longest that a lazy read waits, milliseconds.
+    /// Longest wait of a lazy read, milliseconds.
     pub timeout_ms: f64,
-    /// The files that objects share are there, at full size, before the first operation.
+    /// True if the files that objects share exist at full size before the first operation.
     pub file_exists: bool,
-    /// Calls that write into files that objects share.
+    /// The calls that write into files that objects share.
     pub calls: Calls,
     /// Drive and file system.
     pub backend: Backend,
 }
 
 impl RunConfig {
-    /// The published conditions of the STREAM family: DEC stream, 512 MB of memory, 2 GB of
-    /// disk, a million operations, 71 % of the file in use. The file is there beforehand and
-    /// written through a mapping; BUDDY's class files grow, by write() (decision 130).
+    /// The published conditions of the STREAM family: DEC stream, 512 MB of memory, 2 GB of disk, a million
+    /// operations, 71 % of the file in use. The file exists beforehand and is written through a mapping.
+    /// BUDDY's class files grow and are written by write() (decision 130).
     #[must_use]
     pub fn published(layout: LayoutSpec) -> Self {
         Self {
@@ -61,7 +61,7 @@ impl RunConfig {
         }
     }
 
-    /// The reading of the published calls for a layout (decision 130).
+    /// The interpretation of the published calls for a layout (decision 130).
     #[must_use]
     pub const fn calls(layout: LayoutSpec) -> Calls {
         if layout.is_stream() {
@@ -71,10 +71,10 @@ impl RunConfig {
         }
     }
 
-    /// Checks what can be checked before a run.
+    /// Checks the parameters as far as possible before a run.
     ///
     /// # Errors
-    /// A sentence that says which parameter makes no sense.
+    /// A sentence that names the parameter that makes no sense.
     pub fn check(&self) -> Result<(), RunError> {
         let bad = |text: &str| Err(RunError::Config(text.to_owned()));
         if self.levels.disk < 1 << 16 {
@@ -104,13 +104,13 @@ impl RunConfig {
         Ok(())
     }
 
-    /// Bytes of the STREAM family's file.
+    /// Size of the STREAM family's file in bytes.
     #[must_use]
     pub fn file_bytes(&self) -> u64 {
         (self.levels.disk as f64 / self.utilisation) as u64 / 512 * 512
     }
 
-    /// The layout, for these operations as far as they are known.
+    /// Creates the layout. `coming` are the operations that it will get, as far as they are known.
     pub(crate) fn build(&self, coming: &[DiskOp]) -> Result<Box<dyn Layout>, RunError> {
         self.check()?;
         self.backend.layout(self.layout, self.sizes(), coming)

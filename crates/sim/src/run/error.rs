@@ -1,20 +1,20 @@
-//! Why a run could not be done.
+//! Reasons why a run failed.
 
 use crate::layout::LayoutError;
 
-/// The text says what to change.
+/// An error of a run. Its text tells the user what to change.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The workload's file.
+    /// The workload's file cannot be read.
     #[error(transparent)]
     Trace(#[from] foxy_trace::TraceError),
-    /// A layout or the file system below it.
+    /// A layout, or the file system below it, returned an error.
     #[error("{0}")]
     Layout(LayoutError),
-    /// A parameter that makes no sense.
+    /// A parameter makes no sense.
     #[error("{0}")]
     Config(String),
-    /// A file of results or figures.
+    /// A file of results or figures cannot be written.
     #[error("{path}: {source}")]
     Output {
         /// The file.
@@ -22,23 +22,23 @@ pub enum RunError {
         /// Error of the system.
         source: std::io::Error,
     },
-    /// A figure that could not be drawn.
+    /// A figure could not be drawn.
     #[error("figure: {0}")]
     Figure(String),
-    /// Somebody asked to end before everything was done.
+    /// The user asked to stop before everything was finished.
     #[error("stopped")]
     Stopped,
-    /// Something failed after there were results: they are printed first.
+    /// An error occurred after there were results. The results are printed first.
     #[error("{error}{note}")]
     Partly {
-        /// Text to print.
+        /// Results to print.
         text: String,
-        /// Why it ends.
+        /// The error that ended the work.
         error: Box<Self>,
-        /// Consequence for the results.
+        /// Note on the consequence for the results.
         note: &'static str,
     },
-    /// A stream without any operation for the disk.
+    /// The stream contains no operation for the disk.
     #[error("the workload gives the disk nothing to do")]
     Nothing,
 }

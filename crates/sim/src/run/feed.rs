@@ -1,8 +1,8 @@
-//! A workload's operations, made on a thread of their own beside the layout that does them.
+//! Produces a workload's operations on a separate thread, in parallel with the layout that executes them.
 //!
-//! Generating requests and passing them through the levels costs about as much as the modelled
-//! drive does, and needs nothing from it: with two processors a long run takes a third less time.
-//! The operations and their order are those of one thread.
+//! Generating requests and passing them through the levels takes about as much time as the modelled drive,
+//! and does not depend on it. With two processors a long run takes a third less time. The operations and
+//! their order are the same as with one thread.
 
 use std::{
     mem,
@@ -14,15 +14,15 @@ use std::{
 use super::{LOOK_EVERY, RunConfig, RunError, go_on};
 use crate::levels::{DiskOp, LevelCounts, Levels};
 
-/// Operations in one batch: as many as lie between two checks whether to stop.
+/// Number of operations in one batch: the same as between two checks for a stop.
 const BATCH: usize = LOOK_EVERY;
-/// Batches that may wait; more would only take memory.
+/// Number of batches that may wait. More batches would only take memory.
 const AHEAD: usize = 4;
 
-/// Gives every operation of the workload to `each`, and then the counts of the levels.
+/// Passes every operation of the workload to `each`. Returns the counts of the levels.
 ///
 /// # Errors
-/// The workload cannot be read, `each` failed, or somebody asked to end.
+/// The workload cannot be read, `each` failed, or the user asked to stop.
 pub(super) fn feed(
     config: &RunConfig,
     mut each: impl FnMut(&DiskOp) -> Result<(), RunError>,
@@ -34,14 +34,14 @@ pub(super) fn feed(
             go_on()?;
             batch.iter().try_for_each(&mut each)
         });
-        // Dropping the receiver ends the maker thread after an error.
+        // Dropping the receiver ends the thread that makes operations, if there was an error.
         drop(take);
         let made = maker.join().unwrap_or_else(|panic| resume_unwind(panic));
         done.and(made)
     })
 }
 
-/// Makes operations until the workload ends, or nobody takes them.
+/// Makes operations until the workload ends, or until the receiver is dropped.
 fn make(config: &RunConfig, give: &SyncSender<Vec<DiskOp>>) -> Result<LevelCounts, RunError> {
     let mut levels = Levels::new(config.levels);
     let mut ops = Vec::with_capacity(BATCH);
@@ -58,7 +58,7 @@ fn make(config: &RunConfig, give: &SyncSender<Vec<DiskOp>>) -> Result<LevelCount
             break;
         }
     }
-    // A receiver that stopped reports its own error.
+    // If the receiver was dropped, its owner reports the error.
     let _ended = give.send(ops);
     Ok(*levels.counts())
 }
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn an_error_of_the_taker_ends_the_maker() {
-        // The workload has no end.
+        // This workload is endless.
         let mut taken = 0;
         let error = feed(&config(u64::MAX), |_| {
             taken += 1;

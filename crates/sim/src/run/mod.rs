@@ -1,7 +1,8 @@
-//! Runs: a workload through the cache levels into a layout on a modelled drive, and the figures.
+//! Runs: a workload goes through the cache levels into a layout on a modelled drive, and the
+//! results are measured.
 //!
-//! [`run`] does one configuration, [`sweep`] many in parallel; configurations and results are
-//! plain values that go to tables and JSON alike.
+//! [`run`] runs one configuration, [`sweep`] runs many in parallel. Configurations and results are plain
+//! values that can be written to tables and to JSON.
 
 mod backend;
 mod config;
@@ -33,13 +34,13 @@ pub use workload::{Made, RequestStream, Workload};
 pub(crate) use running::Course;
 use running::Running;
 
-/// Operations between two checks whether to stop.
+/// Number of operations between two checks for a stop.
 pub(crate) const LOOK_EVERY: usize = 1 << 12;
 
-/// Does one configuration.
+/// Runs one configuration.
 ///
 /// # Errors
-/// A workload that cannot be read, a drive that is not known, or a file system that refuses.
+/// The workload cannot be read, the drive is not known, or the file system returns an error.
 pub fn run(config: &RunConfig) -> Result<RunResult, RunError> {
     if config.ops > 0 {
         return run_ops(config, &OpStream::make(config)?);
@@ -49,10 +50,10 @@ pub fn run(config: &RunConfig) -> Result<RunResult, RunError> {
     running.result(&counts, sums)
 }
 
-/// Does one configuration whose operations were made before (see [`OpStream::key`]).
+/// Runs one configuration whose operations were made before (see [`OpStream::key`]).
 ///
 /// # Errors
-/// As [`run`].
+/// The same errors as [`run`].
 pub fn run_ops(config: &RunConfig, ops: &OpStream) -> Result<RunResult, RunError> {
     let mut running = Running::new(config, config.build(&ops.ops)?);
     running.list(ops)?;

@@ -1,21 +1,21 @@
-//! The operations of a run, made once and given to as many layouts as one likes.
+//! The operations of a run. They are made once and can be passed to many layouts.
 
 use super::{LOOK_EVERY, RunConfig, RunError, go_on};
 use crate::levels::{DiskOp, DiskOpKind, LevelCounts, Levels};
 
-/// Number of operations of each kind, and their bytes.
+/// For each kind, the number of operations and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OpSums([(u64, u64); 3]);
 
 impl OpSums {
-    /// Counts one.
+    /// Counts one operation.
     pub fn add(&mut self, op: &DiskOp) {
         let (count, bytes) = &mut self.0[op.kind as usize];
         *count += 1;
         *bytes += op.size;
     }
 
-    /// Number of operations of a kind, and their bytes.
+    /// Number of operations of one kind, and their bytes.
     #[must_use]
     pub const fn of(&self, kind: DiskOpKind) -> (u64, u64) {
         self.0[kind as usize]
@@ -28,24 +28,24 @@ impl OpSums {
     }
 }
 
-/// A stream of disk operations and the counts of the levels that made it.
+/// A stream of disk operations, and the counts of the levels that made it.
 #[derive(Clone, Debug, Default)]
 pub struct OpStream {
     /// The operations.
     pub ops: Vec<DiskOp>,
-    /// The counts, up to the request that made the last operation.
+    /// Counts of the levels, up to the request that made the last operation.
     pub counts: LevelCounts,
-    /// Objects on disk at the end.
+    /// Number of objects on disk at the end.
     pub objects: u64,
-    /// Their bytes.
+    /// Bytes of these objects.
     pub object_bytes: u64,
 }
 
 impl OpStream {
-    /// Runs the levels of `config` until its number of operations is reached.
+    /// Runs the levels of `config` until the configured number of operations is reached.
     ///
     /// # Errors
-    /// The workload cannot be read or gives nothing to do.
+    /// The workload cannot be read, or it contains no operations.
     pub fn make(config: &RunConfig) -> Result<Self, RunError> {
         config.check()?;
         let mut levels = Levels::new(config.levels);
@@ -76,7 +76,7 @@ impl OpStream {
         })
     }
 
-    /// Configurations with equal keys have the same operations.
+    /// A key for the operations: configurations with equal keys have the same operations.
     #[must_use]
     pub fn key(config: &RunConfig) -> String {
         format!(
@@ -93,7 +93,7 @@ impl OpStream {
         sums
     }
 
-    /// Number of operations of a kind, and their bytes.
+    /// Number of operations of one kind, and their bytes.
     #[must_use]
     pub fn count(&self, kind: DiskOpKind) -> (u64, u64) {
         self.sums().of(kind)

@@ -1,10 +1,10 @@
 //! A real partition, loop device or preallocated file, for systems that own their disk.
 //!
-//! Requests go to the device past the page cache, in whole blocks: a request that begins or ends
-//! within a block is extended to whole blocks, as on a raw device. Contents are a pattern, because the
-//! systems themselves know which object is where. Device time is real. Computing and sleeping are
-//! only reported by the process and take no real time, so that it waits longer for writes that would
-//! otherwise have gone on meanwhile.
+//! Requests bypass the page cache and use whole blocks: a request that begins or ends within a block is
+//! extended to whole blocks, as on a raw device. Contents are a fixed pattern, because the systems themselves
+//! know the position of each object. Device time is real. Computing and sleeping are only reported by the
+//! process and take no real time. Therefore the process waits longer for writes that would otherwise have
+//! continued during this time.
 
 use std::{fmt, path::Path, time::Duration};
 
@@ -13,30 +13,31 @@ use foxy_disk::{BufPool, Disk, FileDisk, Op as DiskOp, OpenOptions, Queue};
 
 use crate::model::{Device, DriveStats, Op, SimTime};
 
-/// Requests under way at once, at most.
+/// Maximum number of requests under way.
 const DEPTH: u32 = 256;
-/// Pattern of written data. A device that holds only this pattern or zeros may be overwritten.
+/// Pattern of written data. A device that contains only this pattern or zeros may be overwritten.
 const PATTERN: u8 = 0x5a;
-/// Bytes at the beginning of the device that are checked.
+/// Number of bytes at the beginning of the device that are checked for foreign data.
 const LOOKED_AT: u64 = 1 << 20;
-/// Longest wait for the kernel before it is asked again.
+/// Longest wait for the kernel before the queue is polled again.
 const TURN: Duration = Duration::from_secs(1);
-/// Bit in the token of a request: somebody waits for the request. The other bits are its bytes.
+/// Bit in the token of a request that the process waits for. The other bits are the request's
+/// length in bytes.
 const ASKED: u64 = 1 << 63;
 
-/// A device of one process, for [`Raw::on`](crate::model::Raw::on).
+/// A real device used by one process, for [`Raw::on`](crate::model::Raw::on).
 pub struct Partition {
     disk: FileDisk,
     queue: Box<dyn Queue>,
     buffers: BufPool,
     clock: SystemClock,
-    /// End of the last request.
+    /// Byte address of the end of the last request.
     head: u64,
-    /// Bytes under way that somebody waits for.
+    /// Bytes of requests under way that the process waits for.
     asked: u64,
-    /// Bytes of writes under way that nobody waits for.
+    /// Bytes of writes under way that the process does not wait for.
     behind: u64,
-    /// The device refused something.
+    /// True if the device returned an error.
     failed: bool,
     stats: DriveStats,
 }
@@ -48,15 +49,16 @@ impl fmt::Debug for Partition {
 }
 
 impl Partition {
-    /// `bytes` of a device, or of a file that is made if it is absent.
+    /// Opens `bytes` bytes of a device or file. A missing file is created.
     ///
     /// # Errors
-    /// It cannot be opened or made, is shorter, or holds something: the text says so.
+    /// The device or file cannot be opened or created, is too short, or contains foreign data; the
+    /// text states which.
     pub fn open(path: &Path, bytes: u64) -> Result<Self, String> {
         let there = |error: &dyn fmt::Display| format!("{}: {error}", path.display());
         let old = path.metadata().is_ok_and(|m| m.is_file() && m.len() > 0);
         let options = OpenOptions {
-            // A file with contents is not made longer before its contents are checked.
+            // A file with contents is not extended before its contents are checked.
             create_len: (!old).then_some(bytes),
             ..OpenOptions::default()
         };
@@ -208,7 +210,7 @@ mod tests {
         let bytes = std::fs::read(&path).unwrap();
         let written = bytes.iter().filter(|b| **b == PATTERN).count() as u64;
         assert_eq!((bytes.len(), written), (1 << 20, 4096 + 2 * 65536));
-        // What this wrote is used again, but not for more than it has.
+        // Data of an earlier run is reused, but a file with contents is not extended.
         let longer = Partition::open(&path, 2 << 20).unwrap_err();
         assert!(longer.contains("needed are 2097152"), "{longer}");
         assert!(Partition::open(&path, 1 << 20).is_ok());

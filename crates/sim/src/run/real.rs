@@ -1,8 +1,8 @@
-//! Real files in a folder of this machine, behind the trait that modelled file systems have.
+//! Real files in a folder of this machine, behind the same trait as modelled file systems.
 //!
-//! Names are numbers here too. Time is the machine's clock; what the device did is read from the
-//! kernel's counters of the folder's device, which count everybody's I/O on it: give it a file
-//! system of its own. The folder made for a run is removed at its end.
+//! Names are numbers here too. Time is the machine's clock. The device's work is read from the kernel's
+//! counters of the folder's device. These counters include the I/O of all processes, so the folder should be
+//! on a file system of its own. The folder made for a run is removed at the end of the run.
 
 use std::{
     collections::HashMap,
@@ -17,7 +17,7 @@ use foxy_base::{Clock as _, MonoTime, SystemClock};
 
 use crate::model::{DirId, FileId, Files, FsCounters, FsError, IoKind, SimTime};
 
-/// Bytes of a write() call's source; longer writes repeat it.
+/// Bytes of the buffer from which write() calls copy; longer writes repeat it.
 const CHUNK: usize = 1 << 20;
 
 /// Files below one folder.
@@ -37,11 +37,11 @@ pub struct RealFiles {
 static RUN: AtomicU32 = AtomicU32::new(0);
 
 impl RealFiles {
-    /// Makes a folder for a run below `dir`, after dirty pages are written and, where that is
-    /// permitted, the page cache is emptied.
+    /// Creates a folder for a run below `dir`. Before that, dirty pages are written, and the page cache is
+    /// emptied if the process has the permission.
     ///
     /// # Errors
-    /// The folder cannot be made.
+    /// The folder cannot be created.
     pub fn new(dir: &Path) -> io::Result<Self> {
         let number = RUN.fetch_add(1, Ordering::Relaxed);
         let folder = dir.join(format!("foxy-sim-{}-{number}", std::process::id()));
@@ -61,7 +61,7 @@ impl RealFiles {
             folder,
         };
         made.flush();
-        // Fails without the permission; then the cache stays warm.
+        // This fails without the permission; then the page cache stays warm.
         let _ = fs::write("/proc/sys/vm/drop_caches", "3");
         Ok(made)
     }
@@ -215,10 +215,10 @@ impl Files for RealFiles {
     }
 }
 
-/// Processor time of this process so far; the kernel counts it in hundredths of a second.
+/// Processor time of this process so far. The kernel counts it in hundredths of a second.
 fn cpu() -> SimTime {
     let text = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The name in parentheses may have spaces; user and system time are fields 14 and 15.
+    // The name in parentheses may contain spaces. User and system time are fields 14 and 15.
     let rest = text.rsplit_once(')').map_or("", |(_, rest)| rest);
     let ticks = rest.split_whitespace().skip(11).take(2);
     let sum: u64 = ticks.flat_map(str::parse::<u64>).sum();

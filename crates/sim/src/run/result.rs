@@ -1,4 +1,4 @@
-//! The figures of a run.
+//! The results of a run.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,16 +9,16 @@ use crate::{
     model::{FsCounters, IoKind, Op, SimTime},
 };
 
-/// A point of a run's course.
+/// State of a run at one point of its course.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
-    /// Operations done.
+    /// Number of operations done.
     pub ops: u64,
-    /// Seconds passed.
+    /// Seconds since the start of the run.
     pub seconds: f64,
-    /// Share of the space that is set aside.
+    /// Share of the space that is allocated.
     pub utilisation: f64,
-    /// Mean free piece, bytes.
+    /// Mean size of a free piece, bytes.
     pub free_chunk: f64,
 }
 
@@ -33,26 +33,26 @@ impl Sample {
     }
 }
 
-/// The figures. Times are simulated; MB are 10^6 bytes.
+/// The results of a run. Times are simulated; MB are 10^6 bytes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
-    /// The layout's name.
+    /// Name of the layout.
     pub layout: String,
-    /// The drive's name.
+    /// Name of the drive.
     pub drive: String,
-    /// The file system's name.
+    /// Name of the file system.
     pub fs: String,
-    /// Requests that led to the operations.
+    /// Number of requests that led to the operations.
     pub gets: u64,
     /// Share of requests answered from memory.
     pub ram_hit_ratio: f64,
     /// Share of requests answered from disk.
     pub disk_hit_ratio: f64,
-    /// URL-reads, -writes and -deletes.
+    /// Number of URL-reads.
     pub reads: u64,
-    /// URL-writes.
+    /// Number of URL-writes.
     pub writes: u64,
-    /// URL-deletes.
+    /// Number of URL-deletes.
     pub deletes: u64,
     /// Completion time of all operations, seconds.
     pub seconds: f64,
@@ -60,21 +60,21 @@ pub struct RunResult {
     pub ops_per_s: f64,
     /// Requests per second.
     pub gets_per_s: f64,
-    /// Object bytes read and written per second, MB.
+    /// Bytes of objects read and written per second, MB.
     pub mb_per_s: f64,
-    /// That as a share of one long sequential write on the same drive and file system.
+    /// `mb_per_s` as a share of the bandwidth of one long sequential write on the same drive and file system.
     pub of_sequential: f64,
-    /// Bandwidth of that sequential write, MB/s.
+    /// Bandwidth of this sequential write, MB/s.
     pub sequential_mb_per_s: f64,
-    /// Requests to the drive, reads.
+    /// Read requests to the drive.
     pub device_reads: u64,
-    /// Requests to the drive, writes.
+    /// Write requests to the drive.
     pub device_writes: u64,
-    /// Requests to the drive per disk operation.
+    /// Number of requests to the drive per disk operation.
     pub device_ios_per_op: f64,
-    /// Requests to the drive for anything but data, as a share of all.
+    /// Share of the requests to the drive that are not for data.
     pub metadata_share: f64,
-    /// Bytes to and from the drive per object byte.
+    /// Bytes to and from the drive per byte of objects.
     pub device_bytes_per_byte: f64,
     /// Processor time of this process per disk operation, microseconds (real files only).
     #[serde(default)]
@@ -85,34 +85,34 @@ pub struct RunResult {
     pub seeking: f64,
     /// Share of the busy time spent waiting for the platter.
     pub rotating: f64,
-    /// Pages read because a write covered a part of them.
+    /// Pages that were read because a write covered only a part of them.
     pub read_modify_writes: u64,
-    /// Consecutive reads of the shared file.
+    /// Number of pairs of consecutive reads of the shared file.
     pub read_pairs: u64,
-    /// Share of reads at the very next block.
+    /// Share of reads that begin at the block immediately after the previous read.
     pub read_next: f64,
-    /// Share of reads within 10 blocks.
+    /// Share of reads that begin at most 10 blocks away from the previous read.
     pub read_within_10: f64,
-    /// Read distances, by powers of two of blocks.
+    /// Number of reads by distance, in powers of two of blocks.
     pub read_distances: Vec<u64>,
-    /// Share of the space set aside at the end; 0 where there is no such space.
+    /// Share of the space that is allocated at the end; 0 if the layout does not manage its space.
     pub utilisation: f64,
-    /// Mean free piece at the end, bytes.
+    /// Mean size of a free piece at the end, bytes.
     pub free_chunk: f64,
-    /// Largest free piece at the end, bytes.
+    /// Size of the largest free piece at the end, bytes.
     pub free_largest: u64,
-    /// Contiguous pieces per object at the end.
+    /// Mean number of contiguous pieces per object at the end.
     pub pieces_per_object: f64,
-    /// Writes refused for want of space, and objects dropped from full buffers.
+    /// Writes refused because there was no space, and objects dropped from full buffers.
     pub refused: u64,
-    /// Operations on objects that had been refused.
+    /// Reads and deletes of objects that had been refused or dropped.
     pub missing: u64,
     /// The course of the run.
     pub samples: Vec<Sample>,
 }
 
 impl RunResult {
-    /// The figures of a run whose layout holds nothing back any more.
+    /// Computes the results of a run whose layout no longer buffers any writes.
     pub(super) fn new(running: &mut Running<'_>, counts: &LevelCounts, ops: OpSums) -> Self {
         let (config, layout) = (running.config, &running.layout);
         let (reads, read_bytes) = ops.of(DiskOpKind::Read);
@@ -150,7 +150,7 @@ impl RunResult {
         result
     }
 
-    /// Sets the share of `sequential`, bytes a second, that the run's `bytes` of objects reached.
+    /// Sets the share of `sequential` (bytes a second) that the run's `bytes` bytes of objects reached.
     pub(super) fn against(&mut self, sequential: f64, bytes: u64) {
         if sequential > 0.0 && self.seconds > 0.0 {
             self.of_sequential = bytes as f64 / self.seconds / sequential;

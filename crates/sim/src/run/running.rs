@@ -1,4 +1,4 @@
-//! One run while it goes on: a layout, where it began, and what happened on the way.
+//! A run in progress: its layout, its start, and the events so far.
 
 use super::{
     LOOK_EVERY, OpStream, OpSums, RunConfig, RunError, RunResult, Sample, feed::feed, go_on,
@@ -9,13 +9,13 @@ use crate::{
     model::{FsCounters, SimTime},
 };
 
-/// Samples of a run's course that a result keeps.
+/// Number of samples of a run's course that a result keeps.
 pub(super) const SAMPLES: usize = 200;
 
-/// Events on the way.
+/// Events during a run.
 #[derive(Debug, Default)]
 pub(crate) struct Course {
-    /// Writes refused for want of space.
+    /// Writes refused because there was no space.
     pub(crate) refused: u64,
     /// Reads and deletes of objects that were refused or dropped before.
     pub(crate) missing: u64,
@@ -23,8 +23,8 @@ pub(crate) struct Course {
 }
 
 impl Course {
-    /// Counts an operation's result: a write refused for want of space and an operation on a missing
-    /// object are counted, everything else is an error.
+    /// Counts the result of an operation. A write that was refused because there was no space, and an
+    /// operation on a missing object, are counted. Any other failure is returned as an error.
     pub(crate) fn count(&mut self, end: Result<(), LayoutError>) -> Result<(), RunError> {
         match end {
             Ok(()) => {}
@@ -36,11 +36,11 @@ impl Course {
     }
 }
 
-/// A configuration at work.
+/// A configuration while it runs.
 pub(super) struct Running<'a> {
     pub(super) config: &'a RunConfig,
     pub(super) layout: Box<dyn Layout>,
-    /// The moment of the first operation, and the drive's sums until then.
+    /// Time of the first operation. `counters` are the sums of the drive until then.
     pub(super) start: SimTime,
     pub(super) before: FsCounters,
     pub(super) course: Course,
@@ -57,7 +57,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// All operations of a list.
+    /// Applies all operations of a list.
     pub(super) fn list(&mut self, ops: &OpStream) -> Result<(), RunError> {
         let every = (ops.ops.len() / SAMPLES).max(1);
         for (number, op) in ops.ops.iter().enumerate() {
@@ -72,7 +72,7 @@ impl<'a> Running<'a> {
         Ok(())
     }
 
-    /// A workload to its end: operations are applied as they are made, none is kept.
+    /// Runs a workload to its end. Operations are applied as they are made, and are not kept.
     pub(super) fn workload(&mut self) -> Result<(LevelCounts, OpSums), RunError> {
         let (mut sums, mut every) = (OpSums::default(), 1);
         let counts = feed(self.config, |op| {
@@ -81,7 +81,8 @@ impl<'a> Running<'a> {
             if sums.all().is_multiple_of(every) {
                 self.sample(sums.all());
                 if self.course.samples.len() == 2 * SAMPLES {
-                    // The workload's length is unknown: drop every second sample, go on half as often.
+                    // The length of the workload is unknown: every second sample is dropped, and samples are
+                    // taken half as often.
                     every *= 2;
                     let kept = |sample: &Sample| sample.ops.is_multiple_of(every);
                     self.course.samples.retain(kept);
@@ -95,7 +96,7 @@ impl<'a> Running<'a> {
         Ok((counts, sums))
     }
 
-    /// Writes the rest that the layout holds to the drive, and returns the figures.
+    /// Writes all data that the layout still buffers to the drive, and returns the results.
     pub(super) fn result(
         &mut self,
         counts: &LevelCounts,
@@ -103,7 +104,8 @@ impl<'a> Running<'a> {
     ) -> Result<RunResult, RunError> {
         self.layout.finish().map_err(RunError::Layout)?;
         let mut result = RunResult::new(self, counts, sums);
-        // Measured after the run, because on real files the measurement takes real and device time.
+        // The bandwidth is measured after the run, because on real files the measurement takes real
+        // and device time.
         let bytes = sums.of(DiskOpKind::Read).1 + sums.of(DiskOpKind::Write).1;
         result.against(self.config.backend.sequential()?, bytes);
         Ok(result)

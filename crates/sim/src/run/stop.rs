@@ -1,11 +1,11 @@
-//! Stopping early: Ctrl-C sets a flag, long work looks at it now and
-//! then and ends with [`RunError::Stopped`], so that what was finished can still be shown.
+//! Stopping early: Ctrl-C sets a flag. Long work checks the flag now and then and ends with
+//! [`RunError::Stopped`], so that finished results can still be shown.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::RunError;
 
-/// One flag for the process, because there is one terminal.
+/// One flag for the whole process, because there is one terminal.
 static STOP: AtomicBool = AtomicBool::new(false);
 
 /// Asks all work of this process to end soon.
@@ -13,13 +13,13 @@ pub fn stop() {
     STOP.store(true, Ordering::Relaxed);
 }
 
-/// True if somebody has asked this process to stop.
+/// True if this process was asked to stop.
 #[must_use]
 pub fn stopped() -> bool {
     STOP.load(Ordering::Relaxed)
 }
 
-/// For a loop: an error when it should end.
+/// Check for a loop: an error if the loop should end.
 pub(crate) fn go_on() -> Result<(), RunError> {
     if stopped() {
         Err(RunError::Stopped)

@@ -1,4 +1,4 @@
-//! Many runs of one kind, in parallel, resumable.
+//! Many jobs of one kind, in parallel. A sweep can be interrupted and resumed.
 
 use std::{
     collections::HashMap,
@@ -18,11 +18,12 @@ use super::{OpStream, RunConfig, RunError, RunResult, run_ops, stop};
 /// Options of a sweep.
 #[derive(Default)]
 pub struct SweepOptions<'a> {
-    /// Threads; 0: one.
+    /// Number of threads; 0 means 1.
     pub threads: usize,
-    /// A file of one JSON line per finished run. Runs that it has are not done again.
+    /// A file with one JSON line per finished run. Runs in this file are not repeated.
     pub resume: Option<PathBuf>,
-    /// Called after each run with the number done and their total; may come from any thread.
+    /// Called after each run with the number of finished runs and the number of all runs. The call may come
+    /// from any thread.
     pub progress: Option<&'a (dyn Fn(usize, usize) + Sync)>,
 }
 
@@ -32,25 +33,27 @@ pub trait Job: Sync {
     type Input: Send + Sync;
     /// Result of a job.
     type Output: Clone + Send + Serialize + DeserializeOwned;
-    /// Its name in the file of `resume`; differs from kind to kind.
+    /// Name of the job's kind in the file of `resume`; each kind has a different name.
     const FIELD: &'static str;
 
+    /// Checks the parameters.
+    ///
     /// # Errors
     /// A parameter makes no sense.
     fn check(&self) -> Result<(), RunError>;
-    /// Equal only where the output is.
+    /// A key for the output: jobs have equal keys only if their outputs are equal.
     fn key(&self) -> String;
-    /// Equal only where the input is.
+    /// A key for the input: jobs have equal keys only if their inputs are equal.
     fn input_key(&self) -> String;
     /// Makes the input.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// The input cannot be made.
     fn input(&self) -> Result<Self::Input, RunError>;
-    /// Does it.
+    /// Runs the job.
     ///
     /// # Errors
-    /// It failed, or was stopped.
+    /// The job failed, or was stopped.
     fn output(&self, input: &Self::Input) -> Result<Self::Output, RunError>;
 }
 
@@ -80,20 +83,21 @@ impl Job for RunConfig {
     }
 }
 
-/// Does all jobs; results are in the order of the jobs. An input that several jobs share is made once.
+/// Runs all jobs. Results are in the order of the jobs. An input that several jobs share is made once.
 ///
 /// # Errors
-/// The first that fails, or [`RunError::Stopped`]; the file of `resume` keeps what was finished.
+/// The error of the first job that fails, or [`RunError::Stopped`]. The file of `resume` keeps
+/// the finished runs.
 pub fn sweep<J: Job>(jobs: &[J], options: &SweepOptions<'_>) -> Result<Vec<J::Output>, RunError> {
     let results = sweep_some(jobs, options)?;
     let all: Option<Vec<_>> = results.into_iter().collect();
     all.ok_or(RunError::Stopped)
 }
 
-/// As [`sweep`], but stopped early it gives what was finished.
+/// As [`sweep`], but if it is stopped early, it returns the results of the finished jobs.
 ///
 /// # Errors
-/// The first that fails.
+/// The error of the first job that fails.
 pub fn sweep_some<J: Job>(
     jobs: &[J],
     options: &SweepOptions<'_>,
@@ -149,7 +153,7 @@ impl<J: Job> Sweep<'_, J> {
             };
             if lock(&self.results)[number].is_none() {
                 let result = self.one(job).inspect_err(|_| {
-                    // The other threads finish their current jobs and take no more.
+                    // The other threads finish their current jobs and start no more jobs.
                     self.next.store(self.jobs.len(), Ordering::Relaxed);
                 })?;
                 self.note(number, result)?;
@@ -195,8 +199,8 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Opens the file for more lines. If a kill has cut the last line short, ends that line first, so
-/// that the next line is not lost with it.
+/// Opens the file to append lines. If a kill has truncated the last line, a line end is added first, so that
+/// the next line is not lost with it.
 fn append(path: &Path) -> Result<File, RunError> {
     let open = || {
         let mut file = OpenOptions::new()
@@ -204,7 +208,7 @@ fn append(path: &Path) -> Result<File, RunError> {
             .read(true)
             .append(true)
             .open(path)?;
-        // Only a plain file has an end to look at.
+        // Only for a regular file can the last byte be read.
         if file.metadata()?.is_file() && file.seek(SeekFrom::End(0))? > 0 {
             let mut last = [0];
             file.seek(SeekFrom::End(-1))?;
@@ -221,7 +225,7 @@ fn append(path: &Path) -> Result<File, RunError> {
     })
 }
 
-/// Finished runs. Lines of other kinds, or cut short by a kill, are skipped.
+/// Reads finished runs. Lines of other kinds, and lines truncated by a kill, are skipped.
 fn load<J: Job>(path: &Path) -> Result<HashMap<String, J::Output>, RunError> {
     let fail = |source| RunError::Output {
         path: path.to_owned(),

@@ -1,4 +1,4 @@
-//! Runs and sweeps: the same numbers for a seed, whatever the order or the threads.
+//! Tests of runs and sweeps: the same seed gives the same results, for any order and number of threads.
 
 use std::sync::Mutex;
 
@@ -128,7 +128,7 @@ fn a_sweep_gives_what_single_runs_give_and_resumes() {
     };
     assert!(sweep(&configs, &options).unwrap() == alone);
     assert_eq!(seen.lock().unwrap().len(), 3);
-    // A file cut in the middle of its last line: two runs are taken from it, one is done again.
+    // The file is cut in the middle of its last line: two runs are taken from the file, one run is repeated.
     let text = std::fs::read_to_string(&resume).unwrap();
     std::fs::write(&resume, &text[..text.len() - 40]).unwrap();
     assert!(sweep(&configs, &options).unwrap() == alone);

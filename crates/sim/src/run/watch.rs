@@ -1,37 +1,37 @@
-//! A run that is looked at from inside: positions of the head, and the file at its end.
+//! A run that also records positions of the head, and the usage of the file at the end.
 
 use super::{OpStream, RunConfig, RunError, RunResult, Running};
 use crate::model::Op;
 
-/// A request as the drive saw it.
+/// A request as the drive received it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HeadAt {
     /// Seconds since the first operation.
     pub seconds: f64,
-    /// First byte on the drive.
+    /// Address of the first byte on the drive.
     pub at: u64,
-    /// Read or write.
+    /// Direction of the transfer: read or write.
     pub op: Op,
 }
 
-/// A run's figures, and what was seen.
+/// A run's results, with the recorded data.
 #[derive(Clone, Debug)]
 pub struct Watched {
-    /// The usual figures.
+    /// The results of the run.
     pub result: RunResult,
-    /// Every request to the drive, in the order of their service.
+    /// Every request to the drive, in the order in which the drive served them.
     pub head: Vec<HeadAt>,
-    /// Shares in use of equal parts of the shared file at the end; empty without such a file.
+    /// Used shares of equal parts of the shared file at the end of the run; empty if there is no such file.
     pub usage: Vec<f32>,
 }
 
-/// Most requests of a run that are recorded.
+/// Maximum number of requests that are recorded.
 const RECORDED: usize = 8 << 20;
 
-/// As [`super::run_ops`], over a modelled file system, with `cells` parts of the file.
+/// As [`super::run_ops`], over a modelled file system. The file is divided into `cells` parts for `usage`.
 ///
 /// # Errors
-/// As [`super::run`].
+/// The same errors as [`super::run`].
 pub fn watch(config: &RunConfig, ops: &OpStream, cells: usize) -> Result<Watched, RunError> {
     config.check()?;
     let mut files = config.backend.ufs()?;

@@ -1,4 +1,4 @@
-//! Source of requests: a generator by name, or an access log.
+//! Sources of requests: a generator selected by name, or an access log.
 
 use std::{fmt, path::PathBuf, str::FromStr};
 
@@ -14,9 +14,9 @@ use serde::{Serialize, Serializer};
 /// number of requests (`dec:5000000`), or the path of an access log.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Workload {
-    /// A generated stream.
+    /// A generated stream and its number of requests.
     Made(Made, u64),
-    /// An access log in any format that is known.
+    /// An access log in any known format.
     Log(PathBuf),
 }
 
@@ -25,8 +25,8 @@ pub enum Workload {
 pub enum Made {
     /// The DEC proxy's stream.
     Dec,
-    /// The same with objects of 10.5 KB on average: the other reading of the bytes moved in the
-    /// published experiment.
+    /// The DEC proxy's stream with objects of 10.5 KB on average: the other interpretation of the bytes moved
+    /// in the published experiment.
     DecLarge,
     /// The stream of a national ISP (Hummingbird).
     Isp,
@@ -47,7 +47,7 @@ const MADE: [(&str, Made, u64); 6] = [
     ("zipf", Made::Zipf, 2_000_000),
 ];
 
-/// Requests, or the error that ends them.
+/// A stream of requests, or of the error that ends it.
 pub type RequestStream = Box<dyn Iterator<Item = Result<Request, TraceError>> + Send>;
 
 impl Workload {
@@ -57,7 +57,7 @@ impl Workload {
         Self::Made(Made::Dec, requests)
     }
 
-    /// The requests; generators follow from `seed`.
+    /// Opens the stream of requests. Generators depend on `seed`.
     ///
     /// # Errors
     /// The log cannot be read.
@@ -122,7 +122,7 @@ impl Made {
     }
 }
 
-/// The DEC shape with a heavier tail: mean about 10.5 KB.
+/// The DEC distribution of sizes with a heavier tail: the mean is about 10.5 KB.
 const fn large() -> Sizes {
     Sizes::Heavy {
         median: 3_300.0,

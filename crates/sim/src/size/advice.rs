@@ -1,17 +1,18 @@
-//! Some sentences for the operator.
+//! Advice for the operator, in a few sentences.
 //!
-//! Policy: Foxy if it is a candidate, else the one with the most hits over all sizes; for the advice
-//! on memory the best of the others, because Foxy's curve includes its memory. Disk: the smallest
-//! size from which on a doubling adds less than one point of hits. Memory: the smallest size that
-//! alone gives at least half of the disk's hits. Cheapest step: a setting that adds a point, else a
-//! doubling of the disk that does, separately for requests and for bytes. A curve that falls while
-//! the cache grows is explained. No promise beyond the log is made.
+//! The advice is about Foxy if it is a candidate, otherwise about the policy with the most hits over all
+//! sizes. The advice on memory uses the best of the other policies, because Foxy's curve includes its
+//! memory. Recommended disk: the smallest size from which on a doubling adds less than one point of hits.
+//! Recommended memory: the smallest size that on its own reaches at least half of the disk's hits.
+//! Cheapest step: a setting that adds a point, otherwise a doubling of the disk that adds a point,
+//! separately for requests and for bytes. A curve that falls while the cache grows is explained. The
+//! advice promises nothing beyond the log.
 
 use super::candidate::{FOXY, GATED};
 use super::{Curve, Point, SizeReport};
 use crate::report::readable;
 
-/// Points of hit ratio that a doubling must add to be worth it.
+/// Increase of the hit ratio from which on a doubling of the disk is worth it.
 const WORTH: f64 = 0.01;
 
 pub(super) fn sentences(report: &SizeReport) -> String {
@@ -56,7 +57,7 @@ pub(super) fn sentences(report: &SizeReport) -> String {
     )
 }
 
-/// Writes of a cache of that size, and of one that admits fewer objects.
+/// Hits and writes of a cache of this size, if admission rules admit fewer objects.
 fn gates(curves: &[Curve], disk: &Point) -> String {
     let gated = curves.iter().filter(|c| c.policy.starts_with(GATED));
     let said = gated.filter_map(|curve| {
@@ -73,8 +74,8 @@ fn gates(curves: &[Curve], disk: &Point) -> String {
     said.collect()
 }
 
-/// The cheapest step from this size that adds a point of requests, and of bytes: a setting costs
-/// nothing, a doubling a disk.
+/// The cheapest step from this size that adds a point of requests, and of bytes: a setting is free, a
+/// doubling costs a disk.
 fn steps(report: &SizeReport, best: &Curve, disk: &Point) -> String {
     let by = |what: &str, value: fn(&Point) -> f64| {
         let now = value(disk);
@@ -107,7 +108,7 @@ fn steps(report: &SizeReport, best: &Curve, disk: &Point) -> String {
     by("requests", |p| p.hit_ratio) + &by("bytes", |p| p.byte_hit_ratio)
 }
 
-/// Curves that fall while the cache grows, and why that is.
+/// Names the curves that fall while the cache grows, and the reason.
 fn falling(report: &SizeReport) -> String {
     let falls = |c: &&Curve| {
         let pairs = c.points.windows(2);
@@ -132,7 +133,7 @@ fn falling(report: &SizeReport) -> String {
     )
 }
 
-/// Effect of memory alone: the smallest size that has half of the disk's hits.
+/// Effect of memory without a disk: the smallest size that has half of the disk's hits.
 fn memory(curves: &[Curve], disk: &Point) -> String {
     let others: Vec<_> = curves
         .iter()
@@ -155,14 +156,14 @@ fn best(curves: &[Curve]) -> Option<&Curve> {
         return Some(foxy);
     }
     let sum = |c: &Curve| c.points.iter().map(|p| p.hit_ratio).sum::<f64>();
-    // Among equals the first wins, because the operator chose the order.
+    // Among equal candidates the first wins, because the operator chose the order.
     curves
         .iter()
         .filter(|c| !c.points.is_empty())
         .reduce(|a, b| if sum(b) > sum(a) { b } else { a })
 }
 
-/// The smallest size that no later doubling improves by a point or more.
+/// The smallest size after which no doubling adds a point or more.
 fn knee(points: &[Point]) -> Option<Point> {
     let worth_more = |n: usize| {
         points
@@ -192,7 +193,7 @@ mod tests {
     fn the_knee_is_where_doubling_stops_to_pay() {
         let size = |hits: &[f64]| knee(&points(hits)).map(|p| p.bytes >> 20);
         assert_eq!(size(&[0.1, 0.3, 0.4, 0.405, 0.407]), Some(4));
-        // A flat stretch before a rise is no knee.
+        // A flat part before a rise is not the knee.
         assert_eq!(size(&[0.1, 0.104, 0.3, 0.304]), Some(4));
         assert_eq!(size(&[0.1, 0.1]), Some(1));
         assert_eq!(size(&[]), None);
@@ -301,7 +302,8 @@ mod tests {
             text.contains("For bytes the cheapest step is a setting"),
             "{text}"
         );
-        // A disk, where no setting helps: bytes go on to rise behind the knee of requests.
+        // No setting helps, so a disk is recommended. The ratio of bytes still rises after the
+        // knee of requests.
         let mut rising = points(&[0.2, 0.5, 0.505]);
         rising[2].byte_hit_ratio = 0.4;
         let alone = with_curves(vec![Curve {

@@ -1,4 +1,4 @@
-//! Candidates of a comparison: a replacement policy alone, or Foxy as it is.
+//! Candidates of a comparison: a replacement policy over bare objects, or Foxy.
 
 use std::{fmt, str::FromStr};
 
@@ -8,22 +8,22 @@ use super::gate::choices;
 use super::{Gate, Sampler};
 use crate::levels::PolicyKind;
 
-/// A policy over this many bytes of objects, or `foxy`: memory before the production store, with
-/// what records, segments and reinsertion cost and gain.
+/// A candidate: a policy over objects of this many bytes, or `foxy`, which is memory before the production
+/// store, with the costs and gains of records, segments and reinsertion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Candidate {
-    /// Foxy: the size is that of its store.
+    /// Foxy; the size is the size of its store.
     Foxy(Gate),
-    /// A policy: the size is that of the bodies alone.
+    /// A policy; the size is the size of the bodies only.
     Policy(PolicyKind),
 }
 
 impl Candidate {
-    /// Foxy as it is set up.
+    /// Foxy without an admission rule.
     pub const FOXY: Self = Self::Foxy(Gate::OPEN);
 
-    /// Candidates if none are named: Foxy, its admission rules (limits on the size where
-    /// objects of that size matter in the log), LRU and S3-FIFO.
+    /// The candidates if the user names none: Foxy, Foxy with its admission rules (including limits on the
+    /// size if larger objects matter in the log), LRU and S3-FIFO.
     #[must_use]
     pub fn usual(sampler: &Sampler) -> Vec<Self> {
         let limits = sampler.limits().into_iter();
@@ -36,7 +36,7 @@ impl Candidate {
     }
 }
 
-/// Name of Foxy, and prefix of a gate's name.
+/// Name of Foxy, and the first part of the names of Foxy with a gate.
 pub(super) const FOXY: &str = "foxy";
 pub(super) const GATED: &str = "foxy:";
 

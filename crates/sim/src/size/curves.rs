@@ -1,4 +1,4 @@
-//! Miniature caches over the sample: one for each candidate and size.
+//! Miniature caches over the sample, one for each candidate and size.
 
 use foxy_policy::Evicted;
 
@@ -38,20 +38,20 @@ pub(super) fn curves(
         .collect()
 }
 
-/// Groups of objects that the sampling error is estimated from.
+/// Number of groups of objects from which the sampling error is estimated.
 const GROUPS: usize = 8;
-/// Standard errors to either side. Student's t for 95 % with seven degrees of freedom is 2.4; sizes of
-/// objects have heavy tails, which makes whole samples differ more than their groups do. With 3.0 the
-/// exact answer is within the bars of 90 to 98 % of 200 samples (a test).
+/// Number of standard errors in each direction. Student's t for 95 % with seven degrees of freedom is 2.4.
+/// Sizes of objects have heavy tails, so that whole samples differ more than their groups do. With 3.0 the
+/// exact answer is within the bars for 90 to 98 % of 200 samples (a test checks this).
 const REACH: f64 = 3.0;
 
-/// Answers of a miniature cache.
+/// Sums over the requests that a miniature cache answered.
 #[derive(Default)]
 struct Answered {
     hits: u64,
     hit_bytes: u64,
     bytes: u64,
-    /// Bytes that went to the disk.
+    /// Bytes that were written to the disk.
     written: u64,
 }
 
@@ -64,14 +64,14 @@ impl Answered {
     }
 }
 
-/// Error bound of the corrected hit ratio (see [`Sampler::corrected`]): about 95 % of samples are
-/// nearer than this to the ratio of all objects.
+/// Error bound of the corrected hit ratio (see [`Sampler::corrected`]). For about 95 % of samples, the
+/// difference from the ratio of all objects is smaller than this.
 ///
-/// The sample is divided into [`GROUPS`] smaller samples, each with its own miniature cache. The
-/// spread of their answers shows the effect of the random choice of objects: on the misses in the
-/// sample, and on the room that the sampled objects need. (Whether a popular object is in the sample
-/// changes the corrected ratio only by the object's few misses.) The variance is multiplied by the
-/// share of objects that were not sampled.
+/// The sample is divided into [`GROUPS`] smaller samples, each with its own miniature cache. The spread of
+/// their answers shows the effect of the random choice of objects on the misses in the sample and on the
+/// space that the sampled objects need. (If a popular object is or is not in the sample, this changes the
+/// corrected ratio only by the object's few misses.) The variance is multiplied by the share of objects that
+/// were not sampled.
 fn error(sampler: &Sampler, policy: PolicyKind, size: u64) -> f64 {
     let rate = sampler.rate();
     let expected = sampler.expected() / GROUPS as f64;
@@ -94,7 +94,7 @@ fn error(sampler: &Sampler, policy: PolicyKind, size: u64) -> f64 {
     REACH * variance.sqrt()
 }
 
-/// One candidate at one size.
+/// Evaluates one candidate at one size.
 fn point(sampler: &Sampler, options: &SizeOptions, candidate: Candidate, size: u64) -> Point {
     let ratio_of = |answered: &Answered| sampler.corrected(answered.hits);
     let (answered, between) = match candidate {
@@ -106,8 +106,8 @@ fn point(sampler: &Sampler, options: &SizeOptions, candidate: Candidate, size: u
         }
     };
     let hit_ratio = ratio_of(&answered);
-    // LRU's error stands for Foxy's: the choice of objects affects Foxy like any cache of recent
-    // objects, and Foxy's segments are too few to be divided into groups.
+    // LRU's error is used for Foxy too. The choice of objects affects Foxy like any cache of recent objects,
+    // and Foxy has too few segments to divide them into groups.
     let error = match candidate {
         Candidate::Policy(policy) => error(sampler, policy, size),
         Candidate::Foxy(_) => error(sampler, PolicyKind::Lru, size),
@@ -123,10 +123,10 @@ fn point(sampler: &Sampler, options: &SizeOptions, candidate: Candidate, size: u
     }
 }
 
-/// A busy disk does not store one of this many new objects.
+/// A busy disk does not store one in this number of new objects.
 const REFUSED: u64 = 10;
 
-/// A small cache under a policy alone, which stands for a cache of `whole` bytes.
+/// A small cache under a policy, which represents a cache of `whole` bytes.
 struct Miniature {
     cache: crate::levels::AnyCache<(u32, u32)>,
     evicted: Vec<Evicted<u64, (u32, u32)>>,
@@ -142,7 +142,7 @@ impl Miniature {
         }
     }
 
-    /// True if it was answered.
+    /// Handles a request; true if it was answered from the cache.
     fn request(&mut self, request: &Sampled) -> bool {
         let stamp = (request.size, request.version);
         let hit = self.cache.get(&request.object) == Some(&stamp);
@@ -169,7 +169,7 @@ fn policy_alone(sampler: &Sampler, policy: PolicyKind, size: u64) -> Answered {
     answered
 }
 
-/// Foxy of this size, with heads `heads` times as long as assumed; one of `refused` new objects
+/// Simulates Foxy of this size. Heads are `heads` times as long as assumed, and one in `refused` new objects
 /// is not stored.
 fn store(
     sampler: &Sampler,
@@ -189,7 +189,7 @@ fn store(
     answered
 }
 
-/// Results in the order of the jobs.
+/// Runs jobs in parallel. Results are in the order of the jobs.
 fn in_parallel<J: Sync, R: Send + Clone>(
     threads: usize,
     jobs: &[J],

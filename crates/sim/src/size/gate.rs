@@ -1,25 +1,25 @@
 //! Admission to the disk, as if the write budget were always spent.
 //!
-//! The rules are those of crate `policy`, with the memory that the production store gives them. In
-//! the store they decide only when the budget is spent, here always. So the result of a store with a
-//! budget lies between the result here and that of a store that admits everything.
+//! The rules are those of crate `policy`, with the memory that the production store gives them. In the store
+//! they decide only when the budget is spent; here they always decide. So the result of a store with a budget
+//! lies between the result here and the result of a store that admits everything.
 
 use std::{fmt, str::FromStr};
 
 use foxy_base::{ByteSize, MonoTime};
 use foxy_policy::{Admission, AdmissionRule, Filter, SizeLimit};
 
-/// Objects that may enter the disk. Memory before it takes everything.
+/// The rule for objects that may enter the disk. The memory before the disk accepts all objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gate {
-    /// Objects that this rule admits (setting `when_spent`).
+    /// Admits objects that this rule admits (setting `when_spent`).
     Rule(AdmissionRule),
-    /// Objects up to this number of bytes (setting `max_size`).
+    /// Admits objects of up to this many bytes (setting `max_size`).
     MaxSize(u64),
 }
 
 impl Gate {
-    /// Everything.
+    /// Admits everything.
     pub const OPEN: Self = Self::Rule(AdmissionRule::Anything);
 }
 
@@ -48,7 +48,7 @@ impl FromStr for Gate {
     }
 }
 
-/// The names of all gates that are not open, as candidates have them.
+/// The names of all gates except the open gate, as used in names of candidates.
 pub(super) fn choices() -> String {
     let rules = AdmissionRule::ALL.into_iter();
     let rules = rules.filter(|rule| Gate::Rule(*rule) != Gate::OPEN);
@@ -56,17 +56,17 @@ pub(super) fn choices() -> String {
     format!("{} or foxy:max_size:SIZE", names.join(", "))
 }
 
-/// A gate at work.
+/// A gate with its state.
 pub(super) enum Rule {
     Filter(Filter<u64>),
     MaxSize(SizeLimit),
 }
 
-/// No rule looks at the time.
+/// A constant time, because no rule uses the time.
 const NOW: MonoTime = MonoTime(0);
 
 impl Rule {
-    /// With `memory` bytes to remember uses in; `None`: with as much as the rule needs.
+    /// Creates a rule that remembers uses in `memory` bytes; `None`: in as much memory as the rule needs.
     pub(super) fn new(gate: Gate, memory: Option<u64>) -> Self {
         match gate {
             Gate::Rule(rule) => Self::Filter(Filter::new(rule, memory)),
@@ -74,7 +74,7 @@ impl Rule {
         }
     }
 
-    /// True if an object may enter that takes this many bytes.
+    /// True if an object that takes `bytes` bytes may enter.
     pub(super) fn admits(&mut self, object: u64, bytes: u64) -> bool {
         match self {
             Self::Filter(rule) => rule.admit(object, bytes, NOW).is_yes(),
@@ -82,7 +82,7 @@ impl Rule {
         }
     }
 
-    /// An object was in the cache until now, so that its new version counts as used before.
+    /// Counts a use: the object was in the cache until now, so its new version counts as used before.
     pub(super) fn used(&mut self, object: u64) {
         match self {
             Self::Filter(rule) => rule.used(object),

@@ -1,32 +1,32 @@
-//! Requests of a log that no cache may answer, and why.
+//! Requests of a log that no cache may answer, with the reasons.
 //!
-//! Rule: GET and HEAD, a status that is stored, nothing that the log itself calls private or
-//! refused. A query in the URL does not matter, as it does not matter to Foxy. The headers of
-//! responses are not in logs and cannot be considered.
+//! Rule: a cache may answer GET and HEAD with a status that is stored, unless the log itself marks the
+//! request as private or refused. A query in the URL does not matter, because it does not matter to Foxy.
+//! Logs do not contain the headers of responses, so headers cannot be considered.
 
 use foxy_trace::{Flags, Method, Request};
 use serde::Serialize;
 
-/// Number of requests, by reason.
+/// Number of left-out requests, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LeftOut {
-    /// Another method than GET and HEAD.
+    /// A method other than GET and HEAD.
     pub method: u64,
     /// A status that is not stored, such as an error.
     pub status: u64,
-    /// Refused, or not to be stored, by the log's own words.
+    /// The log marks the request as refused, or the answer as not to be stored.
     pub marked: u64,
-    /// The log does not tell the object's size.
+    /// The log does not contain the object's size.
     pub size: u64,
 }
 
-/// True if no byte of the object goes to the client, which has it already or asks for its head.
+/// True if no byte of the object is sent, because the client already has it or requests only the head.
 pub(super) const fn is_bodiless(request: &Request) -> bool {
     request.status == 304 || matches!(request.method, Method::Head)
 }
 
 impl LeftOut {
-    /// Counts the request if it is left out, and says whether it is.
+    /// Returns true if the request is left out, and counts it.
     pub(super) const fn count(&mut self, request: &Request) -> bool {
         let marked = request.flags.has(Flags::UNCACHEABLE) || request.flags.has(Flags::DENIED);
         if !matches!(request.method, Method::Get | Method::Head) {
@@ -43,13 +43,13 @@ impl LeftOut {
         true
     }
 
-    /// All of them.
+    /// Number of all left-out requests.
     #[must_use]
     pub const fn all(&self) -> u64 {
         self.method + self.status + self.marked + self.size
     }
 
-    /// `12 left out: 10 with a method other than GET, 2 of unknown size`.
+    /// A text such as `12 left out: 10 with a method other than GET, 2 of unknown size`.
     pub(crate) fn text(&self) -> String {
         let reasons = [
             (self.method, "with another method than GET"),

@@ -1,11 +1,11 @@
 //! Predicts the effect of more memory, more disk or another policy on an operator's own log.
 //!
-//! Method: spatially hashed sampling (SHARDS: Waldspurger and others, FAST 2015; as miniature
-//! caches: the same, USENIX ATC 2017). A request is taken if the hash of its object is below a
-//! threshold; a cache of S bytes is then imitated by one of S * R bytes, R being the sampled
-//! share. The threshold falls while the log is read, so that the sample stays bounded and logs
-//! that fit are exact. SHARDS' correction is applied: if the sample has fewer or more requests than
-//! the share R of all, the difference belongs to the most popular objects and counts as hits.
+//! Method: spatially hashed sampling (SHARDS: Waldspurger and others, FAST 2015; as miniature caches: the
+//! same authors, USENIX ATC 2017). A request is sampled if the hash of its object is below a threshold. A
+//! cache of S bytes is then imitated by a cache of S * R bytes, where R is the sampled share. The threshold
+//! falls while the log is read, so that the sample stays bounded. Results are exact for logs that fit
+//! completely. SHARDS' correction is applied: if the sample has fewer or more requests than the share R of
+//! all requests, the difference belongs to the most popular objects and counts as hits.
 
 mod advice;
 mod candidate;
@@ -37,15 +37,15 @@ use crate::{
 pub struct SizeOptions {
     /// Candidates to compare.
     pub policies: Vec<Candidate>,
-    /// Cache sizes in bytes; empty: powers of two up to all that the log asks for.
+    /// Cache sizes in bytes; empty: powers of two up to the size of all requested objects.
     pub sizes: Vec<u64>,
     /// Maximum number of requests in the sample.
     pub sample: usize,
-    /// Threads; 0: one.
+    /// Number of threads; 0 means 1.
     pub threads: usize,
-    /// Memory budget of [`Candidate::Foxy`], bytes; 0: its disk alone.
+    /// Memory budget of [`Candidate::Foxy`], bytes; 0: only its disk is simulated.
     pub memory: u64,
-    /// URL and header lines of a response as they are stored, bytes; logs do not have them.
+    /// Bytes of the URL and header lines of a stored response; logs do not contain this size.
     pub head: u64,
 }
 
@@ -63,84 +63,86 @@ impl Default for SizeOptions {
     }
 }
 
-/// A cache of one size.
+/// Result of a cache of one size.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Point {
-    /// Its bytes.
+    /// Size of the cache in bytes.
     pub bytes: u64,
-    /// Share of requests that it answers.
+    /// Share of requests that the cache answers.
     pub hit_ratio: f64,
-    /// Share of bytes that it answers.
+    /// Share of bytes that the cache answers.
     pub byte_hit_ratio: f64,
-    /// Bytes that it writes for each byte that is asked for, new and rewritten objects together.
+    /// Bytes written per requested byte, including rewritten objects.
     pub written: f64,
     /// Lower and upper bound of the share of requests (see [`SizeReport`]).
     pub between: (f64, f64),
 }
 
-/// A policy at all sizes.
+/// Results of a policy for all sizes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Curve {
-    /// Its name.
+    /// Name of the policy.
     pub policy: String,
-    /// By size, rising.
+    /// Results in ascending order of size.
     pub points: Vec<Point>,
 }
 
-/// Work of the disk of such a cache.
+/// Requested bytes per second: the load on the disk of a cache that answers them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Load {
-    /// Bytes asked for in a second, over the whole log; 0 if the log has no times.
+    /// Mean of the whole log, bytes per second; 0 if the log has no times.
     pub mean: f64,
-    /// The same in the busiest minute.
+    /// Mean of the busiest minute, bytes per second.
     pub busiest: f64,
 }
 
-/// The answer.
+/// Result of the prediction.
 ///
-/// How sure it is: a sample of the objects stands for all, so each point has two standard errors
-/// of the sample to either side. Foxy's curve has two more: below, its disk cannot keep up and
-/// one new object in ten is not stored, and heads are twice as long as assumed; above, they are
-/// half as long.
+/// Uncertainty: a sample of the objects represents all objects, so the bounds of each point are three
+/// standard errors of the sample in each direction. Foxy's bounds are wider. The lower bound also assumes
+/// that its disk cannot keep up, so that one in ten new objects is not stored, and that heads are twice as
+/// long as expected. The upper bound also assumes that heads are half as long as expected.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SizeReport {
     /// Requests that a cache may answer.
     pub requests: u64,
-    /// Their bytes.
+    /// Bytes of these requests.
     pub request_bytes: u64,
-    /// Requests that it may not.
+    /// Requests that a cache may not answer.
     pub left_out: LeftOut,
-    /// Share of objects that were sampled; 1: the answer is exact.
+    /// Share of objects that were sampled; 1: the result is exact.
     pub sampled: f64,
     /// Requests in the sample.
     pub sample_requests: u64,
-    /// Distinct objects (versions apart), estimated by the sample.
+    /// Number of distinct objects (not counting versions separately), estimated from the sample.
     pub objects: u64,
-    /// Their bytes, likewise.
+    /// Bytes of these objects, estimated from the sample.
     pub object_bytes: u64,
-    /// Hits of an endless cache.
+    /// Share of requests that an endless cache answers.
     pub ceiling: f64,
-    /// The same in bytes.
+    /// Share of bytes that an endless cache answers.
     pub byte_ceiling: f64,
-    /// Requested bytes, by time.
+    /// Requested bytes per second.
     pub load: Load,
-    /// The smallest cache that the sample can answer for, in bytes.
+    /// The smallest cache size for which the sample gives a result, in bytes.
     pub least: u64,
-    /// Requested sizes below `least`; they are left out.
+    /// Requested sizes below `least`; there are no results for them.
     pub too_small: Vec<u64>,
     /// A curve for each policy.
     pub curves: Vec<Curve>,
-    /// Some sentences.
+    /// Advice in a few sentences.
     pub advice: String,
 }
 
-/// Bytes of a record's own head, about.
+/// Approximate size of a record's own head in bytes.
 const HEAD: u64 = 96;
-/// Least room of a miniature cache, in objects of mean size; the results of smaller ones mean nothing.
+/// Least size of a miniature cache, in objects of mean size. Results of smaller miniature
+/// caches are meaningless.
 const MINIATURE_LEAST: f64 = 50.0;
 
 impl SizeReport {
-    /// Evaluates a sample; `progress` hears of each finished cache (done, of all).
+    /// Evaluates a sample. `progress` is called after each finished cache with the number of finished and
+    /// of all caches.
     #[must_use]
     pub fn new(
         sampler: &mut Sampler,
@@ -155,7 +157,7 @@ impl SizeReport {
         let objects = (endless.objects as f64 / rate) as u64;
         let object_bytes = (endless.object_bytes as f64 / rate) as u64;
         let mean = ratio(endless.object_bytes, endless.objects).max(1.0);
-        // Foxy keeps heads beside the bodies, and some space free.
+        // Foxy stores heads besides the bodies, and keeps some space free.
         let usual = || sizes_up_to((object_bytes + objects * (options.head + HEAD)) * 5 / 4);
         let all = if options.sizes.is_empty() {
             usual()
@@ -189,7 +191,7 @@ impl SizeReport {
         report
     }
 
-    /// Miss ratios over size: of requests, or of bytes.
+    /// A figure of the miss ratios of requests or of bytes over the cache size.
     #[must_use]
     pub fn figure(&self, of_bytes: bool) -> Figure {
         let (what, ceiling) = if of_bytes {
@@ -247,7 +249,7 @@ impl SizeReport {
     }
 }
 
-/// Powers of two from 1 MiB to the first that holds everything.
+/// Powers of two from 1 MiB to the first one that is large enough for all objects.
 fn sizes_up_to(object_bytes: u64) -> Vec<u64> {
     let mut sizes = vec![1u64 << 20];
     while sizes

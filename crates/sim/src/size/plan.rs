@@ -1,40 +1,41 @@
-//! Lengths of everything in a store: those of the engine, and those of a sample of its objects.
+//! All lengths in a store: those of the engine, and those of a store for a sample of the objects.
 
 use foxy_base::Budget;
 use foxy_store::GATE_MEMORY_PART;
 
 use crate::{model::Drive, systems::Store};
 
-/// Bytes of a usual record besides body and head, and the unit of its length (decision 0030).
+/// Bytes of a usual record besides body and head (decision 0030). `UNIT` is the unit of its length.
 const RECORD: u64 = 80;
 const UNIT: u64 = 16;
 /// Bytes of an entry in a cluster's table.
 const ENTRY: u64 = 24;
-/// Longest piece of a large object.
+/// Length of the longest piece of a large object.
 pub(super) const FRAGMENT: u64 = 250 << 10;
-/// Usable share of a segment; the ends of clusters leave the rest unused (measured: 0.03 of small
-/// segments).
+/// Usable share of a segment. The ends of clusters leave the rest unused (measured with
+/// small segments: 0.03).
 const ROOM: f64 = 0.97;
-/// Buffers of a store's writer, which come out of the engine's memory when it runs.
+/// Buffers of a store's writer. A running engine takes them from its memory.
 const WRITER: u64 = 4 << 20;
 
-/// Lengths of everything.
+/// All lengths of a store.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Plan {
     pub(super) segments: usize,
-    /// Bytes of one that records may take.
+    /// Bytes of a segment that records may take.
     pub(super) segment: u64,
     /// Bytes of the memory tier.
     pub(super) ram: u64,
     /// URL and header lines of a response, bytes.
     pub(super) head: u64,
-    /// Bytes that the gate may use to remember uses; `None`: as many as it needs.
+    /// Bytes in which the gate may remember uses; `None`: as many as it needs.
     pub(super) uses: Option<u64>,
 }
 
 impl Plan {
-    /// As the engine divides a disk of `size` bytes and a budget of `memory` bytes. With no memory,
-    /// or if the disk is too small for a store, the memory tier is left out.
+    /// The lengths with which the engine divides a disk of `size` bytes and a budget of `memory` bytes.
+    /// Without memory, the memory tier is left out. If the disk is too small for a store, there are 8
+    /// segments, and the memory tier has a sixteenth of the engine's memory.
     pub(super) fn of(size: u64, memory: u64, head: u64) -> Self {
         let engine = Budget::of(memory).engine.max(16 << 20);
         let opened = Drive::named("nvme")
@@ -51,7 +52,7 @@ impl Plan {
         }
     }
 
-    /// For a sample of this share of the objects.
+    /// The lengths for a sample that contains a share `rate` of the objects.
     pub(super) fn scaled(self, rate: f64) -> Self {
         let scaled = |bytes: u64| ((bytes as f64 * rate) as u64).max(1);
         Self {
@@ -62,7 +63,7 @@ impl Plan {
         }
     }
 
-    /// Bytes on disk.
+    /// Bytes that an object of `size` bytes takes on disk.
     pub(super) fn record(&self, size: u64) -> u64 {
         let pieces = size.div_ceil(FRAGMENT).max(1);
         (size + self.head + pieces * (RECORD + UNIT / 2)).next_multiple_of(UNIT) + pieces * ENTRY

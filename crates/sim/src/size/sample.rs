@@ -1,4 +1,4 @@
-//! The sample of a log: every request of the objects whose hash is below a threshold.
+//! The sample of a log: all requests for the objects whose hash is below a threshold.
 
 use foxy_base::hash64;
 use foxy_trace::{Flags, Request};
@@ -13,14 +13,15 @@ pub(crate) struct Sampled {
     pub(crate) size: u32,
     pub(crate) version: u32,
     hash: u32,
-    /// Bytes that went to the client.
+    /// Bytes that were sent to the client.
     sent: u32,
-    /// The bytes sent are not the whole object: no bytes (HEAD, or status 304), or a part.
+    /// True if the bytes sent are not the whole object: no bytes (HEAD, or status 304), or a part.
     partly: bool,
 }
 
 impl Sampled {
-    /// The group, of `of` groups of objects, that it belongs to; independent of the sample.
+    /// Number of the group that the object belongs to, if objects are divided into `of` groups. It does not
+    /// depend on the sample.
     pub(crate) const fn group(&self, of: usize) -> usize {
         (self.hash.wrapping_mul(0x9e37_79b1) >> 16) as usize % of
     }
@@ -37,7 +38,7 @@ impl Sampled {
         }
     }
 
-    /// Bytes that went to the client.
+    /// Bytes that were sent to the client.
     pub(crate) const fn sent(&self) -> u64 {
         self.sent as u64
     }
@@ -51,31 +52,31 @@ pub(crate) struct Totals {
     pub(crate) left_out: LeftOut,
 }
 
-/// Takes a log in, request by request, in bounded memory.
+/// Reads a log request by request and keeps a sample of it in bounded memory.
 #[derive(Debug)]
 pub struct Sampler {
     most: usize,
-    /// Seed of the hashes that choose objects.
+    /// Seed of the hashes that select objects.
     seed: u64,
-    /// Objects with a hash below this are sampled; 2^32: all.
+    /// Objects with a hash below this are sampled; 2^32: all objects.
     threshold: u64,
     sample: Vec<Sampled>,
     totals: Totals,
     minutes: Minutes,
 }
 
-/// Bytes asked for by the minute; the newest minutes may come in any order.
+/// Requested bytes by minute. Requests of the newest minutes may come in any order.
 #[derive(Debug, Default)]
 struct Minutes {
     first: Option<i64>,
     last: i64,
-    /// Bytes of the minutes from `from` on.
+    /// Requested bytes in each minute from `from` on.
     open: std::collections::VecDeque<u64>,
     from: i64,
     busiest: u64,
 }
 
-/// Minutes that a log may be out of order by.
+/// Maximum number of minutes by which requests of a log may be out of order.
 const DISORDER: usize = 64;
 
 impl Minutes {
@@ -87,7 +88,7 @@ impl Minutes {
         self.last = self.last.max(minute);
         let at = usize::try_from(minute - self.from).unwrap_or(0);
         if at > 2 * DISORDER {
-            // A gap in the log: the minutes before it do not change any more.
+            // There is a gap in the log: the minutes before it no longer change.
             self.open.clear();
             self.from = minute;
             return self.add_at(0, bytes);
@@ -108,19 +109,19 @@ impl Minutes {
     }
 }
 
-/// Seed of the sampling hashes; differs from the seeds that traces use for their ids.
+/// Seed of the sampling hashes. It differs from the seeds of the ids in traces.
 const SEED: u64 = 0x51ed_5a3e;
-/// 2^32.
+/// 2^32: with this threshold all objects are sampled.
 const ALL: u64 = 1 << 32;
 
 impl Sampler {
-    /// An empty sample of at most `most` requests (at least 1,000).
+    /// Creates an empty sample of at most `most` requests (at least 1,000).
     #[must_use]
     pub fn new(most: usize) -> Self {
         Self::seeded(most, SEED)
     }
 
-    /// As [`Self::new`], for the sample of another seed.
+    /// As [`Self::new`], with another seed and therefore another sample.
     pub(crate) fn seeded(most: usize, seed: u64) -> Self {
         Self {
             most: most.max(1_000),
@@ -132,7 +133,7 @@ impl Sampler {
         }
     }
 
-    /// One request of the log.
+    /// Adds one request of the log.
     pub fn add(&mut self, request: &Request) {
         if self.totals.left_out.count(request) {
             return;
@@ -164,9 +165,9 @@ impl Sampler {
         }
     }
 
-    /// To be called at the end of the log. An answer that is not the whole object becomes a request for
-    /// the object as it was last sent whole. If the object was never sent whole before, the part counts
-    /// as the object; an answer without any byte is left out.
+    /// Call this at the end of the log. An answer that is not the whole object becomes a request for the
+    /// object with the size with which it was last sent completely. If the object was never sent completely
+    /// before, the part counts as the object; an answer without any byte is left out.
     pub(super) fn settle(&mut self) {
         let before = self.sample.len();
         let mut known: HashMap<u64, (u32, u32)> = HashMap::new();
@@ -185,13 +186,13 @@ impl Sampler {
         self.totals.left_out.size += left;
     }
 
-    /// The share of objects that are sampled.
+    /// Share of the objects that are sampled.
     #[must_use]
     pub fn rate(&self) -> f64 {
         self.threshold as f64 / ALL as f64
     }
 
-    /// Limits on the size of an object that are worth trying: those of 1, 4 and 16 MiB for which larger
+    /// Limits on the size of an object that are worth trying: those among 1, 4 and 16 MiB for which larger
     /// objects make up more than a tenth of the requested bytes.
     pub(crate) fn limits(&self) -> Vec<u64> {
         const TRIED: [u64; 3] = [1 << 20, 4 << 20, 16 << 20];
@@ -210,7 +211,7 @@ impl Sampler {
         &self.sample
     }
 
-    /// Bytes asked for in a second; nothing where the log has no times.
+    /// Requested bytes per second; 0 if the log has no times.
     pub(crate) fn load(&self) -> super::Load {
         let minutes = &self.minutes;
         let span = minutes.first.map_or(0, |first| minutes.last - first + 1);
@@ -227,12 +228,12 @@ impl Sampler {
         self.totals
     }
 
-    /// Requests that a sample of this share has on average.
+    /// Mean number of requests in a sample with this share of the objects.
     pub(crate) fn expected(&self) -> f64 {
         self.totals.requests as f64 * self.rate()
     }
 
-    /// The hit ratio of all requests, estimated from this many hits of the sample. If the sample has too
+    /// The hit ratio of all requests, estimated from the number of hits in the sample. If the sample has too
     /// few or too many requests, the difference belongs to the most popular objects and counts as hits.
     pub(crate) fn corrected(&self, hits: u64) -> f64 {
         let expected = self.expected();
@@ -244,7 +245,7 @@ impl Sampler {
     }
 }
 
-/// An endless cache over the sample.
+/// Results of an endless cache for the sample.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Endless {
     pub(crate) objects: u64,

@@ -1,10 +1,11 @@
-//! Foxy in miniature: memory before a store of segments that are reused in sequence.
+//! A miniature of Foxy: memory before a store of segments that are reused in sequence.
 //!
-//! Rules, those of the production store: an object takes its body, its head and 80 bytes, in
-//! units of 16; above one fragment it lies in pieces. A replaced object stays in its segment until
-//! the segment is reused. When the open segment is half full, the oldest segment is emptied: records
-//! that were used since they were written, or are in memory, are written again, the most used and
-//! smallest first, within a fifth of the newly written bytes. The engine itself gives the lengths of
+//! The rules are those of the production store. An object takes its body, its head and 80 bytes, in units of
+//! 16. An object larger than one fragment is stored in pieces. A replaced object stays in its segment until
+//! the segment is reused. When the open segment is half full, the oldest segment is emptied. Its records that
+//! were used since they were written, or that are in memory, are written again, the most used and smallest
+//! first, up to a fifth of the newly written bytes. The engine itself provides the lengths of segments and
+//! the memory tier's share. Time is not simulated: nothing expires or waits.
 //! segments and the memory tier's share. Time is left out: nothing expires or waits.
 
 use std::collections::{HashMap, VecDeque};
@@ -16,9 +17,9 @@ use super::plan::{FRAGMENT, Plan};
 use super::sample::Sampled;
 use crate::model::hash::BuildIdHasher;
 
-/// Bytes that the memory tier keeps of an object besides its body.
+/// Bytes of an object in the memory tier besides body and head.
 const CHARGE: u64 = 160;
-/// As `StoreOptions::reinsert_percent`.
+/// Same value as `StoreOptions::reinsert_percent`.
 const REINSERT: u32 = 20;
 
 type Stamp = (u32, u32);
@@ -31,7 +32,7 @@ struct Place {
     uses: u8,
 }
 
-/// A record, or a piece of one: only the first piece has the ticket that the index knows.
+/// A record or a piece of a record. A record is valid if the index contains its ticket.
 #[derive(Clone, Copy)]
 struct Record {
     object: u64,
@@ -45,7 +46,7 @@ struct Segment {
     records: Vec<Record>,
 }
 
-/// The cache.
+/// The miniature cache.
 pub(super) struct StoreCache {
     plan: Plan,
     refused: u64,
@@ -61,7 +62,8 @@ pub(super) struct StoreCache {
 }
 
 impl StoreCache {
-    /// An empty cache. Of the objects that the gate admits, one in `refused` is not stored; 0: all are.
+    /// Creates an empty cache. Among the objects that the gate admits, one in `refused` is not stored; 0:
+    /// all are stored.
     pub(super) fn new(plan: Plan, gate: Gate, refused: u64) -> Self {
         Self {
             ram: (plan.ram > 0).then(|| S3Fifo::new(plan.ram)),
@@ -78,12 +80,12 @@ impl StoreCache {
         }
     }
 
-    /// Bytes that went to the disk so far, those written again included.
+    /// Bytes written to the disk so far, including records that were written again.
     pub(super) const fn written(&self) -> u64 {
         self.written
     }
 
-    /// True if it was answered.
+    /// Handles a request; true if it was answered from the cache.
     pub(super) fn request(&mut self, request: &Sampled) -> bool {
         let (object, size) = (request.object, u64::from(request.size));
         let stamp = (request.size, request.version);
@@ -113,7 +115,7 @@ impl StoreCache {
         false
     }
 
-    /// Forgets the version that is stored; true if there was one.
+    /// Removes the stored version. Returns true if there was one.
     fn replace(&mut self, object: u64) -> bool {
         let in_ram = self.ram.as_mut().and_then(|ram| ram.remove(&object));
         self.index.remove(&object).is_some() || in_ram.is_some()
@@ -126,7 +128,7 @@ impl StoreCache {
         }
     }
 
-    /// A record goes to the open segment, a large one in pieces.
+    /// Writes a record to the open segment; a large record is written in pieces.
     fn write(&mut self, object: u64, stamp: Stamp, bytes: u64) {
         self.tickets += 1;
         let (ticket, uses) = (self.tickets, 0);
@@ -158,7 +160,7 @@ impl StoreCache {
         self.open.records.push(record);
         if self.open.used > self.plan.segment / 2 && !self.prepared {
             self.prepared = true;
-            // The open one and the one that is prepared are the other two.
+            // The other two segments are the open segment and the prepared segment.
             while self.sealed.len() + 2 > self.plan.segments.max(3) {
                 self.empty_oldest();
             }
@@ -250,7 +252,7 @@ mod tests {
         let (hits, written) = asked(Gate::OPEN, &uses);
         assert_eq!(hits, [false, false, true, true, true, false, true]);
         assert_eq!(written, 3 * record);
-        // The first use is not enough; a newer version of what is there is used again.
+        // The first use is not enough to enter. A newer version of a stored object counts as used before.
         let (hits, written) = asked(Gate::Rule(AdmissionRule::SecondUse), &uses);
         assert_eq!(hits, [false, false, false, true, false, false, true]);
         assert_eq!(written, 3 * record);

@@ -1,16 +1,16 @@
-//! The answer as tables: a row for each size, columns for each policy.
+//! The prediction as tables, with a row for each size and columns for each policy.
 
 use super::{Curve, Point, SizeReport};
 use crate::report::{Align, Table, readable};
 
-/// Quantity of a column, in percent.
+/// Quantity in a column, in percent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Share {
-    /// Hits, of requests; beside them how sure they are.
+    /// Share of requests that hit; the bounds are shown in a second column if they are uncertain.
     Hits,
-    /// The same, of bytes asked for.
+    /// Share of requested bytes that hit.
     Bytes,
-    /// Bytes written to the disk, of bytes requested.
+    /// Bytes written to the disk, as a percentage of the requested bytes.
     Written,
 }
 
@@ -40,13 +40,13 @@ impl Share {
 }
 
 impl SizeReport {
-    /// Everything beside each other, for programs.
+    /// A table with all quantities in columns side by side, for programs.
     #[must_use]
     pub fn table(&self) -> Table {
         self.columns(&Share::ALL)
     }
 
-    /// One share alone: narrow enough for a terminal.
+    /// A table with only one quantity, which is narrow enough for a terminal.
     #[must_use]
     pub fn narrow(&self, share: Share) -> Table {
         self.columns(&[share])

@@ -1,4 +1,4 @@
-//! Sampled sizes against exact caches.
+//! Compares results of sampling with exact caches.
 
 use foxy_trace::{
     Request,
@@ -177,7 +177,7 @@ fn sizes_double_until_everything_fits() {
     assert_eq!(sizes_up_to(5 << 20), [1 << 20, 2 << 20, 4 << 20, 8 << 20]);
 }
 
-/// An answer of 5,000 bytes with all of object 1.
+/// An answer with all 5,000 bytes of object 1.
 fn whole() -> Request {
     Request {
         size: 5_000,
@@ -210,7 +210,7 @@ fn an_answer_of_304_is_the_object_as_it_was_and_queries_count() {
     };
     let log = [whole, not_modified, whole, never_sent, query, query, error];
     let report = report(&log, 1_000);
-    // Of 5 requests the 3 that come again; no bytes for the one that the client had.
+    // 3 of the 5 requests are repeats. The request whose object the client already had has no bytes.
     assert_eq!((report.requests, report.objects), (5, 2));
     assert!((report.ceiling - 0.6).abs() < 1e-9);
     assert_eq!(report.request_bytes, 20_000);
@@ -237,7 +237,7 @@ fn parts_heads_and_broken_answers_are_no_new_versions() {
         size: 300,
         ..whole
     };
-    // As nginx and Apache write it, which count the body alone.
+    // The size as nginx and Apache log it: only the bytes of the body.
     let bare_head = Request { size: 0, ..head };
     let broken = Request {
         size: 2_000,

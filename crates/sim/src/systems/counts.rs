@@ -1,4 +1,4 @@
-//! Counts of a cache system for a stream, in the columns of the Hummingbird and UCFS tables.
+//! Counts of a cache system for a stream, as in the columns of the Hummingbird and UCFS tables.
 
 use foxy_trace::Request;
 use serde::{Deserialize, Serialize};
@@ -9,8 +9,8 @@ use crate::{
     model::{FsCounters, SimTime},
 };
 
-/// Times by powers of two of a millisecond: entry 0 counts those below 1/16 ms (memory), entry k
-/// those below 2^(k-4) ms, the last one all longer ones.
+/// Times by powers of two of a millisecond. Entry 0 counts times below 1/16 ms (memory), entry k times below
+/// 2^(k-4) ms, and the last entry all longer times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Histogram(pub [u64; 16]);
 
@@ -21,13 +21,13 @@ impl Histogram {
         self.0[bucket.min(15)] += 1;
     }
 
-    /// Upper end of an entry, ms.
+    /// Upper limit of an entry, ms.
     #[must_use]
     pub fn upper_ms(entry: usize) -> f64 {
         (1u64 << entry.min(15)) as f64 / 16.0
     }
 
-    /// The shares.
+    /// The entries as shares of all times.
     #[must_use]
     pub fn shares(&self) -> [f64; 16] {
         let all = self.0.iter().sum();
@@ -35,26 +35,26 @@ impl Histogram {
     }
 }
 
-/// Sums over the requests.
+/// Sums over the requests of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SystemCounts {
     /// Requests that a cache may answer.
     pub requests: u64,
-    /// Their bytes.
+    /// Bytes of these requests.
     pub bytes: u64,
-    /// Answered from memory.
+    /// Requests answered from memory.
     pub ram_hits: u64,
-    /// Answered from disk.
+    /// Requests answered from disk.
     pub disk_hits: u64,
-    /// Bytes answered.
+    /// Bytes of the answered requests.
     pub hit_bytes: u64,
-    /// Time of all hits.
+    /// Total time of all hits.
     pub reading: SimTime,
-    /// Time of all misses.
+    /// Total time of all misses.
     pub writing: SimTime,
-    /// Times of hits.
+    /// Histogram of the times of hits.
     pub read_times: Histogram,
-    /// Times of misses.
+    /// Histogram of the times of misses.
     pub write_times: Histogram,
 }
 
@@ -80,32 +80,32 @@ impl SystemCounts {
     }
 }
 
-/// The figures of a system.
+/// The results of a cache system.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SystemResult {
-    /// The system.
+    /// Name of the system.
     pub system: String,
-    /// Requests.
+    /// Number of requests.
     pub requests: u64,
     /// Share of requests answered (proxy hit rate).
     pub hit_ratio: f64,
     /// Share of bytes answered.
     pub byte_hit_ratio: f64,
-    /// Share of the hits that memory answered.
+    /// Share of the hits that were answered from memory.
     pub ram_share: f64,
     /// Mean time of a hit, ms (`read_file`).
     pub read_ms: f64,
     /// Mean time of a miss, ms (`write_file`).
     pub write_ms: f64,
-    /// Time of all hits, hours.
+    /// Total time of all hits, hours.
     pub read_hours: f64,
-    /// Time of all misses, hours.
+    /// Total time of all misses, hours.
     pub write_hours: f64,
     /// Read requests to the drive.
     pub device_reads: u64,
     /// Write requests to the drive.
     pub device_writes: u64,
-    /// Requests to the drive per request.
+    /// Number of requests to the drive per request of the stream.
     pub ios_per_request: f64,
     /// Mean time of a request to the drive, ms.
     pub io_ms: f64,
@@ -115,19 +115,19 @@ pub struct SystemResult {
     pub seconds: f64,
     /// Requests per second.
     pub requests_per_s: f64,
-    /// Share of the objects that came along with a read that were then asked for.
+    /// Share of the prefetched objects that were then requested.
     pub prefetch_hit_ratio: f64,
-    /// Such objects per disk hit.
+    /// Prefetched objects per disk hit.
     pub prefetched_per_read: f64,
-    /// Bytes of memory that tables take, where the system says.
+    /// Bytes of memory that tables take, if the system reports them.
     pub table_bytes: u64,
     /// Misses that could not be stored.
     pub refused: u64,
-    /// The system stopped for want of space before the stream's end.
+    /// True if the system stopped before the end of the stream because there was no space.
     pub stopped: bool,
-    /// Times of hits.
+    /// Histogram of the times of hits.
     pub read_times: Histogram,
-    /// Times of misses.
+    /// Histogram of the times of misses.
     pub write_times: Histogram,
 }
 
@@ -179,7 +179,7 @@ impl SystemResult {
         }
     }
 
-    /// Requests to the drive.
+    /// Number of requests to the drive.
     #[must_use]
     pub const fn device_ios(&self) -> u64 {
         self.device_reads + self.device_writes
@@ -192,7 +192,7 @@ impl SystemResult {
     }
 }
 
-/// Mean time in ms; 0 of nothing.
+/// Mean time in ms; 0 if `n` is 0.
 fn mean(time: SimTime, n: u64) -> f64 {
     if n == 0 {
         0.0

@@ -1,5 +1,5 @@
-//! Cache systems: they own their memory and their replacement, are fed the requests themselves,
-//! and are compared at equal memory, equal disk and equal requests.
+//! Cache systems. Each system manages its own memory and replacement, and gets the requests themselves. The
+//! systems are compared with equal memory, equal disk and equal requests.
 
 mod clusters;
 mod counts;
@@ -29,37 +29,37 @@ use crate::{
     model::{FsCounters, FsError, SimTime},
 };
 
-/// A whole cache.
+/// A complete cache.
 pub trait CacheSystem {
-    /// Its name in reports.
+    /// Name of the system in reports.
     fn name(&self) -> &'static str;
 
-    /// One request, until the object is read (a hit) or handed to the system (a miss).
+    /// Handles one request, until the object is read (a hit) or passed to the system (a miss).
     ///
     /// # Errors
-    /// An error of the file system or partition below; [`FsError::NoSpace`] only where the system's
-    /// rules say that it stops (Hummingbird without a free cluster).
+    /// An error of the file system or partition below. [`FsError::NoSpace`] is returned only if the system
+    /// must stop according to its rules (Hummingbird without a free cluster).
     fn request(&mut self, request: &Request) -> Result<Outcome, FsError>;
 
-    /// Nothing is asked before `until`: time for daemons.
+    /// There are no requests before `until`: the system may use this time for daemons.
     ///
     /// # Errors
-    /// As [`CacheSystem::request`].
+    /// The same errors as [`CacheSystem::request`].
     fn idle(&mut self, until: SimTime) -> Result<(), FsError>;
 
     /// Waits until everything is on the drive.
     ///
     /// # Errors
-    /// As [`CacheSystem::request`].
+    /// The same errors as [`CacheSystem::request`].
     fn finish(&mut self) -> Result<(), FsError>;
 
-    /// The moment the process has reached.
+    /// The simulated time that the process has reached.
     fn now(&self) -> SimTime;
 
-    /// Cost on the drive.
+    /// Costs on the drive so far.
     fn counters(&self) -> FsCounters;
 
-    /// Figures of some systems only.
+    /// Counts that only some systems have.
     fn extras(&self) -> Extras {
         Extras::default()
     }
@@ -68,9 +68,9 @@ pub trait CacheSystem {
 /// Counts that only some systems have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extras {
-    /// Objects that came into memory with another one's read.
+    /// Prefetched objects: objects that entered memory with the read of another object.
     pub prefetched: u64,
-    /// Those of them that were then asked for while they were there.
+    /// Prefetched objects that were requested while they were in memory.
     pub prefetch_hits: u64,
     /// Bytes of memory that tables take.
     pub table_bytes: u64,

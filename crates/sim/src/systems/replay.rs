@@ -1,7 +1,7 @@
-//! Speed at which a stream is played to a system: THROTTLE, REAL and FAST(n).
+//! The pace at which a stream is played to a system: THROTTLE, REAL and FAST(n).
 //!
-//! Rule (Hummingbird): THROTTLE plays events back to back; REAL at their recorded times; FAST(n)
-//! cuts every gap to n. A system that is behind the recorded time is not waited for.
+//! Rule (Hummingbird): THROTTLE plays events back to back. REAL plays them at their recorded times. FAST(n)
+//! cuts every gap to n. If a system is behind the recorded time, the next event follows at once.
 
 use std::{fmt, str::FromStr};
 
@@ -13,15 +13,15 @@ use crate::{
     run::{LOOK_EVERY, RunError, go_on},
 };
 
-/// When events are played.
+/// Pace at which events are played.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Pace {
-    /// `throttle`: back to back.
+    /// `throttle`: events follow back to back.
     #[default]
     Throttle,
-    /// `real`: at recorded times; `real:FACTOR` stretches them.
+    /// `real`: at recorded times; `real:FACTOR` multiplies the times by a factor.
     Real(f64),
-    /// `fast:SECONDS`: gaps cut to this.
+    /// `fast:SECONDS`: gaps are cut to this length.
     Fast(SimTime),
 }
 
@@ -64,13 +64,13 @@ impl FromStr for Pace {
 /// Options of a replay.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Replay {
-    /// When events are played.
+    /// Pace at which events are played.
     pub pace: Pace,
-    /// The first requests are played but not counted.
+    /// Number of requests at the start that are played but not counted.
     pub warm_up: u64,
 }
 
-/// Keeps the recorded time and the simulated one together.
+/// Relates the recorded time to the simulated time.
 struct Tempo {
     pace: Pace,
     start: SimTime,
@@ -79,7 +79,7 @@ struct Tempo {
 }
 
 impl Tempo {
-    /// When an event is due; `None`: at once.
+    /// Time at which an event is due; `None`: at once.
     fn due(&mut self, request: &Request, now: SimTime) -> Option<SimTime> {
         let first = *self.first.get_or_insert(request.time_ms);
         let before = std::mem::replace(&mut self.last, request.time_ms);
@@ -96,11 +96,11 @@ impl Tempo {
     }
 }
 
-/// Plays a stream to a system. A system that stops for want of space ends the run there; the
-/// result says so.
+/// Plays a stream to a system. If the system stops because there is no space, the run ends, and the
+/// result records this.
 ///
 /// # Errors
-/// The stream's, or those of the file system or partition.
+/// Errors of the stream, of the file system or of the partition.
 pub fn run_system(
     system: &mut dyn CacheSystem,
     requests: impl Iterator<Item = Result<Request, TraceError>>,

@@ -1,4 +1,4 @@
-//! A cache system by name, at a given memory and disk, on a given drive.
+//! Names of cache systems, and the construction of a system with a given memory, disk and drive.
 
 use std::{fmt, path::PathBuf, str::FromStr};
 
@@ -24,9 +24,9 @@ pub enum SystemSpec {
     SquidM,
     /// Squid with a directory for each server.
     SquidL,
-    /// Both.
+    /// Squid with both mapped files and a directory for each server.
     SquidMl,
-    /// Both, aligned.
+    /// As `SquidMl`, with mapped objects that are aligned to pages.
     SquidMla,
     /// UCFS on a partition.
     Ucfs,
@@ -60,13 +60,13 @@ impl SystemSpec {
         Self::Foxy,
     ];
 
-    /// True if it works on a partition without file system that is its own.
+    /// True if the system works on a partition of its own, without a file system.
     #[must_use]
     pub const fn owns_partition(self) -> bool {
         matches!(self, Self::Ucfs | Self::Hummingbird)
     }
 
-    /// True if it is one of Squid's kind: it keeps files.
+    /// True if the system is of Squid's kind: it keeps files.
     #[must_use]
     pub const fn keeps_files(self) -> bool {
         !matches!(self, Self::Ucfs | Self::Hummingbird | Self::Foxy)
@@ -98,48 +98,47 @@ impl Serialize for SystemSpec {
     }
 }
 
-/// Everything a run of a cache system depends on.
+/// All parameters of a run of a cache system.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SystemConfig {
     /// The system.
     pub spec: SystemSpec,
-    /// Requests.
+    /// Source of the requests.
     pub workload: Workload,
     /// Seed of generated requests.
     pub seed: u64,
-    /// Objects above this are dropped from the stream; 0: none are.
+    /// Objects larger than this are left out of the stream; 0: no limit.
     pub largest: u64,
     /// Bytes of memory for contents; Squid and its file system share them.
     pub ram: u64,
-    /// Of these, Squid's own (`cache_mem`); the file system's pages have the rest.
+    /// Squid's own part of these bytes (`cache_mem`); the pages of its file system have the rest.
     pub cache_mem: u64,
     /// Bytes of disk.
     pub disk: u64,
-    /// One of [`Drive::NAMES`].
+    /// Name of the drive, one of [`Drive::NAMES`].
     pub drive: String,
-    /// A partition, loop device or file of this machine in place of the drive (UCFS and
-    /// Hummingbird); what is there is overwritten.
+    /// A partition, loop device or file of this machine instead of the drive (UCFS and Hummingbird). Existing
+    /// contents are overwritten.
     pub device: Option<PathBuf>,
-    /// File system of Squid's kind.
+    /// File system for systems of Squid's kind.
     pub fs: FsKind,
-    /// Speed of the stream.
+    /// Pace of the stream.
     pub replay: Replay,
     /// Bytes of a cluster of UCFS and Hummingbird.
     pub cluster: u64,
-    /// Lifetime of Hummingbird's clusters, minutes of the run; 0: none.
+    /// Lifetime of Hummingbird's clusters in minutes of the run; 0: no limit.
     pub life_minutes: f64,
     /// Placement of Hummingbird's clusters.
     pub placement: Placement,
-    /// Share of the disk for mapped files.
+    /// Share of the disk that is used for mapped files.
     pub mapped: f64,
-    /// The choices of UCFS that are lost in the paper.
+    /// The parameters of UCFS, whose values are lost in the paper.
     pub ucfs: UcfsConfig,
 }
 
 impl SystemConfig {
-    /// Hummingbird's published conditions: the ISP stream, objects of at most 64 KB, 256 MB of
-    /// memory (50 of them Squid's), the SGI's drive with 9 GB, back to back; clusters live 60
-    /// minutes.
+    /// Hummingbird's published conditions: the ISP stream, objects of at most 64 KB, 256 MB of memory (of
+    /// which 50 MB are Squid's), the SGI's drive with 9 GB, requests back to back. Clusters live 60 minutes.
     #[must_use]
     pub fn hummingbird(spec: SystemSpec) -> Self {
         Self {
@@ -162,10 +161,10 @@ impl SystemConfig {
         }
     }
 
-    /// Checks what can be checked before a run.
+    /// Checks the parameters as far as possible before a run.
     ///
     /// # Errors
-    /// A sentence that says which parameter makes no sense.
+    /// A sentence that names the parameter that makes no sense.
     pub fn check(&self) -> Result<(), RunError> {
         let bad = |text: String| Err(RunError::Config(text));
         let drive = self.open_drive()?;
@@ -207,7 +206,8 @@ impl SystemConfig {
         })
     }
 
-    /// The partition of a system that has one: its disk and `reserved` bytes for tables.
+    /// The partition of a system that owns a partition: the bytes of its disk, and `reserved`
+    /// bytes for tables.
     fn raw(&self, reserved: u64) -> Result<Raw, RunError> {
         let bytes = self.disk + reserved;
         if let Some(device) = &self.device {
@@ -235,7 +235,7 @@ impl SystemConfig {
         }
     }
 
-    /// Hummingbird's knobs.
+    /// Hummingbird's parameters.
     #[must_use]
     pub fn library(&self) -> HummingbirdConfig {
         HummingbirdConfig {
@@ -257,10 +257,10 @@ impl SystemConfig {
         }
     }
 
-    /// An empty system.
+    /// Creates an empty system.
     ///
     /// # Errors
-    /// A parameter that makes no sense.
+    /// A parameter makes no sense.
     pub fn build(&self) -> Result<Box<dyn CacheSystem>, RunError> {
         self.check()?;
         Ok(match self.spec {
@@ -298,7 +298,7 @@ impl SystemConfig {
         Ok(Box::new(store.map_err(RunError::Config)?))
     }
 
-    /// The stream, without requests for objects that are too large.
+    /// The stream without requests for objects that are too large.
     ///
     /// # Errors
     /// The log cannot be read.
@@ -316,13 +316,13 @@ impl SystemConfig {
     /// Runs the stream through the system.
     ///
     /// # Errors
-    /// A parameter that makes no sense, a log that cannot be read, a drive that refuses.
+    /// A parameter makes no sense, the log cannot be read, or the drive returns an error.
     pub fn run(&self) -> Result<SystemResult, RunError> {
         let mut system = self.build()?;
         run_system(&mut *system, self.requests()?, self.replay)
     }
 
-    /// Properties that set it apart from others, in a row of a table.
+    /// Name and main parameters of the system, which distinguish it from other rows of a table.
     #[must_use]
     pub fn label(&self) -> String {
         let on = match &self.device {

@@ -1,15 +1,15 @@
-//! Many cache systems under the same requests: what a sweep has to know of them.
+//! Sweeps of many cache systems with the same requests.
 
 use foxy_trace::{Request, TraceError};
 
 use super::{SystemConfig, SystemResult, run_system};
 use crate::run::{Job, RunError};
 
-/// Streams up to this many requests are kept in memory for all runs that want them.
+/// Maximum length of a stream that is kept in memory for all runs that use it.
 const KEEP: usize = 8_000_000;
 
 impl Job for SystemConfig {
-    /// The stream, or one request more than is kept.
+    /// The stream. A longer stream is cut after `KEEP` + 1 requests, and a run then opens the stream itself.
     type Input = Vec<Request>;
     type Output = SystemResult;
     const FIELD: &'static str = "system";

@@ -3,7 +3,7 @@
 use super::{SystemConfig, SystemResult};
 use crate::report::{Align, Table};
 
-/// A row for each run.
+/// A table with a row for each run.
 #[must_use]
 pub fn systems_table(configs: &[SystemConfig], results: &[SystemResult]) -> Table {
     let left = ("system", Align::Left);

@@ -1,4 +1,4 @@
-//! Cache systems: one suite for all of them, and Squid's rules as published.
+//! Tests of cache systems: one test suite for all systems, and Squid's published rules.
 
 use std::collections::HashMap;
 
@@ -33,7 +33,7 @@ fn stream(requests: u64) -> impl Iterator<Item = Request> {
     ZipfWeb::new(config, 5)
 }
 
-/// Clients that visit pages, so that hints and sites matter.
+/// A stream of clients that visit pages, so that hints and sites have an effect.
 fn pages(requests: u64) -> impl Iterator<Item = Request> {
     let config = SessionConfig {
         requests,
@@ -56,8 +56,8 @@ fn config(spec: SystemSpec) -> SystemConfig {
     }
 }
 
-/// Only the latest version is a hit; a request is `Modified` only if another version was requested
-/// before; times add up; a second run gives the same result.
+/// Only the latest version is a hit. A request is `Modified` only if another version was requested before.
+/// Times add up. A second run gives the same result.
 #[test]
 fn every_system_keeps_the_promises_of_a_cache() {
     for spec in SystemSpec::ALL {
@@ -153,8 +153,8 @@ fn squid_never_serves_another_version_and_keeps_between_its_marks() {
     assert!(squid.files().live_bytes() >= 20 * MB * 85 / 100);
 }
 
-/// One LRU list over all hits: with memory off, the same hits as an LRU disk level with the same
-/// marks.
+/// Replacement uses one LRU list over all hits. Without memory, the hits are the same as those of an LRU disk
+/// level with the same marks.
 #[test]
 fn squid_without_memory_is_lru_between_marks() {
     let config = SquidConfig {
@@ -233,7 +233,7 @@ fn a_server_has_one_directory_and_small_objects_have_no_file() {
         };
         assert_eq!(squid.request(&request).unwrap(), Outcome::Miss);
     }
-    // Five mapped files, and one for each of the three large objects.
+    // There are five mapped files, and one file for each of the three large objects.
     assert_eq!((squid.files().live(), squid.len()), (8, 4));
     assert_eq!(squid.name(), "squidml");
 }
@@ -269,7 +269,7 @@ fn recorded_times_leave_room_and_a_warm_up_is_not_counted() {
 fn systems_with_a_partition_answer_the_same_on_a_real_one() {
     let folder = tempfile::tempdir().unwrap();
     for spec in [SystemSpec::Ucfs, SystemSpec::Hummingbird] {
-        // Without lifetimes nothing depends on how long the device takes.
+        // Without lifetimes the results do not depend on the speed of the device.
         let modelled = SystemConfig {
             life_minutes: 0.0,
             ..config(spec)
@@ -296,7 +296,7 @@ fn systems_with_a_partition_answer_the_same_on_a_real_one() {
             assert!((0.9..1.1).contains(&ios), "{spec}: {ios}");
             assert!(real.seconds > 0.0 && real.device_writes > 0, "{spec}");
         }
-        // Another's file is not overwritten, and systems on files have no use for one.
+        // A file with foreign contents is not overwritten, and systems that keep files accept no device.
         let path = real.device.clone().unwrap();
         std::fs::write(&path, "letters ".repeat(1_000)).unwrap();
         let refused = real.build().err().unwrap().to_string();

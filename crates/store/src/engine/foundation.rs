@@ -1,4 +1,4 @@
-//! The parts that stores and their writers are made of.
+//! The parts of an engine from which stores and their writers are built.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::put::Puts;
 use crate::read::Keys;
 use crate::removal::Catalogue;
 
-/// The parts that a store is opened with, and that its writer is made of.
+/// The parts that are needed to open a store and to build its writer.
 #[derive(Clone, Debug)]
 pub(crate) struct Foundation {
     pub(crate) ground: Ground,

@@ -1,24 +1,24 @@
-//! The engine: what all threads share, and the operations on keys that need no disk.
+//! The engine: the state that all threads share, and the operations on keys that need no disk.
 //!
-//! Uses all rooms below it: `maintenance`, `put`, `read`, `purge`, `removal` and what these use. Stores
-//! are opened and written by the rooms above, `recovery` and `writer`.
+//! This room uses all rooms below it: `maintenance`, `put`, `read`, `purge`, `removal` and the rooms
+//! that these use. The rooms above it, `recovery` and `writer`, open stores and write to them.
 //!
-//! [`Engine`] is a facade over parts that own their state:
+//! [`Engine`] is a facade over parts that each own their state:
 //!
 //! | part | owns |
 //! |---|---|
 //! | [`Tables`] | the contents of memory, and the index of records on disks |
-//! | [`Fleet`] | the open stores, those that are away, what they say about each other |
+//! | [`Fleet`] | the open stores, the stores that are away, and what the stores record about each other |
 //! | [`Memory`] | the division of the budget |
-//! | [`Catalogue`] | how contents of keys are taken away, and those of a store that goes |
-//! | [`Purges`] | purges of many objects, and soft ones |
+//! | [`Catalogue`] | the removal of the contents of keys, and of the contents of a store that leaves |
+//! | [`Purges`] | purges of many objects, and soft purges |
 //! | [`Keys`] | the hash of keys |
-//! | [`Reads`] | lookups, and the reads that they ask for; longer ones with [`Neighbours`] |
-//! | [`Puts`] | storing, whole and in fragments; an admitter lets objects in |
-//! | [`Mover`] | records that a drain sends to other stores |
+//! | [`Reads`] | lookups, and the reads that they request; [`Neighbours`] makes the longer reads |
+//! | [`Puts`] | storing of whole objects and of fragments; an admitter applies admission |
+//! | [`Mover`] | sends records to other stores for a drain |
 //!
-//! These parts are built from a [`Ground`], and none of them refers to the engine. A store is opened
-//! with a [`Foundation`], from which the parts of its writer take what they need.
+//! These parts are built from a [`Ground`], and no part refers to the engine. A [`Foundation`] is
+//! passed to the opening of a store; the parts of the store's writer take what they need from it.
 
 mod foundation;
 
@@ -44,7 +44,7 @@ use crate::{
     EngineConfig, FragmentPut, LargePut, NewLarge, NewObject, Object, ObjectMeta, Put, Scrub,
 };
 
-/// The shared heart of the cache. See the crate's head for its promises.
+/// The shared core of the cache. The documentation of the crate states its promises.
 #[derive(Debug)]
 pub struct Engine {
     foundation: Foundation,
@@ -53,10 +53,11 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// An engine without a store: RAM only, until [`Engine::open_store`].
+    /// Makes an engine without a store: it keeps objects in RAM only, until [`Engine::open_store`].
     #[must_use]
     pub fn new(mut config: EngineConfig, clock: Arc<dyn Clock>) -> Arc<Self> {
-        // A shard should be large against the largest object, or it keeps few of them.
+        // A shard should be large compared with the largest object; a small shard would keep few large
+        // objects.
         let roomy = (config.memory_bytes / (16 << 20)).max(1) as usize;
         config.shards = config
             .shards
@@ -87,7 +88,7 @@ impl Engine {
         })
     }
 
-    /// The parts that a store is opened with.
+    /// The parts that are needed to open a store.
     pub(crate) const fn foundation(&self) -> &Foundation {
         &self.foundation
     }
@@ -97,33 +98,34 @@ impl Engine {
         &self.mover
     }
 
-    /// The parts that stand on no other.
+    /// The parts that depend on no other part.
     pub(crate) const fn ground(&self) -> &Ground {
         &self.foundation.ground
     }
 
-    /// The hash of keys, as every operation wants it.
+    /// Returns the hash function for keys; every operation expects hashes from it.
     #[must_use]
     pub fn keys(&self) -> &Keys {
         &self.foundation.keys
     }
 
-    /// Largest body stored whole, and payload of a fragment, in bytes.
+    /// The length of the largest body that is stored whole, and of the payload of a fragment, in bytes.
     #[must_use]
     pub fn fragment_bytes(&self) -> u32 {
         self.foundation.puts.fragment_bytes()
     }
 
-    /// The longest object that may be stored: a quarter of the smallest store, or without one
-    /// what the RAM tier keeps of large objects.
+    /// The length of the longest object that may be stored, in bytes: a quarter of the smallest store.
+    /// Without a store, it is the longest large object that the RAM tier keeps.
     #[must_use]
     pub fn object_bytes_max(&self) -> u64 {
         self.foundation.puts.object_bytes_max()
     }
 
-    /// Stores an object in place of whatever its key held: visible to lookups at once if it was
-    /// admitted, on disk soon. The old one is gone even if the new one is refused. Bodies longer
-    /// than [`Engine::fragment_bytes`] are stored as large objects. Never blocks on a disk.
+    /// Stores an object in place of whatever its key held. If the object is admitted, lookups find it
+    /// at once, and it is on disk soon. The old object is removed even if the new one is refused.
+    /// Bodies longer than [`Engine::fragment_bytes`] are stored as large objects. This method never
+    /// blocks on a disk.
     pub fn put(&self, new: NewObject) -> Put {
         debug_assert!(
             self.foundation.keys.is_hash_of(new.hash, &new.key),
@@ -132,15 +134,15 @@ impl Engine {
         self.foundation.puts.put(new)
     }
 
-    /// As [`Engine::put`], but the RAM tier does not keep the object: it stays in memory only until
-    /// its cluster is written. An object that does not go to a disk is not stored at all. The caller
-    /// keeps the object out of the RAM tier on reads, too, with [`Reads::finish_read_if`].
+    /// Stores an object like [`Engine::put`], but not in the RAM tier: the object stays in memory only
+    /// until its cluster is written. An object that does not go to a disk is not stored at all. On
+    /// reads, too, the caller keeps the object out of the RAM tier, with [`Reads::finish_read_if`].
     pub fn put_past_memory(&self, new: NewObject) -> Put {
         self.foundation.puts.put_past_memory(new)
     }
 
-    /// Begins to store a large object. The key's present entry stays as it is until `finish`;
-    /// call [`Engine::supersede`] at header time.
+    /// Begins to store a large object. The key's present entry stays as it is until `finish`; the
+    /// caller calls [`Engine::supersede`] when the head of the response arrives.
     pub fn put_large(&self, new: NewLarge) -> LargePut {
         debug_assert!(
             self.foundation.keys.is_hash_of(new.hash, &new.key),
@@ -149,8 +151,8 @@ impl Engine {
         self.foundation.puts.put_large(new)
     }
 
-    /// Stores the head of a large object whose body is still missing entirely, in place of what its
-    /// key held. Lookups return the head from now on. `length` is the length of the whole body.
+    /// Stores the head of a large object in place of what its key held, while all bytes of the body are
+    /// still missing. Lookups return the head from now on. `length` is the length of the whole body.
     pub fn put_sparse(&self, new: &NewLarge, length: u64) -> Put {
         debug_assert!(
             self.foundation.keys.is_hash_of(new.hash, &new.key),
@@ -159,28 +161,29 @@ impl Engine {
         self.foundation.puts.put_sparse(new, length)
     }
 
-    /// Begins to store bytes of a large object whose head is stored, from byte `start` on. Storing
-    /// goes on if the object is superseded meanwhile: readers that have the head read these bytes to
-    /// the end, and nobody else finds them.
+    /// Begins to store the bytes from offset `start` on of a large object whose head is stored. If the
+    /// object is superseded meanwhile, storing continues: readers that have the head read these bytes
+    /// to the end, and no other reader finds them.
     pub fn put_fragments(&self, head: &Arc<Object>, start: u64) -> FragmentPut {
         self.foundation.puts.put_fragments(head, start)
     }
 
-    /// Returns whether fragment `n` is probably stored (memory only, counts no use).
+    /// Returns whether fragment `n` is probably stored. Checks memory only, and does not count as a
+    /// use.
     #[must_use]
     pub fn has_fragment(&self, head: &Object, n: u32) -> bool {
         let hash = fragment_hash(head.hash(), head.meta().version, n);
         self.ground().tables.is_known(hash)
     }
 
-    /// Returns whether `head` is still the version that its key holds, as far as memory tells.
+    /// Returns whether `head` is still the version that its key holds. The check uses memory only.
     #[must_use]
     pub fn is_current_version(&self, head: &Object) -> bool {
         self.ground().tables.is_current_version(head)
     }
 
-    /// Stores a new head (facts, Vary and fields) for a stored response whose body stays, as a
-    /// 304 brings it. Does nothing and returns `None` if `old` is not what the key holds now.
+    /// Stores a new head (facts, Vary and fields), for example from a 304, for a stored response whose
+    /// body stays. Does nothing and returns `None` if `old` is not the object that the key holds now.
     pub fn refresh(
         &self,
         old: &Arc<Object>,
@@ -192,52 +195,55 @@ impl Engine {
         self.foundation.puts.refresh(old, meta, vary, tags, fields)
     }
 
-    /// Removes the live entry of a key: from RAM, from the objects that wait and from disk. Once this
-    /// has returned, a kill of the process does not bring the entry back, and soon a power cut does
-    /// not either. Call it at header time of a response that replaces the entry, before storing that
-    /// response and whether or not it is stored. Returns whether there was an entry. Never blocks on
-    /// a disk.
+    /// Removes the live entry of a key from RAM, from the objects that wait to be written, and from
+    /// disk. Once this has returned, the entry does not return after a kill of the process, and soon
+    /// not after a power cut either. Call it when the head of a response that replaces the entry
+    /// arrives, before that response is stored, and also if it is not stored. Returns whether there was
+    /// an entry. This method never blocks on a disk.
     pub fn supersede(&self, hash: KeyHash, _key: &[u8]) -> bool {
         self.foundation.catalogue.supersede(hash)
     }
 
-    /// Removes a key like [`Engine::supersede`], whether or not it is known, and promises that it
-    /// stays removed across power cuts once the ticket is done. Variants cannot be reached any
-    /// more, since their keys contain the primary's nonce.
+    /// Removes a key like [`Engine::supersede`], whether or not the key is known, and promises that the
+    /// key stays removed across power cuts once the ticket is done. The key's variants cannot be
+    /// reached any more, since their keys contain the primary's nonce.
     pub fn purge(&self, hash: KeyHash, _key: &[u8]) -> SyncTicket {
         self.foundation.catalogue.purge(hash)
     }
 
-    /// A ticket for everything put and removed before, purges of many included.
+    /// Returns a ticket for everything that was put and removed before, including purges of many
+    /// objects.
     pub fn sync(&self) -> SyncTicket {
         self.ground().fleet.sync()
     }
 
-    /// Purges of many objects at once, and soft ones.
+    /// The purges of many objects at once, and the soft purges.
     #[must_use]
     pub const fn purges(&self) -> &Arc<Purges> {
         &self.foundation.purges
     }
 
-    /// Returns whether a key is probably stored (memory only, counts no use).
+    /// Returns whether a key is probably stored. Checks memory only, and does not count as a use.
     #[must_use]
     pub fn is_stored(&self, hash: KeyHash) -> bool {
         self.ground().tables.is_known(hash)
     }
 
-    /// Returns whether every fragment of a large object is probably stored (memory only).
+    /// Returns whether every fragment of a large object is probably stored. Checks memory only, and
+    /// does not count as a use.
     #[must_use]
     pub fn has_all_fragments(&self, head: &Object) -> bool {
         (0..head.fragment_count()).all(|n| self.has_fragment(head, n))
     }
 
-    /// Lookups, and the reads that they ask for.
+    /// The lookups, and the reads that they request.
     #[must_use]
     pub fn reads(&self) -> &Reads {
         &self.reads
     }
 
-    /// Begins a scrub, a pass over everything on disk; `None` while something is still being loaded.
+    /// Begins a scrub, a pass over everything on disk. Returns `None` while a store is still being
+    /// loaded.
     #[must_use]
     pub fn scrub(&self) -> Option<Scrub> {
         Scrub::begin(
@@ -248,47 +254,47 @@ impl Engine {
         )
     }
 
-    /// Begins to drain, if a store waits for it and everything is loaded.
+    /// Begins a drain if a store waits for it and everything is loaded.
     #[must_use]
     pub fn begin_drain(&self) -> Option<Drain> {
         Drain::begin(&self.ground().tables, &self.ground().fleet, &self.mover)
     }
 
-    /// A walk over everything that is stored now, or on disk alone.
+    /// Returns a walk over everything that is stored now in memory and on disks, or (without `memory`)
+    /// on disks only.
     #[must_use]
     pub fn walk(&self, memory: bool) -> Walk {
         Walk::new(&self.ground().tables, &self.ground().fleet, memory)
     }
 
-    /// The stores together: their duties, their disks, and what is known of those that are away.
+    /// The stores as a group: their duties, their disks, and what is known of stores that are away.
     #[must_use]
     pub fn fleet(&self) -> &Fleet {
         &self.ground().fleet
     }
 
-    /// Gives the engine another memory budget, in bytes, as [`EngineConfig::memory_bytes`] gives it the
-    /// first. The RAM tier shrinks or grows at once. The index stays as it is where it has more than half of
-    /// a smaller budget, and its limit does not rise above half of the first budget. What already waits to
-    /// be written is written.
+    /// Sets a new memory budget, in bytes; [`EngineConfig::memory_bytes`] is the first budget. The RAM tier
+    /// shrinks or grows at once. If the index has more than half of a smaller budget, it keeps its size.
+    /// Its limit does not rise above half of the first budget. Objects that already wait are still written.
     pub fn set_memory(&self, bytes: u64) {
         self.foundation.memory.set(bytes);
     }
 
-    /// The RAM tier does without `bytes` bytes of its share from now on, because the process has
-    /// more memory than was planned; a sixteenth of the budget stays with it.
+    /// Reduces the share of the RAM tier by `bytes` bytes from now on, because the process uses more
+    /// memory than was planned. A sixteenth of the budget stays with the RAM tier.
     pub fn withhold(&self, bytes: u64) {
         self.foundation.memory.withhold(bytes);
     }
 
-    /// True if waiting objects take half of their room, so that objects may soon be refused. A fill
-    /// that pauses until this is false finds room. The room between this threshold and the limit is
-    /// for records of a segment that is about to be reused.
+    /// Returns true if waiting objects take half of the room for them, so that new objects may soon be
+    /// refused. If a fill pauses while this is true, it finds room afterwards. The room between this
+    /// threshold and the limit is for records of a segment that is about to be reused.
     #[must_use]
     pub fn is_congested(&self) -> bool {
         self.foundation.memory.budget().is_congested()
     }
 
-    /// Figures of this moment.
+    /// Returns the present figures.
     #[must_use]
     pub fn stats(&self) -> StoreStats {
         let stores = self.ground().fleet.stores();

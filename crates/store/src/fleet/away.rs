@@ -1,9 +1,9 @@
-//! Stores that were taken out and may come back: what was removed meanwhile.
+//! Stores that were taken out and may come back, and the removals that they missed.
 //!
-//! A store that is not there cannot note removals. While this engine lives, it remembers the removals
-//! for each store that left in order, so that it can tell current records from outdated ones when the
-//! store returns. The store itself writes to its disk that its contents do not count: for an engine
-//! that does not remember, it is empty.
+//! A store that is away cannot note removals. For each store that left in order, this engine remembers
+//! the removals as long as it lives. So when the store returns, the engine can tell current records
+//! from outdated ones. The store itself records on its disk that its contents do not count: an engine
+//! without this memory treats it as empty.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,24 +17,24 @@ use crate::shared::Gone;
 /// All stores that are away.
 #[derive(Debug, Default)]
 pub(crate) struct Away {
-    /// There is at least one such store.
+    /// True if at least one store is away.
     any: AtomicBool,
     stores: Mutex<HashMap<StoreUuid, Missed>>,
 }
 
-/// The state of a store that is away.
+/// The knowledge about a store that is away.
 #[derive(Debug)]
 pub(crate) struct Missed {
-    /// Keys that were removed or replaced since.
+    /// Keys that were removed or replaced since the store left.
     pub(crate) gone: Gone,
-    /// Its superblock's generation when it left, and the floor that it had: `None` while it is
-    /// leaving, or growing.
+    /// The generation of the store's superblock and the store's floor at the time when it left; `None`
+    /// while the store is leaving or growing.
     pub(crate) left: Option<(u64, LogPosition)>,
 }
 
 impl Away {
-    /// Begins to note removals for a store. A thread that holds a shard's lock at this moment may
-    /// still send its removals to the store itself.
+    /// Begins to note removals for a store that leaves. A thread that holds the lock of a shard at this
+    /// moment may still send its removals to the store itself.
     pub(crate) fn begin(&self, uuid: StoreUuid, keys_max: usize) {
         let gone = Gone::new(keys_max);
         let mut stores = self.stores.lock();
@@ -42,14 +42,15 @@ impl Away {
         self.any.store(true, Ordering::Release);
     }
 
-    /// The store has left in order.
+    /// Notes that the store has left in order.
     pub(crate) fn left(&self, uuid: StoreUuid, generation: u64, floor: LogPosition) {
         if let Some(missed) = self.stores.lock().get_mut(&uuid) {
             missed.left = Some((generation, floor));
         }
     }
 
-    /// Returns the floor that this store had when it left; `None` unless it left in this state.
+    /// Returns the floor that this store had when it left; `None` unless it left with this generation,
+    /// and all its missed removals could be remembered.
     pub(crate) fn floor_of(&self, uuid: StoreUuid, generation: u64) -> Option<LogPosition> {
         let stores = self.stores.lock();
         let missed = stores.get(&uuid).filter(|missed| {
@@ -68,7 +69,7 @@ impl Away {
         .then_some(floor)
     }
 
-    /// Ends noting.
+    /// Ends noting removals for a store, and returns what was noted.
     pub(crate) fn take(&self, uuid: StoreUuid) -> Option<Missed> {
         let mut stores = self.stores.lock();
         let missed = stores.remove(&uuid);
@@ -76,7 +77,7 @@ impl Away {
         missed
     }
 
-    /// A key is removed or replaced. Under the lock of its shard.
+    /// Notes that a key is removed or replaced. The caller holds the lock of the key's shard.
     pub(crate) fn note(&self, hash: KeyHash) {
         if self.any.load(Ordering::Acquire) {
             for missed in self.stores.lock().values_mut() {

@@ -1,41 +1,42 @@
-//! The rule for which stores are believed when they meet at a start.
+//! The rule that decides which stores are trusted when they meet at a start.
 //!
-//! A store records on its disk the company in which it was open: an *epoch*, which goes up whenever
-//! other stores than before are open together; the members; and the members at the epochs before.
-//! Every store records a new company before anything is stored under it. If two stores record
-//! different companies, one was missing in a run of the other, and cannot know what was removed or
-//! replaced in that run:
+//! A store records on its disk the company in which it was open. The record has three parts: an *epoch*,
+//! which increases whenever a different set of stores is open together; the members; and the members at
+//! earlier epochs. Every store records a new company before anything is stored under it. If two stores
+//! record different companies, one store was missing in a run of the other store, and cannot know what
+//! was removed or replaced in that run:
 //!
-//! | the epoch and members that one says | are in the past of the other | are not, but both share a past |
+//! | epoch and members of one store | in the past of the other store | not, but both share a past |
 //! |---|---|---|
-//! | so | it was away: it begins empty | each served without the other: both begin empty |
+//! | result | the first store was away: it begins empty | each ran without the other: both begin empty |
 //!
-//! Two stores that share nothing come from different machines; the stores that belong to the store
-//! named first go on. If a start ends while the stores record their new company one by one, nothing
-//! was stored under it; the next start of the same stores sees that, and believes them all.
+//! Two stores that share no past come from different machines. Then the company of the first listed store
+//! counts, and the stores that do not belong to it begin empty. If a start ends while the stores record
+//! their new company one by one, nothing was stored under that company. The next start of the same stores
+//! detects this, and trusts all of them.
 
 use foxy_base::{hash64, rule};
 use foxy_format::{Company, FORMER_MAX, StoreUuid, Superblock};
 
-/// The relation of a company to an earlier one, or to another of the same epoch.
+/// The relation of a company to an earlier company, or to another company of the same epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Past {
-    /// It was the earlier company.
+    /// The older company is the one that the newer company remembers at that epoch.
     Own,
-    /// They were one, and parted; or nobody knows any more.
+    /// Both were one company and parted, or the memory does not reach far enough to tell.
     Shared,
-    /// They never were one company.
+    /// They were never one company.
     None,
 }
 
-/// A hash that tells one set of stores from another, in whatever order they are given.
+/// Returns a hash that distinguishes sets of stores, whatever the order of the stores is.
 pub(crate) fn members(uuids: impl Iterator<Item = StoreUuid>) -> u64 {
     let mut uuids: Vec<_> = uuids.map(|uuid| uuid.0).collect();
     uuids.sort_unstable();
     hash64(0, uuids.as_flattened())
 }
 
-/// The company after this one.
+/// Returns the company that follows this company.
 fn next(of: &Company, members: u64) -> Company {
     let mut former = [0; FORMER_MAX];
     former[0] = of.members;
@@ -62,25 +63,26 @@ fn past(newer: &Company, older: &Company) -> Past {
     let first = newer.epoch.saturating_sub(FORMER_MAX as u64).max(1);
     let met = |epoch: u64| at(older, epoch).is_some_and(|m| at(newer, epoch) == Some(m));
     let shared = (first..=older.epoch).any(met);
-    // A company that remembers its first epoch would remember a shared one.
+    // A company that remembers its first epoch would remember a shared epoch.
     match shared || first > 1 {
         true => Past::Shared,
         false => Past::None,
     }
 }
 
-/// The stores of an engine, as they say it on their disks.
+/// The stores of an engine, as they record it on their disks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Circle {
-    /// The company that the believed stores record.
+    /// The company that the trusted stores record.
     now: Company,
-    /// A start ended while the stores recorded `now`: stores that still record the company before it
-    /// are believed, too.
+    /// True if a start ended while the stores recorded `now`: stores that still record the company
+    /// before it are trusted, too.
     interrupted: bool,
 }
 
 impl Circle {
-    /// The circle of the stores of a start: those with these superblocks, and others if not `all`.
+    /// Makes the circle of the stores of a start: the stores with these superblocks, and other stores
+    /// too if not `all`.
     pub(crate) fn meet(found: &[Superblock], all: bool) -> Self {
         let mut said = found.iter().map(|s| s.company).filter(|c| c.epoch > 0);
         let Some(mut now) = said.next() else {
@@ -106,7 +108,7 @@ impl Circle {
             now = newer;
         }
         if parted {
-            // A company that no store was in, so that none is believed.
+            // No store was in this company, so no store is trusted.
             now = next(&now, hash64(1, &now.members.to_le_bytes()));
         }
         Self {
@@ -124,7 +126,7 @@ impl Circle {
         &self.now
     }
 
-    /// Returns whether the contents of a store that says this may be believed.
+    /// Returns whether the contents of a store that records this company are trusted.
     pub(crate) fn believes(&self, said: &Company) -> bool {
         rule!(
             "company: a store that was not there is not believed",
@@ -137,7 +139,7 @@ impl Circle {
         )
     }
 
-    /// From now on these are the stores. What they have to say of it.
+    /// Notes that these are the stores from now on. Returns the company that they must record.
     pub(crate) fn renew(&mut self, uuids: impl Iterator<Item = StoreUuid>) -> Company {
         let members = members(uuids);
         if self.now.epoch == 0 || self.now.members != members {
@@ -147,7 +149,7 @@ impl Circle {
         self.now
     }
 
-    /// Begins with the first store of an engine that had none: the circle takes over its company.
+    /// Begins with the first store of an engine that had no store: the circle takes over its company.
     pub(crate) fn begin(&mut self, said: &Company) {
         if self.now.epoch == 0 {
             self.now = *said;
@@ -173,8 +175,8 @@ mod tests {
         }
     }
 
-    /// The second of two stores had not said the new company yet when the start ended. With a disk
-    /// beside them that says nothing, this is another start.
+    /// The second of two stores had not recorded the new company yet when the start ended. If there is
+    /// a further disk that records nothing, this is another start.
     #[test]
     fn a_start_was_cut_short_only_if_the_same_disks_are_there() {
         let before = Company {

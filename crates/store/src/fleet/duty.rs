@@ -1,5 +1,5 @@
-//! Duties of stores, as operators set them: draining, serving again, trying quarantined segments
-//! again.
+//! Duties of stores, as operators set them: draining a store, using it again, and retrying quarantined
+//! segments.
 
 use std::future::{Future, poll_fn};
 use std::sync::{Arc, Weak};
@@ -10,22 +10,23 @@ use crate::interface::Duty;
 use crate::shared::StoreShared;
 use crate::{Health, StoreId};
 
-/// Why a store cannot do what is wanted.
+/// The reason why a store cannot take a duty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DutyError {
     /// There is no such store.
     #[error("there is no such store")]
     Unknown,
-    /// There is no other store that takes its objects.
+    /// There is no other store that could take its objects.
     #[error("no other store takes objects, so nothing could move; add one first")]
     Alone,
-    /// It is being taken out.
+    /// The store is being taken out.
     #[error("the store is being taken out already")]
     Leaving,
 }
 
 impl Fleet {
-    /// Nothing new goes to this store any more, and [`crate::Engine::begin_drain`] finds it.
+    /// Begins draining: no new objects go to this store any more, and [`crate::Engine::begin_drain`]
+    /// finds it.
     ///
     /// # Errors
     /// See [`DutyError`].
@@ -46,7 +47,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// A store that drains, or is drained, takes new objects again.
+    /// Ends draining: a store that drains, or is drained, takes new objects again.
     ///
     /// # Errors
     /// See [`DutyError`].
@@ -60,7 +61,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Ends when the store is closed: holders of its disk should release it then.
+    /// Returns a future that ends when the store is closed: holders of its disk should then release it.
     pub fn departure(&self, id: StoreId) -> impl Future<Output = ()> + use<> {
         let store = self.store(id).map(|store| Arc::downgrade(&store));
         poll_fn(move |context| {
@@ -72,8 +73,8 @@ impl Fleet {
         })
     }
 
-    /// Segments in quarantine are tried again by the store's writer: those that can be written
-    /// and read from end to end are used again.
+    /// Asks the store's writer to retry the segments in quarantine. Segments that can be written and
+    /// read from end to end are used again.
     ///
     /// # Errors
     /// There is no such store.

@@ -1,13 +1,13 @@
-//! The stores of an engine as a group: which serve, which are away, and what they say about each other
-//! on their disks.
+//! The stores of an engine as a group: which stores are in use, which are away, and what they record
+//! about each other on their disks.
 //!
-//! Uses `shared` and `interface`.
+//! This room uses `shared` and `interface`.
 //!
 //! | file | has |
 //! |---|---|
 //! | `away`, `standing` | stores that were taken out, and the trust in one that is opened |
-//! | `company`, `trust` | which stores are believed when they meet at a start |
-//! | `duty`, `tickets` | stores that serve, drain and leave; waiting until all stores have written |
+//! | `company`, `trust` | which stores are trusted when they meet at a start |
+//! | `duty`, `tickets` | stores in use, draining and leaving; waiting until all stores have written |
 
 mod away;
 mod company;
@@ -34,45 +34,46 @@ use crate::StoreId;
 use crate::interface::Duty;
 use crate::shared::{Registry, StoreShared, Stores};
 
-/// All that an engine knows about its stores as a group.
+/// The engine's knowledge about its stores as a group.
 #[derive(Debug, Default)]
 pub struct Fleet {
     registry: Arc<Registry>,
     away: Away,
     trust: Trust,
-    /// The company of the stores that are believed, if the stores met.
+    /// The company of the trusted stores, if the stores met.
     circle: Mutex<Option<Circle>>,
-    /// The epoch that every store shall record; 0: they did not meet, or not all are open.
+    /// The epoch that every store should record; 0: they did not meet, or not all are open.
     epoch: AtomicU64,
     membership: Mutex<()>,
 }
 
 impl Fleet {
-    /// The disk of a store, to open read queues on.
+    /// Returns the disk of a store, on which read queues can be opened.
     #[must_use]
     pub fn disk(&self, store: StoreId) -> Option<Arc<dyn Disk>> {
         self.store(store).map(|s| s.disk.clone())
     }
 
-    /// Numbers of all stores.
+    /// Returns the numbers of all stores.
     #[must_use]
     pub fn store_ids(&self) -> Vec<StoreId> {
         self.stores().iter().map(|s| s.id).collect()
     }
 
-    /// Stores that were missing in an earlier run: they begin empty when they are opened next.
+    /// Names stores that were missing in an earlier run: they begin empty when they are opened next.
     pub fn begin_empty(&self, stores: impl IntoIterator<Item = [u8; 16]>) {
         self.trust.distrust(stores);
     }
 
-    /// A store is missing, and nothing can note that: from now on the tickets of purges end as
-    /// [`crate::Durable::Failed`], since a purged object may be there again when the store is.
+    /// Notes that a store is missing and no other store can note that. From now on the tickets of
+    /// purges end as [`crate::Durable::Failed`], since a purged object may return together with the
+    /// store.
     pub fn lose_purges(&self) {
         self.trust.lose();
     }
 
-    /// Returns whether a store is missing and nothing notes what is removed meanwhile, so that it may come
-    /// back with what was purged.
+    /// Returns whether a store is missing while the removals that it misses are not noted anywhere, so
+    /// that it may bring purged objects back.
     pub(crate) fn is_unnoted(&self) -> bool {
         let notes = |s: &Arc<StoreShared>| s.takes_writes() && s.role.duty() != Duty::Leaving;
         let alone = self.trust.has_unmarked() && !self.stores().iter().any(notes);
@@ -84,27 +85,28 @@ impl Fleet {
             )
     }
 
-    /// The lock that is held while a store is opened or taken out: one at a time.
+    /// Takes the lock that is held while a store is opened or taken out: this happens to one store at a
+    /// time.
     pub(crate) fn lock_membership(&self) -> MutexGuard<'_, ()> {
         self.membership.lock()
     }
 
-    /// The same lock, unless a store is being opened or taken out now.
+    /// Takes the same lock, unless a store is being opened or taken out now.
     pub(crate) fn try_lock_membership(&self) -> Option<MutexGuard<'_, ()>> {
         self.membership.try_lock()
     }
 
-    /// All open stores, in order of opening.
+    /// Returns all open stores, in order of opening.
     pub(crate) fn stores(&self) -> Stores {
         self.registry.load()
     }
 
-    /// The open store of this number.
+    /// Returns the open store with this number.
     pub(crate) fn store(&self, id: StoreId) -> Option<Arc<StoreShared>> {
         self.registry.store(id)
     }
 
-    /// Payload of a fragment that every store takes; `None` without a store.
+    /// The payload of a fragment that every store accepts, in bytes; `None` without a store.
     pub(crate) fn fragment_bytes(&self) -> Option<u32> {
         let stores = self.stores();
         let all = stores.iter();
@@ -112,33 +114,33 @@ impl Fleet {
             .min()
     }
 
-    /// The list of open stores, to change it.
+    /// Returns the list of open stores, so that it can be changed.
     pub(crate) const fn registry(&self) -> &Arc<Registry> {
         &self.registry
     }
 
-    /// Removals that absent stores have missed.
+    /// Returns the removals that absent stores have missed.
     pub(crate) const fn away(&self) -> &Away {
         &self.away
     }
 
-    /// Knowledge about stores that is not on their own disks.
+    /// Returns the knowledge about stores that is not on their own disks.
     pub(crate) const fn trust(&self) -> &Trust {
         &self.trust
     }
 
-    /// Notes what the stores of a start say about each other.
+    /// Notes what the stores of a start record about each other.
     pub(crate) fn meet(&self, circle: Circle) {
         *self.circle.lock() = Some(circle);
     }
 
-    /// True if the stores did not meet: each is believed, and joins alone.
+    /// True if the stores did not meet: then each store is trusted, and joins alone.
     pub(crate) fn is_unmet(&self) -> bool {
         self.circle.lock().is_none()
     }
 
-    /// Returns whether a store that records this company is believed. The first one that is opened
-    /// begins the circle.
+    /// Returns whether a store that records this company is trusted. The first opened store begins the
+    /// circle.
     pub(crate) fn believes(&self, company: &Company) -> bool {
         let mut circle = self.circle.lock();
         if let Some(circle) = circle.as_mut().filter(|_| self.stores().is_empty()) {
@@ -147,13 +149,13 @@ impl Fleet {
         circle.is_none_or(|circle| circle.believes(company))
     }
 
-    /// The company that the stores record now, if they met.
+    /// Returns the company that the stores record now, if they met.
     pub(crate) fn company(&self) -> Option<Company> {
         let circle = self.circle.lock();
         circle.map(|circle| *circle.now())
     }
 
-    /// The open stores are the company from now on, and have to record it on their disks.
+    /// Notes that the open stores are the company from now on, and must record it on their disks.
     pub(crate) fn renew(&self) {
         let stores = self.stores();
         let mut circle = self.circle.lock();
@@ -165,8 +167,8 @@ impl Fleet {
         stores.iter().for_each(|store| store.bell.ring());
     }
 
-    /// Returns whether every store that belongs to the company has recorded this epoch. A store
-    /// that takes no writes cannot: the others note that it misses everything.
+    /// Returns whether every store that belongs to the company has recorded this epoch. A store that
+    /// takes no writes cannot record it: the other stores note that it misses everything.
     pub(crate) fn others_say(&self, epoch: u64, but: StoreId) -> bool {
         let stores = self.stores();
         let mut others = stores.iter().filter(|s| {
@@ -175,13 +177,13 @@ impl Fleet {
         others.all(|s| s.role.says(epoch))
     }
 
-    /// The epoch that every store shall record; 0: none.
+    /// The epoch that every store should record; 0: none.
     pub(crate) fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::Acquire)
     }
 }
 
-/// Payload of a fragment: two of them, with their heads, fill a cluster.
+/// The payload of a fragment in bytes: two fragments, with their heads, fill a cluster.
 pub(crate) const fn fragment_bytes(cluster_bytes: u32) -> u32 {
     cluster_bytes / 2 - 2048
 }

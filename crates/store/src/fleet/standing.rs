@@ -1,14 +1,14 @@
-//! Stores that come and go while the engine runs.
+//! Stores that leave and return while the engine runs.
 //!
 //! **Leaving.** The store gets nothing new, waiting objects are written, and the open segment is
-//! sealed. From then on the engine remembers what is removed ([`super::away`]). The store writes to
-//! its disk that its contents do not count, and leaves the list; its entries leave the index.
+//! sealed. From then on the engine remembers removals ([`super::away`]). The store records on its disk
+//! that its contents do not count, and leaves the list. Its entries leave the index.
 //!
-//! **Coming back.** A store that left this engine in order, and was not opened by anybody since,
-//! keeps its contents except what was removed meanwhile. The missed removals are made void in its own
-//! log; only when they are durable does the store write that its contents count. Any other store with
-//! contents begins empty if it comes after something has changed. So does a store that was missing in
-//! a run of the others ([`super::company`]).
+//! **Coming back.** A store keeps its contents, except what was removed meanwhile, if it left this
+//! engine in order and nobody opened it since then. The missed removals are made void in its own log.
+//! Only when they are durable does the store record that its contents count. Any other store with
+//! contents begins empty if the engine has stored, replaced or removed anything before. A store that
+//! was missing in a run of the other stores also begins empty ([`super::company`]).
 
 use foxy_base::rule;
 use foxy_format::{LogPosition, Superblock};
@@ -18,19 +18,19 @@ use super::Fleet;
 /// The trust in a store's contents when it is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// All that its log says.
+    /// All contents of its log count.
     Known,
-    /// The records of its log from this floor on, except those removed while it was away.
+    /// The records of its log from this floor on count, except those removed while it was away.
     Back(LogPosition),
-    /// It grows: the engine has everything in hand.
+    /// The store grows: the engine itself knows which contents count.
     Grows,
-    /// Nothing: nobody knows what was removed or replaced without it.
+    /// No contents count: nobody knows what was removed or replaced without this store.
     Stranger,
 }
 
 impl Fleet {
-    /// Returns the trust in the contents of a store that is found with this superblock, by an engine in
-    /// which something `has_changed` since it was made.
+    /// Returns the trust in the contents of a store with this superblock. `has_changed` states whether
+    /// anything was stored, replaced or removed since the engine was made.
     pub(crate) fn standing(&self, superblock: &Superblock, has_changed: bool) -> Standing {
         if let Some(floor) = self.away().floor_of(superblock.uuid, superblock.generation) {
             return Standing::Back(floor);

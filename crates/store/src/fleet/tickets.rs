@@ -1,4 +1,4 @@
-//! Tickets for callers that wait until what the stores have still to write is durable.
+//! Tickets for callers that wait until the pending writes of the stores are durable.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::Fleet;
 use crate::interface::SyncTicket;
 use crate::shared::{StoreShared, SyncRequest};
 
-/// A ticket for what some stores have to write.
+/// Returns a ticket for everything that these stores have still to write.
 pub(crate) fn ticket_of(stores: &[Arc<StoreShared>], objects: bool) -> SyncTicket {
     let (ticket, parts) = SyncTicket::new(stores.len() as u32);
     for (store, part) in stores.iter().zip(parts) {
@@ -18,12 +18,13 @@ pub(crate) fn ticket_of(stores: &[Arc<StoreShared>], objects: bool) -> SyncTicke
     ticket
 }
 
-/// A ticket for all that a store has to note of what was removed: removals, and purges of many.
+/// Returns a ticket for everything that a store has to note about removed objects: removals, and purges
+/// of many objects.
 pub(crate) fn ticket_of_removed(store: &Arc<StoreShared>) -> SyncTicket {
     ticket_with_purges(std::slice::from_ref(store), false)
 }
 
-/// A ticket for what some stores have to write, and for their purge journals.
+/// Returns a ticket for everything that these stores have still to write, and for their purge journals.
 fn ticket_with_purges(stores: &[Arc<StoreShared>], objects: bool) -> SyncTicket {
     let (ticket, parts) = SyncTicket::new(2 * stores.len() as u32);
     let mut parts = parts.into_iter();
@@ -42,12 +43,13 @@ fn ticket_with_purges(stores: &[Arc<StoreShared>], objects: bool) -> SyncTicket 
 }
 
 impl Fleet {
-    /// A ticket for everything put and removed before, purges of many included.
+    /// Returns a ticket for everything that was put and removed before, including purges of many
+    /// objects.
     pub(crate) fn sync(&self) -> SyncTicket {
         ticket_with_purges(&self.stores(), true)
     }
 
-    /// A ticket for a removal.
+    /// Returns a ticket for a removal.
     pub(crate) fn removal_ticket(&self) -> SyncTicket {
         if self.is_unnoted() {
             return SyncTicket::failed();

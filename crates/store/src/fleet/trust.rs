@@ -1,8 +1,8 @@
 //! Knowledge about stores that is not on their own disks.
 //!
-//! A store records on its disk in which companies it was open. A store that was missing in a run
-//! cannot know what it missed; and if no other store was open in that run, none can tell. Whoever
-//! starts the engine may remember it: see [`crate::Fleet::begin_empty`].
+//! A store records on its disk the companies in which it was open. A store that was missing in a run
+//! cannot know what it missed; and if no other store was open in that run, no disk records it. The
+//! caller that starts the engine may remember it: see [`crate::Fleet::begin_empty`].
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use foxy_format::StoreUuid;
 use parking_lot::Mutex;
 
-/// Stores that are out of date, and whether nothing notes the removals that a missing one misses.
+/// The stores that are out of date, and whether the removals that a missing store misses are noted
+/// nowhere.
 #[derive(Debug, Default)]
 pub(crate) struct Trust {
     out_of_date: Mutex<HashSet<[u8; 16]>>,
@@ -19,33 +20,33 @@ pub(crate) struct Trust {
 }
 
 impl Trust {
-    /// Returns whether the store has to begin empty, and forgets that it has.
+    /// Returns whether the store has to begin empty, and forgets this.
     pub(crate) fn take(&self, uuid: StoreUuid) -> bool {
         self.out_of_date.lock().remove(&uuid.0)
     }
 
-    /// These stores have to begin empty.
+    /// Notes that these stores have to begin empty.
     pub(crate) fn distrust(&self, stores: impl IntoIterator<Item = [u8; 16]>) {
         self.out_of_date.lock().extend(stores);
     }
 
-    /// From now on nothing remembers a removal that a missing store misses.
+    /// Notes that from now on nothing remembers the removals that a missing store misses.
     pub(crate) fn lose(&self) {
         self.unnoted.store(true, Ordering::Release);
     }
 
-    /// A store went, and its own disk does not say that its contents do not count: only stores that are
-    /// there can note what it misses.
+    /// Notes that a store left although its own disk does not record that its contents do not count:
+    /// only the remaining stores can note what it misses.
     pub(crate) fn leave_unmarked(&self) {
         self.unmarked.store(true, Ordering::Release);
     }
 
-    /// Returns whether a store went so.
+    /// Returns whether a store left in this way.
     pub(crate) fn has_unmarked(&self) -> bool {
         self.unmarked.load(Ordering::Acquire)
     }
 
-    /// Nothing remembers a removal that a missing store misses.
+    /// Returns whether nothing remembers the removals that a missing store misses.
     pub(crate) fn is_unnoted(&self) -> bool {
         self.unnoted.load(Ordering::Acquire)
     }

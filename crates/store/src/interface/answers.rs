@@ -1,54 +1,54 @@
-//! Disk reads and what they can end with, and the result of storing.
+//! Disk reads and their possible results, and the result of storing.
 
 use foxy_base::KeyHash;
 use thiserror::Error;
 
 use super::spot::Spot;
 
-/// Number of a store within an engine: in order of opening, never given twice.
+/// Number of a store within an engine. Numbers follow the order of opening and are never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StoreId(pub u16);
 
 /// One aligned read that covers a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadPlan {
-    /// The store whose disk is read.
+    /// The store from whose disk the bytes are read.
     pub store: StoreId,
-    /// Byte offset on that disk, aligned to its logical block.
+    /// Byte offset on that disk, aligned to the disk's logical block.
     pub at: u64,
     /// Bytes to read, a multiple of the logical block.
     pub len: u32,
-    /// Offset of the record in what is read, in bytes.
+    /// Offset of the record in the bytes that are read.
     pub(crate) skip: u32,
     /// Hash of the key whose record is expected.
     pub(crate) hash: KeyHash,
-    /// The index entry that this follows.
+    /// The spot in the index entry that this read follows.
     pub(crate) spot: Spot,
-    /// The read takes in what lies around the record as well.
+    /// True if the read includes the neighbours of the record as well.
     pub(crate) wide: bool,
 }
 
 impl ReadPlan {
-    /// Hash of the key this read is for; equal plans may share one read.
+    /// Hash of the key for which this read is made; equal plans may share one read.
     #[must_use]
     pub const fn hash(&self) -> KeyHash {
         self.hash
     }
 }
 
-/// Why a disk read did not give the object. Every one is a miss for the request.
+/// The reason why a disk read did not return the object. Each reason is a miss for the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 pub enum ReadMiss {
-    /// The record is of another key that shares the hash bits the index keeps.
+    /// The record belongs to another key, whose hash agrees in the bits that the index keeps.
     #[error("the record is another key's")]
     Twin,
-    /// Superseded, purged or reused while the read was under way.
+    /// The object was superseded or purged, or its segment reused, while the read was under way.
     #[error("the object was superseded during the read")]
     Superseded,
-    /// Moved while the read was under way; another lookup may find it.
+    /// The record was moved while the read was under way; another lookup may find it.
     #[error("the object was moved during the read")]
     Moved,
-    /// The record is damaged or is not where it should be.
+    /// The record is damaged or not at the expected place.
     #[error("the record is damaged")]
     Damaged,
     /// The device failed.
@@ -59,11 +59,11 @@ pub enum ReadMiss {
 /// The result of a `put`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Admission {
-    /// Visible, and on its way to disk.
+    /// The object is visible, and on its way to disk.
     Disk,
-    /// Visible in memory; not going to disk for this reason.
+    /// The object is visible in memory, but does not go to disk for this reason.
     Memory(DropReason),
-    /// Not stored.
+    /// The object is not stored.
     Refused(DropReason),
 }
 
@@ -75,19 +75,19 @@ impl Admission {
     }
 }
 
-/// Why something was not (or not fully) stored.
+/// The reason why an object was not, or not completely, stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DropReason {
     /// No store takes writes.
     NoStore,
-    /// Too much waits to be written.
+    /// Too many bytes wait to be written.
     PendingFull,
-    /// Too large.
+    /// The object is too large.
     TooLarge,
     /// The write budget is spent, and the rule for that case does not admit the object.
     NotAdmitted,
-    /// It was fetched before a purge that covers it.
+    /// The object was fetched before a purge that covers it.
     Purged,
-    /// Its length is not what was announced.
+    /// The length of the object differs from the announced length.
     Incomplete,
 }

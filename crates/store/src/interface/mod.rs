@@ -1,15 +1,15 @@
 //! Plain types of the crate's interface: options, reads, tickets and figures.
 //!
-//! The lowest room: it uses no other. Its types know neither disks nor objects. Tickets and counters are
-//! shared between threads.
+//! This is the lowest room: it uses no other room. Its types refer to neither disks nor objects. Tickets
+//! and counters are shared between threads.
 //!
 //! | file | has |
 //! |---|---|
-//! | `answers` | reads and what they can end with, the result of storing |
+//! | `answers` | reads and their possible results, the result of storing |
 //! | `spot` | the place of a record, as the index has it |
-//! | `options` | options of the engine and of a store, and why a store does not open |
+//! | `options` | options of the engine and of a store, and the reasons why a store does not open |
 //! | `ticket` | waiting until something is durable |
-//! | `stats` | counters, and the figures made of them |
+//! | `stats` | counters, and the figures that are made of them |
 
 mod answers;
 mod options;

@@ -5,14 +5,14 @@ use std::time::Duration;
 use foxy_policy::AdmissionRule;
 use thiserror::Error;
 
-/// Limits on what goes to disks.
+/// Limits for the objects that go to disks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AdmissionConfig {
     /// Bytes per second of new contents for all stores together; 0: no limit.
     pub write_budget: u64,
-    /// The rule for objects that enter when the budget is spent.
+    /// The rule for objects that arrive when the budget is spent.
     pub when_spent: AdmissionRule,
-    /// Larger objects are not admitted when the budget is spent.
+    /// When the budget is spent, objects larger than this are not admitted.
     pub size_max: u64,
 }
 
@@ -26,43 +26,46 @@ impl Default for AdmissionConfig {
     }
 }
 
-/// How the reads of a store are ordered.
+/// The order of the reads of a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ReadMode {
-    /// As the device turns out to be.
+    /// Sorted or direct, as suits the device according to its measured reads.
     #[default]
     Auto,
-    /// Always sorted.
+    /// Reads are always sorted.
     Sorted,
-    /// Always as they come.
+    /// Reads are always sent in the order in which they arrive.
     Direct,
 }
 
-/// Choices for the engine.
+/// Options of the engine.
 #[derive(Clone, Debug)]
 pub struct EngineConfig {
-    /// Bytes for everything the engine keeps in memory: RAM tier, index, pending objects.
+    /// Bytes for everything that the engine keeps in memory: RAM tier, index, pending objects.
     pub memory_bytes: u64,
-    /// Bytes of objects that may wait to be written, over all stores (taken from `memory_bytes`).
+    /// Bytes of objects that may wait to be written, over all stores; they are a part of
+    /// `memory_bytes`.
     pub pending_bytes_max: u64,
-    /// Locks that the RAM tier is divided by; rounded up to a power of two.
+    /// The number of shards of the RAM tier, each with a lock; rounded up to a power of two.
     pub shards: usize,
-    /// Everything random follows from it. Draw it at random in production.
+    /// The seed of all random choices. Draw it at random in production.
     pub seed: u64,
-    /// Mixed into the places of keys in the index, so that nobody can choose keys that crowd one
-    /// place; 0: not mixed, so that a run can be repeated. Draw it at random in production.
+    /// A secret that is mixed into the places of keys in the index, so that an attacker cannot choose
+    /// keys that crowd one place. With 0 nothing is mixed in, so that a run can be repeated. Draw it at
+    /// random in production.
     pub index_secret: u64,
-    /// Seed of the hashes of keys, if no store on disk says another; 0: none. Draw it at random in
-    /// production, so that nobody can choose keys whose hashes agree.
+    /// Seed of the hashes of keys, if no store on disk names another seed; 0: none. Draw it at random
+    /// in production, so that an attacker cannot choose keys whose hashes agree.
     pub key_seed: u64,
-    /// Payload of a fragment and largest object stored whole while there is no store, in bytes.
+    /// While there is no store: the payload of a fragment and the length of the largest object that is
+    /// stored whole, in bytes.
     pub fragment_bytes: u32,
-    /// Limits on what goes to disks.
+    /// Limits for the objects that go to disks.
     pub admission: AdmissionConfig,
 }
 
 impl EngineConfig {
-    /// The usual choices for so much memory.
+    /// Returns the usual options for this much memory.
     #[must_use]
     pub const fn new(memory_bytes: u64, seed: u64) -> Self {
         Self {
@@ -82,9 +85,9 @@ impl EngineConfig {
     }
 }
 
-/// Least bytes that may wait to be written, where half of the memory has them: with less, what is
-/// gathered in locality buffers leaves no room to write used records again before their segment is
-/// reused, and the disk's hit ratio falls.
+/// The least number of bytes that may wait to be written, if half of the memory is at least this much.
+/// With fewer bytes, the objects in locality buffers leave no room to reinsert used records before
+/// their segment is reused, and the disk's hit ratio falls.
 const PENDING_MIN: u64 = 8 << 20;
 const PENDING_MAX: u64 = 64 << 20;
 
@@ -102,42 +105,46 @@ pub(crate) const fn pending(memory: u64) -> u64 {
     }
 }
 
-/// Choices for one store.
+/// Options of one store.
 #[derive(Clone, Debug)]
 pub struct StoreOptions {
-    /// Segment length in bytes for a new store; `None`: 1/256 of the disk, 64 KiB to 32 MiB.
+    /// Segment length in bytes for a new store. `None`: 1/256 of the disk, but at least 64 KiB and at
+    /// most 32 MiB.
     pub segment_bytes: Option<u32>,
-    /// Longest cluster in bytes for a new store.
+    /// Maximum cluster length in bytes for a new store.
     pub cluster_bytes: u32,
-    /// Mean record length that summary slots are sized for.
+    /// Mean record length in bytes, from which the size of summary slots is calculated.
     pub mean_object_bytes: u32,
-    /// Locality buffers.
+    /// Number of locality buffers.
     pub buffers: u32,
-    /// Bytes in each of them.
+    /// Bytes in each locality buffer.
     pub buffer_bytes: u64,
-    /// An object is on its way to disk at the latest so long after it was put.
+    /// Longest time from the put of an object until its write begins.
     pub flush_age: Duration,
-    /// Written clusters are made durable at the latest so long after they were written.
+    /// Longest time from the write of a cluster until it is made durable.
     pub sync_interval: Duration,
-    /// A removal is on its way to disk at the latest so long after it was made.
+    /// Longest time from a removal until its write begins.
     pub tombstone_delay: Duration,
     /// Bytes per second for clusters; `None`: unlimited.
     pub write_rate: Option<u64>,
-    /// Bytes that reinsertion may write for each hundred bytes newly stored: 20 keeps the write
-    /// amplification within 1.20. The default is where more gains nothing (docs/decisions/0031).
+    /// Bytes that reinsertion may write for each hundred newly stored bytes: 20 keeps the write
+    /// amplification within 1.20. With more than the default there is no gain (docs/decisions/0031).
     pub reinsert_percent: u32,
-    /// Removed keys that recovery remembers while it loads; beyond it the rest is not loaded.
+    /// Number of removed keys that recovery remembers while it loads. If there are more, the remaining
+    /// segments are not loaded.
     pub gone_max: usize,
-    /// Formats the disk even if it holds something else. Destroys what is there.
+    /// Formats the disk even if it contains something else. This destroys the present contents.
     pub force_format: bool,
-    /// Share of objects routed here, relative to other stores; `None`: the capacity in MiB.
+    /// Share of new objects that go to this store, relative to the other stores; `None`: the capacity
+    /// in MiB.
     pub weight: Option<u32>,
-    /// Identity of a new store; random from the engine's seed and the clock unless given.
+    /// Identity of a new store. Without a value, the engine makes a random identity from its seed and
+    /// the clock.
     pub uuid: Option<[u8; 16]>,
-    /// The order in which reads go to the disk.
+    /// The order in which reads are sent to the disk.
     pub reads: ReadMode,
-    /// Segments that one turn takes in while loading, unless they have a great many entries; the
-    /// summaries of as many are read ahead.
+    /// Number of segments that one turn takes in while loading, unless they have very many entries. The
+    /// summaries of the same number of segments are read ahead.
     pub load_steps: usize,
 }
 
@@ -164,53 +171,53 @@ impl Default for StoreOptions {
     }
 }
 
-/// Why a store was not opened. The texts say what to do.
+/// The reason why a store was not opened. The texts state what the operator can do.
 #[derive(Debug, Error)]
 pub enum OpenError {
-    /// Not ours.
+    /// The disk contains the data of another program.
     #[error(
         "{disk}: holds another program's data; choose another path, or format it with --force-format (this destroys the data)"
     )]
     Foreign {
-        /// The disk.
+        /// The name of the disk.
         disk: String,
     },
-    /// Both superblocks are empty, but tables of a Foxy store lie behind them.
+    /// Both superblocks are empty, but the tables of a Foxy store follow them.
     #[error(
         "{disk}: its superblocks are empty although the tables of a Foxy store lie behind them: the beginning was wiped; check the device, or format it with --force-format (this empties the cache)"
     )]
     Wiped {
-        /// The disk.
+        /// The name of the disk.
         disk: String,
     },
-    /// Written by a later version of Foxy.
+    /// The store was written by a later version of Foxy.
     #[error(
         "{disk}: was written by a newer Foxy (format {version}); use that version, or format it with --force-format (this empties the cache)"
     )]
     Newer {
-        /// The disk.
+        /// The name of the disk.
         disk: String,
-        /// Its format version.
+        /// The format version of the store.
         version: u16,
     },
-    /// Written before the first release.
+    /// The store was written before the first release.
     #[error(
         "{disk}: was written by a Foxy from before the first release (format {version}), whose stores cannot be read any more; format it with --force-format (this empties the cache)"
     )]
     Older {
-        /// The disk.
+        /// The name of the disk.
         disk: String,
-        /// Its format version.
+        /// The format version of the store.
         version: u16,
     },
-    /// Uses what this version does not know.
+    /// The store uses extensions of the format that this version does not know.
     #[error(
         "{disk}: uses extensions of the format ({extensions:#x}) that this Foxy does not know; use the newer version that wrote it, or format it with --force-format (this empties the cache)"
     )]
     Extended {
-        /// The disk.
+        /// The name of the disk.
         disk: String,
-        /// Their bits.
+        /// The bits of the unknown extensions.
         extensions: u16,
     },
     /// Both superblocks are damaged.
@@ -218,67 +225,67 @@ pub enum OpenError {
         "{disk}: both superblocks are damaged ({problem}); check the device, or format it with --force-format (this empties the cache)"
     )]
     Damaged {
-        /// The disk.
+        /// The name of the disk.
         disk: String,
         /// The damage to the superblocks.
         problem: String,
     },
-    /// Too little room for a new store.
+    /// The disk has too little room for a new store.
     #[error("{disk}: {bytes} bytes are too small for a store; give it at least {needed} bytes")]
     TooSmall {
-        /// The disk.
+        /// The name of the disk.
         disk: String,
-        /// Its length.
+        /// The length of the disk, in bytes.
         bytes: u64,
-        /// Bytes that would do.
+        /// The bytes that would suffice.
         needed: u64,
     },
-    /// Shorter than the store on it.
+    /// The disk is shorter than the store on it.
     #[error(
         "{disk}: is {bytes} bytes long, but the store on it needs {needed}; it was cut short: restore its size, or format it with --force-format (this empties the cache)"
     )]
     CutShort {
-        /// The disk.
+        /// The name of the disk.
         disk: String,
-        /// Its length.
+        /// The length of the disk, in bytes.
         bytes: u64,
-        /// Bytes that the store needs.
+        /// The bytes that the store needs.
         needed: u64,
     },
-    /// A choice out of range.
+    /// An option is out of its range.
     #[error("{disk}: the store's {what} is out of range; correct the configuration")]
     Options {
-        /// The disk.
+        /// The name of the disk.
         disk: String,
         /// The name of the option.
         what: &'static str,
     },
-    /// The engine has as many stores as it can address.
+    /// The engine already has the maximum number of stores that it can address.
     #[error("{disk}: too many stores, or more than 32 TiB in all; use fewer or smaller ones")]
     TooMany {
-        /// The disk.
+        /// The name of the disk.
         disk: String,
     },
-    /// This disk is open already.
+    /// This disk is already open.
     #[error("{disk}: is the same store as one that is open already; name each store once")]
     Twice {
-        /// The disk.
+        /// The name of the disk.
         disk: String,
     },
     /// The device failed.
     #[error("{disk}: cannot {doing}: {source}; check the device, or run without this store")]
     Io {
-        /// The disk.
+        /// The name of the disk.
         disk: String,
-        /// The step.
+        /// The step that failed.
         doing: &'static str,
-        /// The error of the system.
+        /// The error of the operating system.
         source: std::io::Error,
     },
 }
 
 impl OpenError {
-    /// True if the disk is at fault: the contents are lost or cannot be read, and no setting
+    /// True if the disk is at fault: the contents are lost or cannot be read, and no change of settings
     /// corrects that.
     #[must_use]
     pub const fn is_of_the_disk(&self) -> bool {

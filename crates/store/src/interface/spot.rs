@@ -1,17 +1,18 @@
-//! Where a record begins: the index keeps its sector, and the unit within the sector as a hint.
+//! The place where a record begins: the index keeps its sector, and the unit within the sector as a
+//! hint.
 
 use foxy_format::UNIT;
 use foxy_index::{Address, Entry, SizeClass, UNIT_BYTES};
 
-/// Units of packing in a sector, the unit of the index's addresses.
+/// The number of units in a sector. Records are packed at units; the index addresses sectors.
 const PER_SECTOR: u64 = UNIT_BYTES / UNIT;
-/// Bits of the index's hint that hold the unit.
+/// The bits of the index's hint that contain the unit.
 const HINT_MASK: u16 = PER_SECTOR as u16 - 1;
 
 /// The place of a record in the engine's address space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Spot {
-    /// The sector in which it begins.
+    /// The sector in which the record begins.
     pub(crate) address: Address,
     unit: u16,
 }
@@ -25,7 +26,7 @@ impl Spot {
         }
     }
 
-    /// From units since the beginning of the address space.
+    /// Makes a spot from a number of units since the beginning of the address space.
     pub(crate) fn from_units(units: u64) -> Option<Self> {
         Some(Self {
             address: Address::from_units(units / PER_SECTOR)?,
@@ -33,18 +34,18 @@ impl Spot {
         })
     }
 
-    /// In units since the beginning of the address space.
+    /// The number of units from the beginning of the address space to this spot.
     pub(crate) const fn units(self) -> u64 {
         self.address.units() * PER_SECTOR + self.unit as u64
     }
 
-    /// Bytes of the sector before the record.
+    /// The bytes of the sector that are before the record.
     pub(crate) const fn skip(self) -> u64 {
         self.unit as u64 * UNIT
     }
 
-    /// The index entry of a record of `bytes` bytes here: a read of the entry's class, from the
-    /// sector on, covers the record.
+    /// Returns the index entry of a record of `bytes` bytes at this spot: a read of the length class in
+    /// the entry, from the sector on, covers the record.
     pub(crate) fn entry(self, bytes: u64) -> Option<Entry> {
         let class = SizeClass::for_bytes(self.skip() + bytes)?;
         Some(Entry::new(self.address, class).with_hint(self.unit))

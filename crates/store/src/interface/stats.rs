@@ -1,4 +1,4 @@
-//! Counters, and the figures made of them. All counts since the engine was made.
+//! Counters, and the figures that are made of them. All counts begin when the engine is made.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -7,7 +7,8 @@ use foxy_policy::Device;
 
 use crate::StoreId;
 
-/// Declares counters once: atomics to count with, a plain struct to report with.
+/// Declares each counter once: as an atomic to count with, and as a field of a plain struct to report
+/// with.
 macro_rules! counters {
     ($(#[$outer:meta])* $atomic:ident => $plain:ident { $($(#[$doc:meta])* $name:ident,)* }) => {
         #[derive(Debug, Default)]
@@ -24,7 +25,7 @@ macro_rules! counters {
         }
 
         impl $plain {
-            /// Names and values, for metrics and reports.
+            /// The names and values, for metrics and reports.
             #[must_use]
             pub fn named(&self) -> Vec<(&'static str, u64)> {
                 vec![$((stringify!($name), self.$name),)*]
@@ -36,61 +37,61 @@ macro_rules! counters {
 counters! {
     /// Counters of the engine, over all stores.
     EngineCounters => EngineCounts {
-        /// Lookups answered with a disk read to do.
+        /// Lookups that returned a disk read to carry out.
         disk_plans,
-        /// Lookups without an answer.
+        /// Lookups that found nothing.
         misses,
-        /// Reads that gave the object.
+        /// Reads that returned the object.
         disk_hits,
-        /// Reads that took in what lies around the object as well.
+        /// Reads that included the neighbours of the object as well.
         wide_reads,
-        /// Objects that these brought into the RAM tier.
+        /// Objects that longer reads took into the RAM tier.
         prefetched,
-        /// Of these, what was asked for while it was there.
+        /// Of these objects, those that were requested while they were in the RAM tier.
         prefetch_hits,
-        /// Reads that found another key's record.
+        /// Reads that found the record of another key.
         miss_twin,
-        /// Reads whose object was superseded, or whose segment was reused, meanwhile.
+        /// Reads during which the object was superseded or its segment reused.
         miss_superseded,
-        /// Reads whose object was moved meanwhile.
+        /// Reads during which the object was moved.
         miss_moved,
         /// Reads that found a damaged or misplaced record.
         miss_damaged,
-        /// Reads that the device failed, or that took too long.
+        /// Reads that failed at the device or took too long.
         miss_device,
-        /// Lookups that led to a store which is slow, offline or in quarantine there.
+        /// Lookups that led to a store that is slow or offline, or to a segment in quarantine.
         miss_unavailable,
-        /// Objects put (heads included, fragments not).
+        /// Objects that were put (heads included, fragments not).
         puts,
-        /// Bytes of them: keys, fields, bodies, and the bodies of fragments.
+        /// Bytes of these objects: keys, fields, bodies, and the bodies of fragments.
         put_bytes,
-        /// Fragments put.
+        /// Fragments that were put.
         fragments,
-        /// Live entries superseded.
+        /// Live entries that were superseded.
         superseded,
-        /// Keys purged.
+        /// Keys that were purged.
         purged,
-        /// Purges of many, and soft ones.
+        /// Purges of many objects, and soft purges.
         purges,
-        /// Objects that purges of many removed.
+        /// Objects that purges of many objects removed.
         purged_by_many,
-        /// Not stored: fetched before a purge that covers it.
+        /// Objects that were not stored because they were fetched before a purge that covers them.
         drop_purged,
-        /// Not sent to disk: no store takes writes.
+        /// Objects that were not sent to disk because no store takes writes.
         drop_no_store,
-        /// Not sent to disk: too much is waiting.
+        /// Objects that were not sent to disk because too many bytes were waiting.
         drop_pending,
-        /// Not sent to disk: the write budget is spent.
+        /// Objects that were not sent to disk because the write budget was spent.
         drop_budget,
-        /// Not sent to disk: too large.
+        /// Objects that were not sent to disk because they were too large.
         drop_too_large,
-        /// Objects that left the RAM tier to make room.
+        /// Objects that were evicted from the RAM tier to make room.
         ram_evictions,
     }
 }
 
 impl EngineCounters {
-    /// Returns whether something was stored, replaced or removed.
+    /// Returns whether anything was stored, replaced or removed.
     pub(crate) fn has_changed(&self) -> bool {
         [
             &self.puts,
@@ -107,106 +108,111 @@ impl EngineCounters {
 counters! {
     /// Counters of one store.
     StoreCounters => StoreCounts {
-        /// Clusters written.
+        /// Clusters that were written.
         clusters,
-        /// Clusters that hold removals only.
+        /// Clusters that contain removals only.
         tombstone_clusters,
-        /// Bytes of clusters written.
+        /// Bytes of clusters that were written.
         cluster_bytes,
-        /// Records written.
+        /// Records that were written.
         records,
         /// Bytes of records before padding: keys, fields, bodies, headers.
         record_bytes,
-        /// Of these, what was given to be stored: keys, Vary, tags, fields, bodies.
+        /// Of these bytes, those that the caller passed: keys, Vary, tags, fields, bodies.
         payload_bytes,
-        /// Bytes of cluster headers and entries, with the padding behind them.
+        /// Bytes of cluster headers and entries, with the padding after them.
         table_bytes,
-        /// Bytes of segments left unused when they were full.
+        /// Bytes that were left unused at the ends of segments.
         segment_tail_bytes,
-        /// Removals written.
+        /// Removals that were written.
         tombstones,
-        /// Removals forgotten because they could not be written; older entries are void instead.
+        /// Removals that were forgotten because they could not be written; older entries became void
+        /// instead.
         tombstone_overflows,
-        /// Entries written to the removal log.
+        /// Entries that were written to the removal log.
         removals_logged,
-        /// Removals that found no room there: a kill could undo them until they are in a cluster.
+        /// Removals that found no room in the removal log: until these removals are in a cluster, a
+        /// kill could undo them.
         removal_log_full,
         /// Removals of an earlier run that were still in the removal log.
         removals_recalled,
-        /// Writes of the purge journal.
+        /// Writes to the purge journal.
         journal_writes,
-        /// Other bytes written: slots, superblocks, purge journal.
+        /// Other bytes that were written: slots, superblocks, purge journal.
         meta_bytes,
-        /// Device writes.
+        /// Writes to the device.
         writes,
-        /// Device flushes.
+        /// Flushes of the device.
         flushes,
-        /// Device reads by the writer (recovery and reuse).
+        /// Reads from the device by the writer (recovery and reuse).
         reads,
-        /// Bytes of them.
+        /// Bytes of these reads.
         read_bytes,
-        /// Segments sealed.
+        /// Segments that were sealed.
         sealed,
-        /// Segments reused.
+        /// Segments that were reused.
         reused,
-        /// Index entries dropped by reuse.
+        /// Index entries that reuse dropped.
         reuse_dropped,
-        /// Records written again because they were used since they were written.
+        /// Records that were written again because they were used after they were written.
         reinserted,
-        /// Bytes of them.
+        /// Bytes of these records.
         reinserted_bytes,
         /// Records that were used, but not written again because the budget was spent.
         reinsert_over_budget,
-        /// Records that were to be written again, but writing could not wait for them.
+        /// Records that should have been written again, but writing could not wait for them.
         reinsert_cut_short,
-        /// Of the objects not sent to disk because too much waited (`drop_pending`), those that
-        /// waited for the writer's thread.
+        /// Of the objects that were not sent to disk because too many bytes waited (`drop_pending`),
+        /// those dropped while writing waited for the writer's thread.
         drop_wait_thread,
-        /// ... for the clusters under way.
+        /// Of the objects in `drop_pending`, those dropped while writing waited for the clusters under
+        /// way.
         drop_wait_device,
-        /// ... for the next segment.
+        /// Of the objects in `drop_pending`, those dropped while writing waited for the next segment.
         drop_wait_segment,
-        /// ... for the write rate that is set.
+        /// Of the objects in `drop_pending`, those dropped while writing waited for the configured
+        /// write rate.
         drop_wait_rate,
         /// Nanoseconds during which a cluster waited for the clusters under way.
         wait_device_nanos,
         /// Nanoseconds during which a cluster waited for the next segment.
         wait_segment_nanos,
-        /// Nanoseconds during which a cluster waited for the write rate that is set.
+        /// Nanoseconds during which a cluster waited for the configured write rate.
         wait_rate_nanos,
-        /// Entries pushed out of the index by a twin or, where it is full, by another entry; or not taken in.
+        /// Entries that were pushed out of the index by a twin or, if the index was full, by another entry;
+        /// and entries that the index did not take.
         index_displaced,
-        /// Failed writes and flushes.
+        /// Writes and flushes that failed.
         write_errors,
-        /// Failed reads.
+        /// Reads that failed.
         read_errors,
-        /// Times that reads of a rotating disk were sorted and carried out together.
+        /// Number of times that reads of a rotating disk were sorted and carried out together.
         sorted_batches,
-        /// Reads in them.
+        /// Reads in these sorted batches.
         sorted_reads,
-        /// Reads that were carried out as a part of a neighbour's.
+        /// Reads that were carried out as a part of a neighbour's read.
         joined_reads,
-        /// Reads that nobody waited for any longer.
+        /// Reads that the caller gave up.
         reads_given_up,
         /// Bytes that the scrub has read.
         scrubbed_bytes,
-        /// Bad records and failed reads that the scrub has met.
+        /// Bad records and failed reads that the scrub found.
         scrub_errors,
-        /// Entries that it dropped.
+        /// Entries that the scrub dropped.
         scrub_dropped,
-        /// Times that it went through everything.
+        /// Number of complete passes of the scrub.
         scrub_passes,
-        /// Damaged records, slots and tables met.
+        /// Damaged records, slots and tables that were found.
         damaged,
         /// Objects dropped because their cluster could not be written.
         drop_write_error,
-        /// Nanoseconds from opening until lookups were answered.
+        /// Nanoseconds from opening until lookups were possible.
         open_nanos,
         /// Nanoseconds from opening until everything was loaded.
         load_nanos,
-        /// Entries loaded by recovery.
+        /// Entries that recovery loaded.
         loaded,
-        /// Entries that recovery left out as removed or superseded.
+        /// Entries that recovery left out because they were removed or superseded.
         load_skipped,
         /// Segments recovered by their summary slot.
         load_slots,
@@ -216,12 +222,12 @@ counters! {
         load_bytes,
         /// Records that a drain moved to other stores.
         moved,
-        /// Bytes of them.
+        /// Bytes of these records.
         moved_bytes,
-        /// Segments not loaded because too many removals came in meanwhile.
+        /// Segments that were not loaded because too many removals arrived meanwhile.
         load_given_up,
-        /// Records left out one by one before recovery found the index full. It left out what is older without
-        /// a look.
+        /// Records that were left out one by one before recovery found the index full. Recovery left out
+        /// all older records without reading them.
         load_unplaced,
     }
 }
@@ -235,14 +241,14 @@ pub(crate) fn add(counter: &AtomicU64, by: u64) {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[repr(u8)]
 pub enum Health {
-    /// Reads and writes.
+    /// The store is read and written.
     #[default]
     Good = 0,
-    /// Left alone for the moment, because it takes too long.
+    /// The store is left alone for the moment, because it takes too long.
     Slow = 1,
-    /// Reads only: writing failed.
+    /// The store is only read: writing failed.
     ReadOnly = 2,
-    /// Not used: reading failed too often.
+    /// The store is not used: reading failed too often.
     Offline = 3,
 }
 
@@ -250,14 +256,14 @@ pub enum Health {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[repr(u8)]
 pub enum Duty {
-    /// Everything.
+    /// The store is read and takes new objects.
     #[default]
     Serving = 0,
-    /// Reads: nothing new goes there, and what is wanted moves to the others.
+    /// The store is only read: no new objects go there, and wanted records move to the other stores.
     Draining = 1,
-    /// Reads: a drain has been through all of it.
+    /// The store is only read: a drain has processed all of it.
     Drained = 2,
-    /// It is being taken out, or becomes longer.
+    /// The store is being taken out, or is being made longer.
     Leaving = 3,
 }
 
@@ -277,68 +283,70 @@ impl Duty {
 pub struct OneStoreStats {
     /// Number of the store.
     pub store: StoreId,
-    /// Its identity, as on its disk.
+    /// The identity of the store, as on its disk.
     pub uuid: [u8; 16],
-    /// Its disk.
+    /// The name of the store's disk.
     pub disk: String,
     /// Its health.
     pub health: Health,
     /// Its duty.
     pub duty: Duty,
-    /// The part of it (0 to 1) that a drain has still to go through.
+    /// The part of the store (0 to 1) that a drain has still to process.
     pub left: f64,
-    /// Its share of new objects, relative to that of the other stores.
+    /// The share of new objects that the store gets, relative to that of the other stores.
     pub share: f64,
-    /// Why that is not everything: what the device said last.
+    /// The reason why the store is not read and written normally: the last message about the device.
     pub reason: Option<String>,
-    /// The last write failed because the file system behind it, or a quota, has no room.
+    /// True if the last write failed because the file system behind the store, or a quota, has no room.
     pub full: bool,
-    /// The kind of its device, measured by its reads.
+    /// The kind of the store's device, as measured by reads.
     pub device: Device,
-    /// Its reads are sorted.
+    /// True if reads of the store are sorted.
     pub reads_sorted: bool,
     /// Segments that are not used because reading them failed.
     pub quarantined: u32,
-    /// Recovery is still loading older segments.
+    /// True while recovery is still loading older segments.
     pub loading: bool,
-    /// Segments it has, and bytes in each.
+    /// The number of segments of the store.
     pub segments: u32,
     /// Bytes in each segment.
     pub segment_bytes: u32,
-    /// Bytes of segments that hold something.
+    /// Bytes of the segments that are in use.
     pub used_bytes: u64,
-    /// How long a record stays at the present rate of writing; `None` before the first reuse.
+    /// Time for which a record stays at the present rate of writing; `None` before the first reuse.
     pub residency: Option<Duration>,
     /// Counters.
     pub counts: StoreCounts,
 }
 
-/// How the memory budget is shared out, in bytes. The RAM tier may hold what the others leave.
+/// The division of the memory budget, in bytes. The RAM tier may take what the other shares leave.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryShares {
-    /// All of it, as configured.
+    /// The whole budget, as configured.
     pub budget: u64,
-    /// Objects in the RAM tier may take so much; with the room of their allocations, their places
-    /// in the tier's tables and the keys it remembers.
+    /// The limit for objects in the RAM tier, together with the overhead of their allocations, their
+    /// places in the tier's tables and the keys that the tier remembers.
     pub ram: u64,
-    /// Objects on their way to disk may take so much (most of them are in the RAM tier as well).
+    /// The limit for objects on their way to disk (most of them are in the RAM tier as well).
     pub pending: u64,
-    /// The index, as large as it is now.
+    /// The present size of the index.
     pub index: u64,
-    /// Writers now: cluster buffers, tables of open and victim segments, queues, recovery.
+    /// The present memory of the writers: cluster buffers, tables of open and victim segments, queues,
+    /// recovery.
     pub writers: u64,
-    /// Buffers of reads under way.
+    /// The buffers of reads under way.
     pub reads: u64,
-    /// Bytes that an allocator holds beyond the requests: pages of a class not full, freed memory.
+    /// Bytes that the allocator holds beyond the allocated bytes: partly filled pages of a size class,
+    /// and freed memory.
     pub slack: u64,
 }
 
 /// Figures of the engine.
 #[derive(Clone, Debug)]
 pub struct StoreStats {
-    /// Lookups answered by the RAM tier.
+    /// Lookups that were answered from the RAM tier.
     pub ram_hits: u64,
-    /// Lookups answered by what waits to be written.
+    /// Lookups that were answered from objects that wait to be written.
     pub pending_hits: u64,
     /// Counters over all stores.
     pub counts: EngineCounts,
@@ -354,8 +362,8 @@ pub struct StoreStats {
     pub disk_objects: u64,
     /// Bytes of the index.
     pub index_bytes: u64,
-    /// How the memory budget is shared out.
+    /// The division of the memory budget.
     pub memory: MemoryShares,
-    /// Each store.
+    /// The figures of each store.
     pub stores: Vec<OneStoreStats>,
 }

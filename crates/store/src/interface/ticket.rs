@@ -1,4 +1,4 @@
-//! Waiting for durability, by polling, by waker or by looking.
+//! Waiting for durability: by polling a future, by a waker, or by checking now and then.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -16,26 +16,27 @@ struct Shared {
     wakers: Mutex<Vec<Waker>>,
 }
 
-/// Done once everything removed or put before it was made is durable on every store. Also a
-/// future; dropping it (or the future) cancels nothing.
+/// A ticket that is done once everything that was removed or put before the ticket was made is durable
+/// on every store. It is also a future. Dropping the ticket (or the future) cancels nothing.
 #[derive(Clone, Debug)]
 pub struct SyncTicket(Arc<Shared>);
 
-/// How a [`SyncTicket`] ended.
+/// The result of a [`SyncTicket`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durable {
-    /// On the device.
+    /// Everything is on the device.
     Yes,
-    /// A store could not write; it took effect in memory, but may not survive a restart.
+    /// A store could not write. The changes took effect in memory, but may not survive a restart.
     Failed,
 }
 
-/// The writers' side of a ticket: one per store.
+/// The writers' side of a ticket: one part per store, and one more for each purge journal that the ticket
+/// waits for.
 #[derive(Debug)]
 pub(crate) struct TicketPart(Option<Arc<Shared>>);
 
 impl SyncTicket {
-    /// A ticket that waits for `parts` stores, and the parts.
+    /// Makes a ticket that waits for `parts` stores, and the parts.
     pub(crate) fn new(parts: u32) -> (Self, Vec<TicketPart>) {
         let shared = Arc::new(Shared {
             remaining: AtomicU32::new(parts),
@@ -48,14 +49,14 @@ impl SyncTicket {
         (Self(shared), parts)
     }
 
-    /// A ticket that has ended in vain.
+    /// Makes a ticket that has already failed.
     pub(crate) fn failed() -> Self {
         let (ticket, part) = Self::new(1);
         drop(part);
         ticket
     }
 
-    /// The outcome, or `None` while writers are at work.
+    /// Returns the outcome, or `None` while writers are still working.
     #[must_use]
     pub fn outcome(&self) -> Option<Durable> {
         if self.0.remaining.load(Ordering::Acquire) > 0 {
@@ -69,7 +70,7 @@ impl SyncTicket {
         })
     }
 
-    /// Returns whether the writers are through, one way or the other.
+    /// Returns whether all writers have ended their parts, with or without success.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.outcome().is_some()
@@ -84,13 +85,13 @@ impl Future for SyncTicket {
             return Poll::Ready(outcome);
         }
         self.0.wakers.lock().push(context.waker().clone());
-        // It may have ended between the two looks.
+        // The ticket may have ended between the two checks.
         self.outcome().map_or(Poll::Pending, Poll::Ready)
     }
 }
 
 impl TicketPart {
-    /// Ends this store's part. A part that is dropped instead counts as failed.
+    /// Ends this store's part. A part that is dropped without this call counts as failed.
     pub(crate) fn finish(mut self, outcome: Durable) {
         self.end(outcome);
     }

@@ -1,9 +1,10 @@
-//! Draining: the records of a store that are still wanted move to the other stores, while the store
-//! is still read.
+//! Draining: the records of a store that are still wanted move to the other stores, while the store is
+//! still read.
 //!
-//! Driven step by step, like the scrub. A record moves by being sent to another store as if it had
-//! just been stored: its old place becomes void in the log, its index entry goes, and until the
-//! record is on the other disk it is read from memory. It keeps its version and its fetch times.
+//! The caller drives it step by step, like the scrub. A record is moved by sending it to another store
+//! like a newly stored object: its old place becomes void in the log, its index entry is removed, and
+//! until the record is on the other disk it is read from memory. The record keeps its version and its
+//! fetch times.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -26,9 +27,9 @@ pub struct Drain {
     fleet: Arc<Fleet>,
     mover: Arc<Mover>,
     walk: Walk,
-    /// Stores that it drains.
+    /// The stores that it drains.
     stores: Vec<StoreId>,
-    /// Read, and not moved yet.
+    /// The records that were read and not moved yet.
     found: VecDeque<(Arc<Object>, Place)>,
 }
 
@@ -37,9 +38,9 @@ pub struct Drain {
 pub enum DrainStep {
     /// This number of bytes was read; pause accordingly.
     Read(u64),
-    /// The other stores have to write first; look again soon.
+    /// The other stores must write first; call again soon.
     Wait,
-    /// It is over.
+    /// The drain has ended.
     Done,
 }
 
@@ -47,9 +48,9 @@ pub enum DrainStep {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Moved {
     Yes,
-    /// Nobody wants it, or it is not there any more.
+    /// The record is not wanted, or is not there any more.
     No,
-    /// No room at the moment.
+    /// There is no room at the moment.
     NotYet,
 }
 
@@ -82,7 +83,7 @@ impl Mover {
         }
     }
 
-    /// The choice of stores.
+    /// The choice of a store.
     #[cfg(test)]
     pub(crate) fn routes(&self) -> &Routes {
         &self.routes
@@ -99,7 +100,7 @@ impl Mover {
         let Some(entry) = entry.filter(|_| !covered) else {
             return Moved::No;
         };
-        // Something newer is about to take its place.
+        // A newer object is about to replace it.
         if rule!(
             "drain: what is about to be replaced does not move",
             shard.pending.contains_key(&hash),
@@ -149,7 +150,7 @@ impl Mover {
 }
 
 impl Drain {
-    /// Begins a drain of the stores that wait for one, if everything is loaded.
+    /// Begins a drain of the stores that wait for it, if everything is loaded.
     pub(crate) fn begin(tables: &Tables, fleet: &Arc<Fleet>, mover: &Arc<Mover>) -> Option<Self> {
         let stores = fleet.stores();
         let draining = |s: &&Arc<StoreShared>| s.role.duty() == Duty::Draining;
@@ -158,7 +159,8 @@ impl Drain {
         if ids.is_empty() || loading {
             return None;
         }
-        // Objects that were on their way when the drain began arrive before the store is searched.
+        // Objects that are on their way to the store must be written before the store is searched. After
+        // the barrier, no thread sends further objects to it; if some still wait, the drain begins later.
         tables.shards().barrier();
         let waits = |s: &&Arc<StoreShared>| s.load.has_pending();
         if stores.iter().filter(draining).any(|s| waits(&s)) {
@@ -175,7 +177,7 @@ impl Drain {
         })
     }
 
-    /// Goes on. Blocks for at most one read.
+    /// Makes one step. It blocks for at most one read.
     pub fn step(&mut self) -> DrainStep {
         self.leave_out();
         while let Some((object, place)) = self.found.pop_front() {
@@ -197,7 +199,7 @@ impl Drain {
         DrainStep::Done
     }
 
-    /// Leaves out the stores that were taken out or serve again.
+    /// Removes from the drain the stores that were taken out or take new objects again.
     fn leave_out(&mut self) {
         let stores = self.fleet.stores();
         let drains = |id: &StoreId| {
@@ -235,7 +237,7 @@ impl Drain {
         }
     }
 
-    /// Publishes how much is left.
+    /// Publishes the part of each store that is left.
     fn tell(&self) {
         for store in self.fleet.stores().iter() {
             if self.stores.contains(&store.id) {

@@ -1,12 +1,13 @@
 //! Maintenance in the background: passes over everything that is stored, driven step by step.
 //!
-//! Uses `put`, `read`, `purge` and the rooms below them. No request waits for what is here.
+//! This room uses `put`, `read`, `purge` and the rooms below them. No request waits for anything in
+//! this room.
 //!
 //! | file | has |
 //! |---|---|
-//! | `walk` | the walk over memory and disks that the others are made of |
+//! | `walk` | the walk over memory and disks, on which the other files are based |
 //! | `sweep` | compares everything with the active purges, and retires them |
-//! | `scrub` | reads everything, and drops what has gone bad |
+//! | `scrub` | reads everything, and drops damaged records |
 //! | `drain` | moves the records of a store to the other stores |
 
 mod drain;

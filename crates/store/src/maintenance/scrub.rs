@@ -1,9 +1,9 @@
-//! The scrub: reads everything that is stored, slowly, and drops what has gone bad, before
-//! somebody asks for it.
+//! The scrub: it reads everything that is stored, slowly, and drops damaged records before they are
+//! requested.
 //!
-//! It is driven step by step, like a sweep, and goes through each store's segments, the newest
-//! first. Every record that lookups can find is checked by its checksums. A bad one is read once
-//! more by itself, as a request would read it, and its entry is dropped if that fails as well. A
+//! The caller drives it step by step, like a sweep. It goes through each store's segments, the newest
+//! first. Every record that lookups can find is checked by its checksums. A bad record is read once
+//! more by itself, as a request would read it, and its entry is dropped if that read fails as well. A
 //! part that the device cannot read counts against its segment (`shared::condition`).
 
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub struct Scrub {
     reads: Arc<Reads>,
     walk: Walk,
     clock: Arc<dyn Clock>,
-    /// Number of disk reads that requests had asked for at the last step.
+    /// The number of disk reads that lookups had requested up to the last step.
     planned: u64,
 }
 
@@ -33,9 +33,9 @@ pub struct Scrub {
 pub enum ScrubStep {
     /// This number of bytes was read; pause accordingly.
     Read {
-        /// Bytes.
+        /// Number of bytes.
         bytes: u64,
-        /// Requests read from disks since the last step: pause longer.
+        /// True if requests read from disks since the last step: then pause longer.
         busy: bool,
     },
     /// The pass is over.
@@ -43,7 +43,7 @@ pub enum ScrubStep {
 }
 
 impl Scrub {
-    /// A pass over everything on disk; `None` while something is still being loaded.
+    /// Begins a pass over everything on disk. Returns `None` while a store is still being loaded.
     pub(crate) fn begin(
         tables: &Tables,
         fleet: &Arc<Fleet>,
@@ -62,10 +62,10 @@ impl Scrub {
         })
     }
 
-    /// Goes on. Blocks for one read, and one more for every bad record.
+    /// Makes one step. It blocks for one read, and one more for every bad record.
     pub fn step(&mut self) -> ScrubStep {
         let clock = &self.clock;
-        // A store in trouble is left alone.
+        // A store that is slow or offline is left alone.
         while let Some(store) = self.walk.store()
             && !store.is_sound(|| clock.mono())
         {
@@ -80,8 +80,8 @@ impl Scrub {
         for fault in self.walk.take_faults() {
             self.found(fault);
         }
-        // A good read ends a row of failures even while no request reads: scattered bad records are
-        // no row.
+        // A good read ends a row of failures even while no request reads: so scattered bad records do
+        // not count as a row.
         if whole {
             store.condition.read_well();
         }
@@ -119,14 +119,14 @@ impl Scrub {
 }
 
 impl StoreShared {
-    /// Neither offline nor slow.
+    /// Returns whether the store is neither offline nor slow.
     fn is_sound(&self, now: impl FnOnce() -> foxy_base::MonoTime) -> bool {
         self.health() != crate::Health::Offline && !self.condition.is_slow(now)
     }
 }
 
 impl Walk {
-    /// The store whose segment comes next.
+    /// Returns the store whose segment comes next.
     fn store(&self) -> Option<Arc<StoreShared>> {
         self.next_store().cloned()
     }

@@ -1,7 +1,7 @@
-//! The sweep: compares everything stored with the active purges, counts what they cover, and lets
-//! hard purges retire once what they removed cannot come back without them.
+//! The sweep: it compares everything that is stored with the active purges, counts the covered objects,
+//! and lets a hard purge retire once the removed objects cannot return without it.
 //!
-//! Purges are effective without a sweep. One thread of its own drives the sweep, step by step.
+//! Purges are effective without a sweep. A separate thread drives the sweep, step by step.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,14 +13,15 @@ use crate::Durable;
 use crate::interface::SyncTicket;
 use crate::purge::{Purges, Verdict};
 
-/// Hashes that one sweep remembers, so as not to count twice what is in memory and on disk.
+/// The maximum number of hashes that one sweep remembers, so that an object in memory and on disk is
+/// counted once.
 const COUNTED_MAX: usize = 1 << 20;
 
-/// The way of a sweep: everything that was stored when it began.
+/// The scope of a sweep: everything that was stored when it began.
 #[derive(Debug)]
 struct Way {
     walk: Walk,
-    /// Stores that had been opened by then.
+    /// The number of stores that had been opened when the sweep began.
     opened: u64,
 }
 
@@ -29,10 +30,10 @@ struct Way {
 pub struct Sweep {
     purges: Arc<Purges>,
     way: Way,
-    /// It deals with purges up to this number.
+    /// The sweep compares objects with the purges up to this number.
     goal: u64,
     counted: HashSet<u64>,
-    /// Waits until removals are durable.
+    /// The ticket for its removals, while the sweep waits until they are durable.
     ticket: Option<SyncTicket>,
 }
 
@@ -41,14 +42,14 @@ pub struct Sweep {
 pub enum SweepStep {
     /// This number of bytes was read; pause accordingly.
     Read(u64),
-    /// Writers have to make removals durable; look again soon.
+    /// Writers must make removals durable; call again soon.
     Wait,
-    /// It is over.
+    /// The sweep has ended.
     Done,
 }
 
 impl Sweep {
-    /// Goes along `way`, for purges up to number `goal`.
+    /// Makes a sweep over `way`, for purges up to number `goal`.
     fn new(purges: Arc<Purges>, way: Way, goal: u64) -> Self {
         Self {
             purges,
@@ -59,7 +60,7 @@ impl Sweep {
         }
     }
 
-    /// Goes on. Blocks for at most one read.
+    /// Makes one step. It blocks for at most one read.
     pub fn step(&mut self) -> SweepStep {
         if let Some(ticket) = &self.ticket {
             let Some(outcome) = ticket.outcome() else {
@@ -84,7 +85,7 @@ impl Sweep {
         SweepStep::Read(step.read)
     }
 
-    /// Goes through everything once more, as soon as no store comes, goes or is loaded.
+    /// Begins once more from the start, as soon as no store is being added, taken out or loaded.
     fn begin_anew(&mut self) -> SweepStep {
         match self.purges.way() {
             Some(way) => {
@@ -98,8 +99,8 @@ impl Sweep {
 }
 
 impl Purges {
-    /// Begins a sweep, if a purge waits for one and everything is loaded. Also retires purges
-    /// that are older than all that is stored.
+    /// Begins a sweep if a purge waits for it and everything is loaded. It also retires purges that are
+    /// older than everything stored.
     #[must_use]
     pub fn sweep(self: &Arc<Self>) -> Option<Sweep> {
         let stores = self.fleet().stores();
@@ -111,7 +112,7 @@ impl Purges {
         Some(Sweep::new(Arc::clone(self), way, goal))
     }
 
-    /// The way of a sweep. `None` while a store comes, goes or is loaded.
+    /// Returns the scope of a sweep. Returns `None` while a store is being added, taken out or loaded.
     fn way(&self) -> Option<Way> {
         let _none_comes = self.fleet().try_lock_membership()?;
         let stores = self.fleet().stores();
@@ -130,11 +131,11 @@ impl Purges {
         })
     }
 
-    /// A sweep of the purges up to `goal` has come to the end of its way, and knows whether it saw
-    /// everything (`all`). False if a store has come since it began, or comes now: that store may hold what
-    /// the purges cover.
+    /// Ends a sweep of the purges up to `goal`, which has reached the end of `way`. `all` states whether it
+    /// could compare everything and its removals are durable. Returns false if a store was added since the sweep began, or is being
+    /// added now: that store may have objects that the purges cover.
     fn end_sweep(&self, way: &Way, goal: u64, all: bool) -> bool {
-        // While the lock is held, no store is about to come that knows these purges to be active.
+        // While this lock is held, no store that has these purges as active ones can be added.
         let Some(_none_comes) = self.fleet().try_lock_membership() else {
             return false;
         };
@@ -162,7 +163,7 @@ fn visit(purges: &Purges, counted: &mut HashSet<u64>, walked: &Walked) {
             let Some(number) = purges.set().soft_unswept(object) else {
                 return;
             };
-            // It is in memory and on disk, or the sweep has begun anew.
+            // The object is in memory and on disk, or the sweep has begun again.
             if counted.contains(&object.hash().low()) {
                 return;
             }

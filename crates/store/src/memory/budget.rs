@@ -1,4 +1,4 @@
-//! The memory budget: how it is shared out, and what of it waits to be written.
+//! The memory budget: how it is divided, and how much of it waits to be written.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,28 +6,29 @@ use crate::interface::pending;
 use crate::shared::{StoreShared, Stores, weight};
 use crate::{EngineConfig, ReadPlan, StoreId};
 
-/// The buffers of reads under way take at most this much, on any machine that keeps up with its
-/// disks.
+/// The buffers of reads under way take at most this many bytes, on any machine that processes reads as
+/// fast as its disks return them.
 pub(super) const READS_MAX: u64 = 8 << 20;
 
-/// The memory budget of the engine, which may change while it runs, and what is taken of it.
+/// The memory budget of the engine, which may change at run time, and the parts of it that are in use.
 #[derive(Debug)]
 pub(crate) struct MemoryBudget {
     bytes: AtomicU64,
-    /// The part of them for objects that wait to be written.
+    /// The part of `bytes` for objects that wait to be written.
     pending_max: AtomicU64,
     /// Bytes of objects that wait to be written.
     pending: AtomicU64,
-    /// Bytes of the RAM tier.
+    /// Bytes that the RAM tier may hold.
     pub(super) ram: AtomicU64,
-    /// Bytes that the RAM tier does without.
+    /// Bytes by which the share of the RAM tier is reduced.
     pub(super) withheld: AtomicU64,
-    /// Bytes of longer reads under way.
+    /// Bytes of longer reads that are under way.
     wide: AtomicU64,
 }
 
 impl MemoryBudget {
-    /// The budget of a configuration. At most half of it waits to be written.
+    /// Makes the budget of a configuration. At most half of the budget is for objects that wait to be
+    /// written.
     pub(crate) fn new(config: &EngineConfig) -> Self {
         let bytes = config.memory_bytes;
         let pending = config.pending_bytes_max.min(bytes / 2);
@@ -41,12 +42,12 @@ impl MemoryBudget {
         }
     }
 
-    /// All of it, in bytes.
+    /// The whole budget, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Bytes of the RAM tier.
+    /// The bytes that the RAM tier may hold.
     pub(crate) fn ram(&self) -> u64 {
         self.ram.load(Ordering::Relaxed)
     }
@@ -56,12 +57,12 @@ impl MemoryBudget {
         self.pending.load(Ordering::Relaxed)
     }
 
-    /// Large objects up to this many bytes are kept in the RAM tier like others.
+    /// The RAM tier keeps large objects up to this many bytes like other objects.
     pub(crate) fn large_in_ram(&self) -> u64 {
         self.bytes() / 32
     }
 
-    /// True if waiting objects take half of their room.
+    /// True if waiting objects take half of the room for them.
     pub(crate) fn is_congested(&self) -> bool {
         self.pending() >= self.pending_max() / 2
     }
@@ -75,27 +76,27 @@ impl MemoryBudget {
         self.pending_max.store(pending(bytes), Ordering::Relaxed);
     }
 
-    /// Returns whether a store has few enough pending bytes to leave room for the others: a store
-    /// that does not get on may not keep them from storing. `all` is the sum of the speeds of the stores
-    /// that it shares the room with; 0: not known.
+    /// Returns whether a store has few enough pending bytes to leave room for the other stores: a store
+    /// that is too slow must not prevent the other stores from storing. `all` is the sum of the
+    /// speeds of the stores that share the room with `store`; 0 if it is not known.
     pub(crate) fn has_room(&self, store: &StoreShared, all: u64) -> bool {
         let waits = store.load.pending_bytes();
         let speed = store.load.write_speed();
         waits < weight::room(self.pending_max(), speed, all)
     }
 
-    /// Keys that are remembered for a store that is away.
+    /// The number of keys that are remembered for a store that is away.
     pub(crate) fn away_keys_max(&self) -> usize {
-        // About 10 bytes each.
+        // Each key takes about 10 bytes.
         (self.bytes() / 64 / 10) as usize
     }
 
-    /// True while reinsertion leaves a quarter of the room for new objects.
+    /// True while reinsertion leaves a quarter of the room to new objects.
     pub(crate) fn has_room_for_reinsertion(&self) -> bool {
         self.pending() < self.pending_max() / 4 * 3
     }
 
-    /// Takes room for an object that waits for `store`; false if there is none.
+    /// Reserves room for an object that waits for `store`. Returns false if there is no room.
     pub(crate) fn reserve(&self, store: &StoreShared, bytes: usize) -> bool {
         let bytes = bytes as u64;
         let before = self.pending.fetch_add(bytes, Ordering::Relaxed);
@@ -107,14 +108,14 @@ impl MemoryBudget {
         true
     }
 
-    /// Takes room for an object that waits for `store`, even if there is none.
+    /// Takes room for an object that waits for `store`, even beyond the limit.
     pub(crate) fn take(&self, store: &StoreShared, bytes: usize) {
         let bytes = bytes as u64;
         self.pending.fetch_add(bytes, Ordering::Relaxed);
         store.load.add_pending(bytes);
     }
 
-    /// Gives back the room of objects that waited for `store`; `None`: for a store that is gone.
+    /// Releases the room of objects that waited for `store`; `None` stands for a store that was closed.
     pub(crate) fn release(&self, store: Option<&StoreShared>, bytes: usize) {
         let bytes = bytes as u64;
         self.pending.fetch_sub(bytes, Ordering::Relaxed);
@@ -123,13 +124,13 @@ impl MemoryBudget {
         }
     }
 
-    /// Gives room back of an object that waited for the store of this number.
+    /// Releases the room of an object that waited for the store with this number.
     pub(crate) fn release_for(&self, stores: &Stores, store: StoreId, bytes: usize) {
         self.release(stores.by_id(store).map(|s| &**s), bytes);
     }
 
-    /// Takes room for a longer read, if there is some: all of them have half of what is set aside for
-    /// reads.
+    /// Takes room for a longer read, if there is room: all longer reads together may take half of the
+    /// bytes that are set aside for reads.
     pub(crate) fn begin_wide(&self, bytes: u32) -> bool {
         let bytes = u64::from(bytes);
         let room = (self.bytes() / 128).min(READS_MAX / 2);
@@ -141,14 +142,14 @@ impl MemoryBudget {
         fits
     }
 
-    /// Gives the room back, if it was a longer read.
+    /// Releases the room if `plan` was a longer read.
     pub(crate) fn end_wide(&self, plan: &ReadPlan) {
         if plan.wide {
             self.wide.fetch_sub(plan.len.into(), Ordering::Relaxed);
         }
     }
 
-    /// Bytes of longer reads under way.
+    /// Bytes of longer reads that are under way.
     #[cfg(test)]
     pub(crate) fn wide(&self) -> u64 {
         self.wide.load(Ordering::Relaxed)

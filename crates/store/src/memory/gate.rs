@@ -1,8 +1,10 @@
-//! The gate to the disks: what is written while the write budget lasts, and at its end.
+//! The gate before the disks: it decides what is written while the write budget lasts, and when it is
+//! spent.
 //!
-//! While the budget lasts, every object may be written. Then only objects that the chosen rule admits
-//! are written, from a quarter of the budget that is kept for them. An object that is not admitted is
-//! in the RAM tier all the same. For a large object the gate is asked once, about the whole.
+//! While the budget lasts, every object may be written. Once it is spent, only objects that the chosen
+//! rule admits are written, from a quarter of the budget that is kept for them. The RAM tier takes an
+//! object even if the gate does not admit it. For a large object the gate decides once, about the whole
+//! object.
 
 use std::time::Duration;
 
@@ -14,12 +16,12 @@ use crate::AdmissionConfig;
 
 /// The time for which an unused budget may accumulate.
 const BURST: Duration = Duration::from_secs(10);
-/// The part (1/n) of the budget that is kept for what the rule lets in.
+/// The part (1/n) of the budget that is kept for objects that the rule admits.
 const KEPT: u64 = 4;
 /// The part (1/n) of the memory budget in which the rule remembers uses.
 pub const GATE_MEMORY_PART: u64 = 64;
 
-/// The rule at the end of the budget, with the size limit before it.
+/// The rule for the time when the budget is spent, with the size limit that applies before it.
 #[derive(Debug)]
 struct WhenSpent {
     size: SizeLimit,
@@ -36,7 +38,7 @@ impl Admission<KeyHash> for WhenSpent {
     }
 }
 
-/// Decides for every object that is stored. Open if there is no budget.
+/// Decides for every object whether it may be written. Without a budget, it admits every object.
 #[derive(Debug)]
 pub(crate) struct Gate(Option<Mutex<Budgeted<WhenSpent>>>);
 
@@ -64,7 +66,7 @@ impl Gate {
         ))))
     }
 
-    /// Bytes of memory that it may take.
+    /// The bytes of memory that the gate may take.
     pub(crate) const fn memory_bytes(&self, memory: u64) -> u64 {
         match self.0 {
             Some(_) => memory / GATE_MEMORY_PART,
@@ -72,7 +74,8 @@ impl Gate {
         }
     }
 
-    /// Returns whether an object of `bytes` bytes may be written. Reads the clock only if needed.
+    /// Returns whether an object of `bytes` bytes may be written. Reads the clock only if it needs the
+    /// time.
     pub(crate) fn admits(&self, key: KeyHash, bytes: u64, now: impl FnOnce() -> MonoTime) -> bool {
         let Some(rules) = &self.0 else {
             return true;
@@ -80,7 +83,7 @@ impl Gate {
         rules.lock().admit(key, bytes, now()).is_yes()
     }
 
-    /// An object was in the cache until now: storing its successor counts as a second use.
+    /// Notes that an object was in the cache until now: storing its successor counts as a second use.
     pub(crate) fn used(&self, key: KeyHash) {
         if let Some(rules) = &self.0 {
             rules.lock().filter_mut().rule.used(key);

@@ -1,4 +1,4 @@
-//! The parts of a new engine that depend on no other part.
+//! The parts of a new engine that depend on no other part of it.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use crate::EngineConfig;
 use crate::fleet::Fleet;
 use crate::interface::EngineCounters;
 
-/// The parts that depend on no other part. Every other part takes from these what it needs, and
-/// nothing else.
+/// The parts of an engine that depend on no other part. Every other part takes what it needs from these
+/// parts only.
 #[derive(Clone, Debug)]
 pub(crate) struct Ground {
     pub(crate) tables: Tables,
@@ -30,7 +30,7 @@ pub(crate) struct Ground {
 }
 
 impl Ground {
-    /// Of this configuration, with this number of shards.
+    /// Makes the parts for this configuration, with this number of shards.
     pub(crate) fn new(config: &EngineConfig, shards: usize, clock: Arc<dyn Clock>) -> Self {
         let budget = MemoryBudget::new(config);
         let shards = Shards::new(shards, budget.ram());

@@ -1,4 +1,4 @@
-//! The versions of large objects that are read at the moment, in the order in which reuse keeps them.
+//! Versions of large objects that requests are reading, in the order in which reuse keeps them.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,16 +10,17 @@ use super::hold::{Hold, Holds};
 use super::shards::Shards;
 
 impl Holds {
-    /// The fragments of versions that somebody is reading. This includes present versions: their
-    /// missing bytes could be fetched again, but the origin may have another version by then, or not
-    /// give ranges. Together they are no more than `room` bytes.
+    /// Returns the fragments of the versions that requests are reading. This includes present versions:
+    /// their missing bytes could be fetched again, but by then the origin may have another version, or
+    /// may not support ranges. The returned fragments have at most `room` bytes together.
     pub(crate) fn fragments(&self, shards: &Shards, mut room: u64) -> HashSet<KeyHash> {
         let all = self.all().into_iter();
         let mut read: Vec<_> = all
             .filter_map(|hold| Some((hold.use_of(shards)?, hold.bytes, hold)))
             .collect();
-        // Reuse must get on, so the room is limited. Versions that cannot be fetched again come
-        // first, then short ones, because that serves most readers.
+        // Reuse must make progress, so the room is limited. Versions that cannot be fetched again come
+        // first. Within each kind, short versions come first, because the room then suffices for the
+        // most readers.
         read.sort_by_key(|(how, bytes, hold)| (*how, *bytes, hold.version));
         read.retain(|(_, bytes, _)| {
             let left = room.checked_sub(*bytes);
@@ -35,24 +36,26 @@ impl Holds {
 }
 
 impl Hold {
-    /// Returns the use of the version; `None` if only the memory that has its head needs it.
+    /// Returns the kind of use of the version, or `None` if no request reads it and only the head in
+    /// memory refers to it.
     fn use_of(self: &Arc<Self>, shards: &Shards) -> Option<Use> {
         let shard = shards.of(self.hash).read();
         let head = shard.in_memory(self.hash);
         let Some(present) = head.filter(|head| head.meta().version == self.version) else {
             return Some(Use::Replaced);
         };
-        // Counts beyond the reference in the shard, and beyond the hold in that head and `self`.
+        // The references are counted without the reference in the shard, and without the references to
+        // the hold in that head and in `self`.
         let read = Arc::strong_count(present) > 1 || Arc::strong_count(self) > 2;
         read.then_some(Use::Present)
     }
 }
 
-/// The readers of a version, in order of need.
+/// The kind of use of a version, in order of need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Use {
-    /// Requests that came before it was replaced, as far as memory tells.
+    /// A request that came before the version was replaced, as far as memory shows, is reading it.
     Replaced,
-    /// Requests for what the key holds.
+    /// A request is reading the version that the key holds.
     Present,
 }

@@ -1,6 +1,7 @@
-//! Versions of large objects that somebody is reading, whether or not their key still holds them.
-//! Their fragments stay readable until the last reader is gone: reuse of a segment writes them again.
-//! A hold does not make a version the present one: only the head's entry does.
+//! Versions of large objects that requests are reading, whether or not their key still holds them.
+//! Their fragments stay readable until the last reader has ended: when a segment is reused, the
+//! fragments in it are written again. A hold does not make a version the present one: only the entry of
+//! the head does that.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -12,12 +13,12 @@ use crate::Object;
 
 type Table = Mutex<HashMap<(KeyHash, u64), Weak<Hold>>>;
 
-/// All versions that are held; clones share them. Its lock is the innermost: no other lock is taken
-/// under it.
+/// All versions that are held; clones share the same table. Its lock is the innermost: no thread takes
+/// another lock while it has this one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Holds(Arc<Table>);
 
-/// Lives in the head's object as long as somebody has that.
+/// The hold of one version: the head's object owns it, so it lives as long as that object.
 #[derive(Debug)]
 pub(crate) struct Hold {
     pub(crate) hash: KeyHash,
@@ -28,7 +29,7 @@ pub(crate) struct Hold {
 }
 
 impl Holds {
-    /// The hold of a version, which objects of the same head share.
+    /// Returns the hold of a version, which objects of the same head share.
     fn of(&self, head: &Object) -> Arc<Hold> {
         let id = (head.hash(), head.meta().version);
         let mut table = self.0.lock();
@@ -53,12 +54,12 @@ impl Holds {
             .is_some_and(|h| h.strong_count() > 0)
     }
 
-    /// The versions that are held now.
+    /// Returns the versions that are held now.
     pub(crate) fn all(&self) -> Vec<Arc<Hold>> {
         self.0.lock().values().filter_map(Weak::upgrade).collect()
     }
 
-    /// The head of a large object, with its version held as long as it lives.
+    /// Returns the head of a large object, whose version is held as long as the head lives.
     pub(crate) fn hold(&self, mut head: Object) -> Object {
         if head.is_large() {
             head.hold = Some(self.of(&head));
@@ -66,8 +67,8 @@ impl Holds {
         head
     }
 
-    /// Returns whether an object is a fragment of a version that somebody reads. `head` is the hash of
-    /// its key.
+    /// Returns whether an object is a fragment of a version that is held. `head` is the hash of the key
+    /// of its head.
     pub(crate) fn has_fragment(&self, head: KeyHash, object: &Object) -> bool {
         object.is_fragment() && self.has(head, object.meta().version)
     }
@@ -77,7 +78,7 @@ impl Drop for Hold {
     fn drop(&mut self) {
         let id = (self.hash, self.version);
         let mut table = self.table.lock();
-        // Somebody may have begun to hold it again meanwhile.
+        // Another thread may have begun to hold it again meanwhile.
         if table.get(&id).is_some_and(|hold| hold.strong_count() == 0) {
             table.remove(&id);
         }

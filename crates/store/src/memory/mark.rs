@@ -1,14 +1,14 @@
-//! The newest purge that an object was compared with, kept with the object in memory.
+//! The newest purge with which an object was compared, kept with the object in memory.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use foxy_base::rule;
 
-/// Set when a soft purge covers the object.
+/// This bit is set when a soft purge covers the object.
 const STALE: u64 = 1 << 63;
 
-/// The number of the newest purge that the object was compared with (those up to the number it
-/// was fetched under do not concern it), and whether a soft one covers it.
+/// The number of the newest purge with which the object was compared, and whether a soft purge covers
+/// the object. Purges up to the number under which the object was fetched do not concern it.
 #[derive(Debug, Default)]
 pub(crate) struct PurgeMark(AtomicU64);
 
@@ -19,17 +19,17 @@ impl Clone for PurgeMark {
 }
 
 impl PurgeMark {
-    /// For an object fetched when `sequence` was the newest purge.
+    /// Makes the mark of an object that was fetched when `sequence` was the number of the newest purge.
     pub(crate) const fn new(sequence: u64) -> Self {
         Self(AtomicU64::new(sequence & !STALE))
     }
 
-    /// The object is known not to be removed by purges up to this number.
+    /// The number up to which purges are known not to remove the object.
     pub(crate) fn checked(&self) -> u64 {
         self.0.load(Ordering::Acquire) & !STALE
     }
 
-    /// The object was compared with every purge up to `latest`.
+    /// Returns whether the object was compared with every purge up to `latest`.
     #[inline]
     pub(crate) fn has_passed(&self, latest: u64) -> bool {
         self.checked() >= latest
@@ -39,10 +39,11 @@ impl PurgeMark {
         self.0.load(Ordering::Relaxed) & STALE != 0
     }
 
-    /// The object was compared with all purges up to `sequence`, and none removes it.
+    /// Notes that the object was compared with all purges up to `sequence`, and that none of them
+    /// removes it.
     pub(crate) fn clean_up_to(&self, sequence: u64, stale: bool) {
-        // Staleness stays: another thread may have compared with newer purges, and its result is
-        // kept.
+        // The bit for staleness is never cleared. Another thread may have compared the object with
+        // newer purges, and its result is kept.
         let _ = self
             .0
             .fetch_update(Ordering::AcqRel, Ordering::Relaxed, |old| {

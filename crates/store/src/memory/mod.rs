@@ -1,17 +1,17 @@
-//! The contents of memory: objects, the tables of keys, and the memory budget.
+//! Contents of memory: objects, the tables of keys, and the memory budget.
 //!
-//! Uses `fleet`, `shared` and `interface`. The room holds state, divides memory, and has the write budget
-//! (`gate`). The rooms above decide what enters and leaves.
+//! This room uses `fleet`, `shared` and `interface`. It keeps state, divides memory, and has the write
+//! budget (`gate`). The rooms above it decide which objects enter and leave.
 //!
 //! | file | has |
 //! |---|---|
-//! | `object`, `mark` | a cached object with its bytes accounted for; the purges it was compared with |
-//! | `answers` | what a lookup and a put hand out |
+//! | `object`, `mark` | a cached object with its size; the newest purge with which it was compared |
+//! | `answers` | results of a lookup and of a put |
 //! | `tables`, `shards`, `shard` | the RAM tier, objects that wait to be written, the index |
 //! | `hold`, `held` | versions of large objects that are being read |
 //! | `budget`, `shares` | the memory budget, and its division |
-//! | `gate` | the write budget, and the rule for objects at its end |
-//! | `numbers` | numbers and versions that are never given twice |
+//! | `gate` | the write budget, and the rule for objects once it is spent |
+//! | `numbers` | numbers and versions that are never used twice |
 //! | `ground` | the parts of an engine that depend on no other part |
 
 mod answers;

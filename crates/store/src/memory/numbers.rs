@@ -1,11 +1,12 @@
-//! Numbers that are never given twice.
+//! Numbers that are never used twice.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use foxy_base::hash64;
 use foxy_format::StoreUuid;
 
-/// Numbers that are unique in this run, and versions of objects, which are unique over all runs.
+/// The source of numbers that are unique in this run, and of versions of objects, which are unique over
+/// all runs.
 #[derive(Debug)]
 pub(crate) struct Numbers {
     seed: u64,
@@ -22,17 +23,18 @@ impl Numbers {
         }
     }
 
-    /// A number never given before in this run.
+    /// Returns a number that was never returned before in this run.
     pub(crate) fn next(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// A number never given before in this run, mixed with the seed of the configuration.
+    /// Returns a number that was never returned before in this run, mixed with the seed of the
+    /// configuration.
     pub(crate) fn next_seeded(&self) -> u64 {
         self.seed ^ self.next()
     }
 
-    /// An object version that was never given before, in this run or an earlier one.
+    /// Returns an object version that was never returned before, in this run or an earlier one.
     pub(crate) fn next_version(&self) -> u64 {
         hash64(
             self.version_seed.load(Ordering::Relaxed),
@@ -40,8 +42,8 @@ impl Numbers {
         )
     }
 
-    /// Makes versions differ from those of all earlier runs of this store, whose generations never
-    /// repeat.
+    /// Makes versions differ from those of all earlier runs of this store. The generations of a store
+    /// never repeat.
     pub(crate) fn mix_versions(&self, store: StoreUuid, generation: u64) {
         let mut mixed = store.0.to_vec();
         mixed.extend_from_slice(&generation.to_le_bytes());

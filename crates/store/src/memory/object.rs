@@ -1,4 +1,5 @@
-//! Cached objects in memory: immutable, shared, with the bytes they really hold accounted for.
+//! Cached objects in memory. They are immutable and shared, and the bytes that they really occupy are
+//! accounted for.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,36 +11,37 @@ use foxy_format::{RULES_BYTES, RecordHead, RecordKind, RecordLayout, RecordPlace
 use super::hold::Hold;
 use super::mark::PurgeMark;
 
-/// Bytes that the engine spends per object beside its contents: the struct with its counters; its
-/// slot in the RAM tier and in the table that leads there (both grow by doubling); and its share of
-/// the tier's list of evicted keys, which are about as many as the objects.
+/// The bytes that the engine needs per object in addition to its contents: the struct with its
+/// counters; the object's slot in the RAM tier and in the hash table of that tier (both grow by
+/// doubling); and its part of the tier's list of evicted keys, which has about as many keys as the tier
+/// has objects.
 const OVERHEAD: usize = good_size(size_of::<Object>() + 16) + TIER_SLOT + GHOST_SLOT;
 const TIER_SLOT: usize = 112;
 const GHOST_SLOT: usize = 96;
-/// A counter that `Bytes` allocates for a part when it is first shared.
+/// The size of a counter that `Bytes` allocates for a part when the part is first shared.
 const SHARE: usize = 32;
 
-/// Facts about a stored response that the storer wants back with every hit.
+/// Facts about a stored response that the storer gets back with every hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObjectMeta {
     /// Status code.
     pub status: u16,
     /// The storer's flags; opaque here.
     pub flags: u16,
-    /// Unique number of this version of the object; given by the engine at `put`.
+    /// Unique number of this version of the object; the engine sets it at `put`.
     pub version: u64,
-    /// When the request was sent to the origin.
+    /// The time at which the request was sent to the origin.
     pub request_time: WallTime,
-    /// When the response was received.
+    /// The time at which the response was received.
     pub response_time: WallTime,
-    /// After this time no use is permitted, not even revalidation or stale use; expired records are
-    /// not kept when their segment is reused.
+    /// The time after which no use is permitted, not even revalidation or stale use. Expired records
+    /// are not kept when their segment is reused.
     pub expires: WallTime,
     /// Digest of the caching rules; opaque here.
     pub rules: [u8; RULES_BYTES],
-    /// Random number that the keys of variants are made with; 0 without Vary.
+    /// Random number from which the keys of variants are made; 0 without Vary.
     pub nonce: u64,
-    /// Number of the last purge known before the origin was asked.
+    /// Number of the newest purge that was known before the request was sent to the origin.
     pub purge_sequence: u64,
 }
 
@@ -59,32 +61,32 @@ impl Default for ObjectMeta {
     }
 }
 
-/// A response to be stored whole.
+/// A response that is stored as one object.
 #[derive(Clone, Debug)]
 pub struct NewObject {
-    /// Full key; at most [`MAX_KEY_BYTES`].
+    /// The full key; at most [`MAX_KEY_BYTES`].
     pub key: Bytes,
     /// [`Keys::hash`](crate::Keys::hash) of the key.
     pub hash: KeyHash,
     /// Hash of the group (page or origin) whose objects are placed together.
     pub group: u64,
-    /// Facts; `version` is set by the engine.
+    /// The facts; the engine sets `version`.
     pub meta: ObjectMeta,
-    /// Vary list and selecting values; opaque.
+    /// The Vary list and the selecting values; opaque here.
     pub vary: Bytes,
-    /// Purge tags; opaque.
+    /// The purge tags; opaque here.
     pub tags: Bytes,
     /// Header fields.
     pub fields: FieldBlock,
-    /// Body, in an allocation of its own length: a slice would keep its whole buffer alive, which is
-    /// not accounted for.
+    /// The body, in an allocation of its own length. A slice would keep its whole buffer allocated,
+    /// which is not accounted for.
     pub body: Bytes,
 }
 
-/// The longest key and the longest Vary or tag section, in bytes.
+/// The maximum length of a key, of a Vary section and of a tag section, in bytes.
 pub const MAX_KEY_BYTES: usize = 32 << 10;
 
-/// A cached object, the head of a large one, or a fragment of one. Immutable.
+/// A cached object, the head of a large object, or a fragment of a large object. Immutable.
 #[derive(Clone, Debug)]
 pub struct Object {
     pub(crate) hash: KeyHash,
@@ -99,24 +101,26 @@ pub struct Object {
     pub(crate) total_length: u64,
     pub(crate) fragment_size: u32,
     pub(crate) fragment: u32,
-    /// Bytes of memory that all of this keeps alive, overhead included.
+    /// The bytes of memory that this object keeps allocated, overhead included.
     pub(crate) charge: usize,
-    /// The newest purge that it was compared with, and whether a soft one covers it.
+    /// The newest purge with which the object was compared, and whether a soft purge covers the object.
     pub(crate) mark: PurgeMark,
-    /// It came along with another's read and was not asked for yet.
+    /// States that the object came with the read of another object and was not requested yet.
     pub(crate) brought: Brought,
-    /// Of a head: keeps the version's fragments readable.
+    /// For a head: keeps the fragments of the version readable.
     pub(crate) hold: Option<Arc<Hold>>,
-    /// Mark of the place that it was read from ([`place_mark`]); 0: from none.
+    /// The mark of the place from which the object was read ([`place_mark`]); 0 if it was not read from
+    /// a disk.
     pub(crate) read_from: u64,
 }
 
-/// The store that brought an object along, until it is first asked for: its number and 1, or 0.
+/// The store from which a longer read fetched the object, until the object is first requested: the
+/// number of the store plus 1, or 0.
 #[derive(Debug, Default)]
 pub(crate) struct Brought(pub(crate) AtomicU32);
 
 impl Brought {
-    /// True if it was brought along and not asked for yet.
+    /// True if a longer read fetched the object and it was not requested yet.
     #[inline]
     pub(crate) fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed) != 0
@@ -129,7 +133,7 @@ impl Clone for Brought {
     }
 }
 
-/// Distinguishes places of records, in all lives of all stores.
+/// Returns a number that distinguishes the places of records, in all lives of all stores.
 pub(crate) fn place_mark(place: &RecordPlace) -> u64 {
     let mut bytes = [0; 32];
     bytes[..16].copy_from_slice(&place.uuid.0);
@@ -138,8 +142,8 @@ pub(crate) fn place_mark(place: &RecordPlace) -> u64 {
     foxy_base::hash64(1, &bytes)
 }
 
-/// Fragments of a large object that follow each other on one store: with the usual clusters about
-/// 16 MB, so that reading ahead stays on one disk and the whole uses all of them.
+/// The number of consecutive fragments of a large object that go to one store. With the usual clusters
+/// they have about 16 MB, so that reading ahead stays on one disk and the whole object uses all disks.
 const SPAN: u32 = 64;
 
 impl Object {
@@ -148,7 +152,7 @@ impl Object {
     pub const fn hash(&self) -> KeyHash {
         self.hash
     }
-    /// Full key (of a fragment: its head's).
+    /// Full key (for a fragment: the key of its head).
     #[must_use]
     pub const fn key(&self) -> &Bytes {
         &self.key
@@ -158,12 +162,12 @@ impl Object {
     pub const fn meta(&self) -> &ObjectMeta {
         &self.meta
     }
-    /// Vary list and selecting values, as the storer gave them.
+    /// Vary list and selecting values, as the storer passed them.
     #[must_use]
     pub const fn vary(&self) -> &Bytes {
         &self.vary
     }
-    /// Purge tags, as the storer gave them.
+    /// Purge tags, as the storer passed them.
     #[must_use]
     pub const fn tags(&self) -> &Bytes {
         &self.tags
@@ -178,12 +182,12 @@ impl Object {
     pub const fn body(&self) -> &Bytes {
         &self.body
     }
-    /// Hash of the group it is placed with.
+    /// Hash of the group with which the object is placed.
     #[must_use]
     pub const fn group(&self) -> u64 {
         self.group
     }
-    /// True for the head of a large object, whose body lies in fragments.
+    /// True for the head of a large object, whose body is in fragments.
     #[must_use]
     pub const fn is_large(&self) -> bool {
         matches!(self.kind, RecordKind::Head)
@@ -198,12 +202,12 @@ impl Object {
     pub const fn total_length(&self) -> u64 {
         self.total_length
     }
-    /// Bytes in every fragment but the last; 0 for an object stored whole.
+    /// Bytes in every fragment but the last; 0 for an object that is stored whole.
     #[must_use]
     pub const fn fragment_size(&self) -> u32 {
         self.fragment_size
     }
-    /// Number of fragments; 0 for an object stored whole.
+    /// Number of fragments; 0 for an object that is stored whole.
     #[must_use]
     pub const fn fragment_count(&self) -> u32 {
         if self.fragment_size == 0 {
@@ -212,7 +216,7 @@ impl Object {
             self.total_length.div_ceil(self.fragment_size as u64) as u32
         }
     }
-    /// Bytes of memory held, overhead included.
+    /// Bytes of memory that the object occupies, overhead included.
     #[must_use]
     pub const fn memory_bytes(&self) -> usize {
         self.charge
@@ -246,8 +250,9 @@ impl Object {
         object
     }
 
-    /// Copies the small parts into memory of their own length (they may be slices of large network
-    /// buffers, which would be kept alive and not accounted for), and sets the charge.
+    /// Copies the small parts into memory of their own length, and sets the charge. Before that, the
+    /// parts may be slices of large network buffers, which would stay allocated and are not accounted
+    /// for.
     pub(crate) fn own_small_parts(&mut self) {
         for part in [&mut self.key, &mut self.vary, &mut self.tags] {
             *part = Bytes::copy_from_slice(part);
@@ -265,8 +270,9 @@ impl Object {
         self.charge = OVERHEAD + held;
     }
 
-    /// Hash that chooses one of several stores: of the key, and for a fragment also of the span of the
-    /// body that it is in. Never the group: all of one site would go to one disk.
+    /// The hash that chooses one of several stores. It is made of the key, and for a fragment also of
+    /// the number of its span of the body. The group is never part of it: otherwise all objects of one
+    /// site would go to one disk.
     pub(crate) fn route(&self) -> u64 {
         match self.kind {
             RecordKind::Fragment => {
@@ -276,7 +282,7 @@ impl Object {
         }
     }
 
-    /// The variable parts as a record holds them.
+    /// The parts of variable length as a record contains them.
     pub(crate) fn sections(&self) -> RecordSections<'_> {
         RecordSections {
             key: &self.key,
@@ -292,7 +298,7 @@ impl Object {
         RecordLayout::of(&self.record_head(), &self.sections()).disk_bytes()
     }
 
-    /// The fixed part of the object's record; the writer fills in the place.
+    /// The fixed part of the object's record; the writer sets the place.
     pub(crate) fn record_head(&self) -> RecordHead {
         RecordHead {
             kind: self.kind,
@@ -314,8 +320,8 @@ impl Object {
         }
     }
 
-    /// The object of a parsed record. `record` is all memory that is kept alive; `held` what the
-    /// allocator spends for it.
+    /// Makes the object of a parsed record. `record` is all memory that the object keeps allocated;
+    /// `held` is the number of bytes that the allocator needs for it.
     pub(crate) fn from_record(
         head: &RecordHead,
         layout: &RecordLayout,
@@ -368,7 +374,7 @@ pub(crate) fn is_fragment_of(object: &Object, head: &Object, n: u32) -> bool {
         && object.key() == head.key()
 }
 
-/// Bytes that an allocator with size classes spends for `bytes`: four classes to each doubling, as
+/// The bytes that an allocator with size classes needs for `bytes`: each doubling has four classes, as
 /// in mimalloc and jemalloc.
 pub(crate) const fn good_size(bytes: usize) -> usize {
     if bytes <= 64 {
@@ -378,7 +384,8 @@ pub(crate) const fn good_size(bytes: usize) -> usize {
     bytes.next_multiple_of(step)
 }
 
-/// Bytes spent for an aligned buffer: allocators find the alignment by asking for more.
+/// The bytes that an aligned buffer needs: an allocator requests more than `capacity` to reach the
+/// alignment.
 pub(crate) const fn aligned_size(capacity: usize) -> usize {
     good_size(capacity + 4096)
 }

@@ -1,7 +1,7 @@
-//! One lock's part of the keys: the RAM tier's objects and those that wait to be written.
+//! The keys under one lock: their objects in the RAM tier, and their objects that wait to be written.
 //!
 //! Everything that changes the state of a key (put, supersede, promotion, commit of a cluster,
-//! reinsertion, loading) happens under the lock of its shard; lookups of the index need no lock.
+//! reinsertion, loading) happens under the lock of its shard. Lookups in the index need no lock.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -13,12 +13,12 @@ use hashbrown::HashMap;
 
 use crate::{Object, StoreId};
 
-/// How far a pending object is on its way to disk.
+/// The progress of a pending object on its way to disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// Waits in memory; a crash forgets it.
+    /// The object waits in memory; a crash loses it.
     Waiting,
-    /// In a cluster that is being written, at this place; a crash may keep it.
+    /// The object is in a cluster that is being written, at this place; a crash may keep it.
     Assembled(LogPosition),
 }
 
@@ -26,7 +26,7 @@ pub(crate) enum Stage {
 pub(crate) struct Pending {
     pub(crate) object: Arc<Object>,
     pub(crate) store: StoreId,
-    /// Unique, so that a later object of the same key is not mistaken for this one.
+    /// A unique number, so that a later object of the same key is not mistaken for this one.
     pub(crate) ticket: u64,
     pub(crate) stage: Stage,
 }
@@ -35,7 +35,7 @@ pub(crate) struct Pending {
 pub(crate) struct Shard {
     pub(crate) ram: S3Fifo<KeyHash, Arc<Object>>,
     pub(crate) pending: HashMap<KeyHash, Pending>,
-    /// Counted here, beside the lock, so that hits touch no other shared memory.
+    /// Hits are counted here, beside the lock, so that a hit touches no other shared memory.
     pub(crate) ram_hits: AtomicU64,
     pub(crate) pending_hits: AtomicU64,
     evicted: Vec<Evicted<KeyHash, Arc<Object>>>,
@@ -52,8 +52,8 @@ impl Shard {
         }
     }
 
-    /// Puts an object into the RAM tier; returns whether the object was taken, and how many objects
-    /// were evicted for it.
+    /// Puts an object into the RAM tier. Returns whether the object was taken, and the number of
+    /// objects that were evicted for it.
     pub(crate) fn insert_ram(&mut self, object: Arc<Object>) -> (bool, u64) {
         let (hash, charge) = (object.hash(), object.memory_bytes() as u64);
         let inserted = self.ram.insert(hash, object, charge, &mut self.evicted);
@@ -71,7 +71,7 @@ impl Shard {
         gone
     }
 
-    /// The object that memory holds under `hash`, the newest there is, counting no use.
+    /// Returns the newest object that memory holds under `hash`; this does not count as a use.
     pub(crate) fn in_memory(&self, hash: KeyHash) -> Option<&Arc<Object>> {
         let pending = self.pending.get(&hash).map(|p| &p.object);
         pending.or_else(|| self.ram.peek(&hash))
@@ -80,7 +80,7 @@ impl Shard {
 
 #[cfg(test)]
 impl Shard {
-    /// Takes an object out of the RAM tier, as if its turn had come.
+    /// Takes an object out of the RAM tier, as the tier would do to evict it.
     pub(crate) fn ram_remove_for_test(&mut self, hash: KeyHash) {
         self.ram.remove(&hash);
     }

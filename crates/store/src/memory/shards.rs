@@ -1,4 +1,4 @@
-//! The parts of the tables of keys, each with its lock.
+//! The parts of the tables of keys, each with its own lock.
 
 use std::sync::Arc;
 
@@ -13,18 +13,18 @@ use super::shard::Shard;
 pub(crate) struct Shards(Arc<[RwLock<Shard>]>);
 
 impl Shards {
-    /// `count` shards with a RAM tier of `bytes` bytes in all.
+    /// Makes `count` shards, whose RAM tiers have `bytes` bytes together.
     pub(super) fn new(count: usize, bytes: u64) -> Self {
         let each = bytes / count as u64;
         Self((0..count).map(|_| RwLock::new(Shard::new(each))).collect())
     }
 
-    /// The shard of a key.
+    /// Returns the shard of a key.
     pub(crate) fn of(&self, hash: KeyHash) -> &RwLock<Shard> {
         &self.0[(hash.high() >> 32) as usize & (self.0.len() - 1)]
     }
 
-    /// The shard with this number; numbers begin at 0.
+    /// Returns the shard with this number; numbers begin at 0.
     pub(crate) fn get(&self, number: usize) -> Option<&RwLock<Shard>> {
         self.0.get(number)
     }
@@ -33,14 +33,15 @@ impl Shards {
         self.0.iter()
     }
 
-    /// When this returns, every thread that held the lock of a shard before has released it.
+    /// When this returns, every thread that had the lock of a shard before the call has released it.
     pub(crate) fn barrier(&self) {
         for shard in &*self.0 {
             drop(shard.write());
         }
     }
 
-    /// Sets the size of the RAM tier to `bytes` bytes. Returns how many objects were evicted for it.
+    /// Sets the size of the RAM tier to `bytes` bytes. Returns the number of objects that were evicted
+    /// for this.
     pub(crate) fn set_capacity(&self, bytes: u64) -> u64 {
         let each = bytes / self.0.len() as u64;
         self.0
@@ -49,7 +50,7 @@ impl Shards {
             .sum()
     }
 
-    /// Empties the RAM tier. Returns how many objects it had.
+    /// Empties the RAM tier. Returns the number of objects that were in it.
     pub(crate) fn clear(&self) -> u64 {
         let clear = |shard: &RwLock<Shard>| {
             let mut shard = shard.write();

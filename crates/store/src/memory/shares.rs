@@ -1,4 +1,5 @@
-//! The division of the budget: what everybody takes of it now, and what that leaves to the RAM tier.
+//! The division of the memory budget: the present share of each user, and the remainder for the RAM
+//! tier.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,7 +14,7 @@ use crate::interface::{EngineCounters, MemoryShares, add};
 /// This part of the budget (1/n) is left to the allocator.
 const SLACK_PART: u64 = 20;
 
-/// The budget with those who share it.
+/// The budget together with the parts that share it.
 #[derive(Debug)]
 pub(crate) struct Memory {
     budget: Arc<MemoryBudget>,
@@ -24,7 +25,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Divides the budget among these; the RAM tier of the tables gets the rest at once.
+    /// Divides the budget among these parts; the RAM tier of the tables gets the remainder at once.
     pub(crate) fn new(ground: &Ground) -> Self {
         let memory = Self {
             budget: Arc::clone(&ground.budget),
@@ -37,7 +38,7 @@ impl Memory {
         memory
     }
 
-    /// The budget itself.
+    /// Returns the budget itself.
     pub(crate) fn budget(&self) -> &MemoryBudget {
         &self.budget
     }
@@ -49,7 +50,7 @@ impl Memory {
         self.rebalance();
     }
 
-    /// How the budget is shared out now.
+    /// Returns the present division of the budget.
     pub(crate) fn shares(&self) -> MemoryShares {
         let budget = self.budget.bytes();
         let stores = self.fleet.stores();
@@ -70,14 +71,14 @@ impl Memory {
         shares
     }
 
-    /// The RAM tier does without `bytes` bytes of its share from now on; a sixteenth of the budget
-    /// stays with it.
+    /// Reduces the share of the RAM tier by `bytes` bytes from now on; a sixteenth of the budget stays
+    /// with the RAM tier.
     pub(crate) fn withhold(&self, bytes: u64) {
         self.budget.withheld.store(bytes, Ordering::Relaxed);
         self.rebalance();
     }
 
-    /// Gives the RAM tier what the other shares leave of the memory budget.
+    /// Gives the RAM tier the remainder of the memory budget that the other shares leave.
     pub(crate) fn rebalance(&self) {
         let want = self.shares().ram;
         let have = self.budget.ram();

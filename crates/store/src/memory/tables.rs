@@ -1,4 +1,4 @@
-//! The tables of keys: what memory has of each, and where its record is on a disk.
+//! The tables of keys: the contents of memory for each key, and the position of its record on a disk.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::shards::Shards;
 use crate::Object;
 use crate::interface::Spot;
 
-/// The memory functions that the index uses.
+/// The functions with which the index allocates and frees memory.
 pub const INDEX_PAGES: foxy_index::Pages = foxy_index::Pages {
     map: foxy_disk::map_zeroed,
     unmap: foxy_disk::unmap_zeroed,
@@ -34,27 +34,28 @@ impl Tables {
         }
     }
 
-    /// The shard of a key. What changes the state of the key happens under its lock.
+    /// Returns the shard of a key. Every change to the state of the key happens under the lock of this
+    /// shard.
     pub(crate) fn shard(&self, hash: KeyHash) -> &RwLock<Shard> {
         self.shards.of(hash)
     }
 
-    /// All shards.
+    /// Returns all shards.
     pub(crate) const fn shards(&self) -> &Shards {
         &self.shards
     }
 
-    /// The entries of records on disks.
+    /// Returns the index, which has the entries of records on disks.
     pub(crate) fn index(&self) -> &Index {
         &self.index
     }
 
-    /// Returns whether something is probably stored under a hash. Counts no use.
+    /// Returns whether an object is probably stored under a hash. This does not count as a use.
     pub(crate) fn is_known(&self, hash: KeyHash) -> bool {
         self.shard(hash).read().in_memory(hash).is_some() || !self.index.lookup(hash).is_empty()
     }
 
-    /// Returns whether an object is of the version that its key holds, as far as memory tells.
+    /// Returns whether an object is of the version that its key holds. The check uses memory only.
     pub(crate) fn is_current_version(&self, object: &Object) -> bool {
         let shard = self.shard(object.hash()).read();
         match shard.in_memory(object.hash()) {
@@ -63,13 +64,13 @@ impl Tables {
         }
     }
 
-    /// The index entry of a record under this hash.
+    /// Returns the index entry that leads from this hash to `spot`.
     pub(crate) fn entry_at(&self, hash: KeyHash, spot: Spot) -> Option<Entry> {
         let mut found = self.index.lookup(hash).into_iter();
         found.find(|entry| Spot::of(entry) == spot)
     }
 
-    /// Returns whether the index has an entry of this hash that leads to `spot`.
+    /// Returns whether the index has an entry for this hash that leads to `spot`.
     pub(crate) fn leads_to(&self, hash: KeyHash, spot: Spot) -> bool {
         self.entry_at(hash, spot).is_some()
     }

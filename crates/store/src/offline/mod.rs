@@ -1,9 +1,10 @@
-//! Looking into a store that nobody uses: what its tables say, and whether every byte is right.
+//! Inspection of a store that is not in use: the contents of its tables, and whether every byte is
+//! correct.
 //!
 //! Nothing is written. [`verify`] opens the store with the code of a start, over a disk that keeps
-//! writes in memory: what it finds is what a restart would bring back.
+//! writes in memory. So it finds exactly what a restart would load.
 //!
-//! The top room: it uses `recovery`, `engine` and `maintenance`, and no other room uses it.
+//! This is the top room: it uses `recovery`, `engine` and `maintenance`, and no other room uses it.
 
 mod overlay;
 
@@ -22,28 +23,28 @@ use self::overlay::Overlay;
 use crate::recovery::{other_format, summary_entries};
 use crate::{Engine, EngineConfig, OpenError, Place, StoreOptions};
 
-/// Why a store could not be looked into.
+/// The reason why a store could not be inspected.
 #[derive(Debug, Error)]
 pub enum OfflineError {
-    /// There is none.
+    /// There is no store on the disk.
     #[error("{disk}: holds no Foxy store (superblock A {a}, B {b})")]
     NoStore {
-        /// The disk.
+        /// The name of the disk.
         disk: String,
         /// The error of superblock A.
         a: FormatError,
         /// The error of superblock B.
         b: FormatError,
     },
-    /// A start would refuse it.
+    /// A start would refuse the store.
     #[error(transparent)]
     Open(#[from] OpenError),
     /// The device failed.
     #[error("{disk}: cannot be read: {source}; check the device")]
     Io {
-        /// The disk.
+        /// The name of the disk.
         disk: String,
-        /// The error of the system.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
@@ -51,17 +52,17 @@ pub enum OfflineError {
 /// The contents of the tables of a store.
 #[derive(Clone, Debug)]
 pub struct Inspection {
-    /// The disk.
+    /// The name of the disk.
     pub disk: String,
-    /// Superblocks A and B, or what is wrong with them.
+    /// Superblocks A and B, or the error of each.
     pub superblocks: [Result<Superblock, FormatError>; 2],
-    /// The one that counts.
+    /// The superblock that counts.
     pub superblock: Superblock,
-    /// The halves of the purge journal that are whole.
+    /// The valid halves of the purge journal.
     pub journal: [Option<JournalHalf>; 2],
-    /// Entries of the removal log that count.
+    /// The number of entries of the removal log that count.
     pub removals: usize,
-    /// Every segment.
+    /// The report on every segment.
     pub segments: Vec<SegmentReport>,
 }
 
@@ -70,34 +71,34 @@ pub struct Inspection {
 pub struct SegmentReport {
     /// Index of the segment.
     pub index: u32,
-    /// `None`: damaged. An unused one has no life.
+    /// The state of the segment; `None`: the slot is damaged. An unused segment has no life.
     pub state: Option<SegmentWord>,
-    /// Its present life; 0 without one.
+    /// The present life of the segment; 0 without a life.
     pub sequence: u64,
-    /// Bytes filled, if the slot tells.
+    /// The number of filled bytes, if the slot contains it.
     pub used_bytes: u64,
-    /// Whole objects, heads of large ones, fragments, tombstones, voids; zeros if its clusters
-    /// have to tell.
+    /// The numbers of whole objects, heads of large objects, fragments, tombstones and voids; all are
+    /// zero if only the clusters contain them.
     pub entries: [u64; 5],
 }
 
 /// The state of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SegmentWord {
-    /// Never used.
+    /// The segment was never used.
     Unused,
-    /// Being written.
+    /// The segment is being written.
     Open,
-    /// Full, and listed.
+    /// The segment is full, and its slot lists its contents.
     Sealed,
-    /// Full, its clusters tell.
+    /// The segment is full, and only its clusters list its contents.
     Overflow,
-    /// Out of use.
+    /// The segment is out of use.
     Retired,
 }
 
 impl SegmentWord {
-    /// As a word.
+    /// Returns the state as a word.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -207,32 +208,32 @@ fn segment(
 /// The result of reading everything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verification {
-    /// Objects that a restart would bring back, large ones counted once.
+    /// Objects that a restart would load; a large object counts once.
     pub objects: u64,
-    /// Bytes of their bodies.
+    /// Bytes of the bodies of these objects.
     pub object_bytes: u64,
-    /// Fragments of large ones among what it would bring back.
+    /// Fragments of large objects that a restart would load.
     pub fragments: u64,
-    /// Objects that a purge covers: there, but never given to anybody.
+    /// Objects that a purge covers: they are on the disk, but never returned.
     pub purged: u64,
-    /// Live records that are not whole: lookups of them would miss.
+    /// Live records that are damaged: lookups of them would miss.
     pub damaged: u64,
-    /// Damaged records that nobody looks for any more.
+    /// Damaged records that no lookup would find.
     pub damaged_dead: u64,
-    /// Bytes of full segments in which no cluster is to be recognised.
+    /// Bytes of full segments in which no cluster was recognised.
     pub gap_bytes: u64,
-    /// Tables, summaries and parts that could not be read as they should.
+    /// Tables, summaries and parts that could not be read correctly.
     pub damaged_tables: u64,
-    /// Reads that the device failed.
+    /// Reads that failed at the device.
     pub read_errors: u64,
-    /// Entries that recovery left out as removed or superseded.
+    /// Entries that recovery left out because they were removed or superseded.
     pub superseded: u64,
-    /// Bytes read to check records.
+    /// Bytes that were read to check records.
     pub read_bytes: u64,
 }
 
 impl Verification {
-    /// Nothing is wrong.
+    /// Returns whether nothing is wrong.
     #[must_use]
     pub const fn is_whole(&self) -> bool {
         self.damaged == 0
@@ -243,18 +244,18 @@ impl Verification {
     }
 }
 
-/// Reads everything and checks every checksum; `progress` gets the number of segments done and of all
-/// segments. Nothing is written.
+/// Reads everything and checks every checksum. `progress` gets the number of processed segments and the
+/// number of all segments. Nothing is written.
 ///
 /// # Errors
-/// There is no store, a start would refuse it, or the device fails at its beginning.
+/// There is no store, a start would refuse it, or the device fails at its first reads.
 pub fn verify(
     disk: Arc<dyn Disk>,
     clock: Arc<dyn Clock>,
     mut progress: impl FnMut(u64, u64),
 ) -> Result<Verification, OfflineError> {
     inspect(&*disk)?;
-    // Nothing is kept in memory but the index: the budget is a limit, not a size.
+    // Only the index is kept in memory: the budget is a limit, not an allocated size.
     let engine = Engine::new(EngineConfig::new(1 << 40, 0), clock);
     let overlay = Arc::new(Overlay::new(disk));
     let mut writer = engine.open_store(overlay, StoreOptions::default())?;

@@ -1,5 +1,5 @@
-//! A disk that is only read: what is written to it stays in memory. So a store can be opened by
-//! the very code that a start runs, and nothing on the disk changes.
+//! A disk that is only read: writes to it stay in memory. So a store can be opened by the same code
+//! that a start runs, and nothing on the disk changes.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use foxy_disk::{Completion, Disk, Op, OpKind, Queue, QueueStats};
 use parking_lot::Mutex;
 
-/// Bytes of a block that is kept in memory.
+/// Length in bytes of a block that is kept in memory.
 const BLOCK: u64 = 4096;
 
 type Blocks = Arc<Mutex<HashMap<u64, Box<[u8]>>>>;
@@ -51,7 +51,7 @@ impl Overlay {
         Ok(())
     }
 
-    /// A block as the disk below has it.
+    /// Returns a block as the disk below contains it.
     fn original(&self, number: u64) -> io::Result<Box<[u8]>> {
         let mut block = vec![0; BLOCK as usize];
         let there = (self.len() - number * BLOCK).min(BLOCK) as usize;
@@ -118,7 +118,7 @@ impl Disk for Overlay {
     }
 }
 
-/// A queue that does everything when it is submitted.
+/// A queue that carries out every operation at once when it is submitted.
 struct AtOnce {
     disk: Overlay,
     done: Vec<Completion>,

@@ -1,10 +1,10 @@
-//! Invariants of any purge expression and any key, for fuzzers and tests.
+//! Invariants that hold for any purge expression and any key, for fuzzers and tests.
 
 use super::KeyParts;
 use super::patterns::compile;
 
-/// Splits `data` at the first line end into an expression and a key, and matches the one against
-/// the other. Returns true if the expression was accepted.
+/// Splits `data` at the first line end into an expression and a key, and matches the expression against
+/// the key. Returns true if the expression was accepted.
 ///
 /// # Panics
 /// An invariant is violated.

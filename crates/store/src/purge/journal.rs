@@ -1,5 +1,5 @@
-//! The purge journal of one store, written by its writer: notes that came together share a write,
-//! and each is durable before its ticket ends.
+//! The purge journal of one store. The store's writer writes it: notes that arrive together share a
+//! write, and each note is durable before its ticket ends.
 
 use std::mem;
 
@@ -12,7 +12,7 @@ use crate::Durable;
 use crate::interface::TicketPart;
 use crate::shared::StoreShared;
 
-/// Bytes of notes that surely fit into a snapshot of this store's journal.
+/// The number of bytes of notes that fit into a snapshot of this store's journal in any case.
 pub(super) fn room(store: &StoreShared) -> usize {
     // Notes do not span blocks, so a part of each block stays unused.
     let blocks = half_blocks(store) as usize;
@@ -23,44 +23,45 @@ pub(crate) const fn half_blocks(store: &StoreShared) -> u32 {
     store.space.geometry().journal_bytes / 2 / BLOCK as u32
 }
 
-/// Byte offset of a block of a half.
+/// The byte offset of a block of a half of the journal.
 pub(crate) const fn block_at(store: &StoreShared, half: u32, block: u32) -> u64 {
     let half_bytes = store.space.geometry().journal_bytes as u64 / 2;
     store.space.geometry().journal_at() + half as u64 * half_bytes + block as u64 * BLOCK
 }
 
-/// Where the journal stands, and what is under way.
+/// The state of the journal, and its write that is under way.
 #[derive(Debug)]
 pub(crate) struct Journal {
     half: u32,
-    /// Blocks used of the half.
+    /// The number of used blocks of the half.
     used: u32,
-    /// Sequence of the next block.
+    /// The sequence number of the next block.
     next: u64,
     first: u64,
     snapshot: u32,
-    /// Every block of this half is written twice.
+    /// True if every block of this half is written twice.
     doubled: bool,
-    /// The last write failed: what is in this half now is not known.
+    /// True if the last write failed: the present contents of this half are not known.
     broken: bool,
-    /// Number of the latest write.
+    /// The number of the latest write.
     writes: u64,
-    /// Place and bytes of the latest write, which is read back before anybody relies on it.
+    /// The place and the bytes of the latest write. They are read back before any caller relies on the
+    /// write.
     latest: (u64, AlignedBuf),
     stage: Stage,
 }
 
-/// The write that is under way, if any, with its tickets. A step that does not belong to the
+/// The write that is under way, if there is one, with its tickets. A step that does not belong to the
 /// current stage leaves it unchanged.
 #[derive(Debug, Default)]
 enum Stage {
     #[default]
     Idle,
-    /// Waits for the completion of the write of this number.
+    /// The write with this number has not completed yet.
     Writing(u64, Vec<TicketPart>),
-    /// Waits for the flush of this number.
+    /// The flush with this number has not ended yet.
     Flushing(u64, Vec<TicketPart>),
-    /// Waits until the write of this number is read back.
+    /// The write with this number has not been read back yet.
     Checking(u64, Vec<TicketPart>),
 }
 
@@ -117,14 +118,14 @@ impl Stage {
 /// A write to the journal.
 #[derive(Debug)]
 pub(crate) struct JournalWrite {
-    /// Distinguishes its completion from that of other writes.
+    /// A number that distinguishes the completion of this write from that of other writes.
     pub(crate) number: u64,
     pub(crate) at: u64,
     pub(crate) bytes: AlignedBuf,
 }
 
 impl Journal {
-    /// Going on behind what was read.
+    /// Continues the journal after the blocks that were read.
     pub(crate) fn after(half: u32, read: &JournalHalf) -> Self {
         Self {
             half,
@@ -140,9 +141,9 @@ impl Journal {
         }
     }
 
-    /// Going on after damage: blocks that could not be read may become readable again, and blocks
-    /// written from now on must count as newer than all of them. No journal of an earlier start has
-    /// sequences as high as this start's `generation` makes them.
+    /// Continues after damage: unreadable blocks may become readable again, and blocks written from now
+    /// on must count as newer than all of these. The sequence numbers of this start begin at a value
+    /// made from its `generation`, which is above the numbers of every earlier start.
     pub(crate) fn go_beyond(mut self, generation: u64) -> Self {
         let least = generation << 32;
         if rule!(
@@ -156,18 +157,18 @@ impl Journal {
         self
     }
 
-    /// Returns whether every block of this half is written twice: damage of one block then loses
+    /// Returns whether every block of this half is written twice: then damage of one block loses
     /// nothing.
     pub(crate) const fn is_doubled(&self) -> bool {
         self.doubled
     }
 
-    /// Returns whether a turn has nothing to do and nothing to wait for.
+    /// Returns whether the journal has nothing to do in a turn and nothing to wait for.
     pub(crate) fn is_idle(&self, store: &StoreShared) -> bool {
         matches!(self.stage, Stage::Idle) && store.journal.lock().is_empty()
     }
 
-    /// The next write, if there is one to be made now.
+    /// Returns the next write, if one should begin now.
     pub(crate) fn begin(&mut self, purges: &PurgeSet, store: &StoreShared) -> Option<JournalWrite> {
         let idle = rule!(
             "journal: one write is under way at a time",
@@ -177,19 +178,19 @@ impl Journal {
         if !idle || store.journal.lock().is_empty() {
             return None;
         }
-        // While this is held, a purge is both published and in the inbox, or neither.
+        // While this lock is held, a purge is either both published and in the inbox, or neither.
         let state = purges.read();
         let work = store.journal.lock().take();
         if work.notes.is_empty() && !work.snapshot && !self.broken {
-            // Another write took the notes along, and is durable.
+            // Another write included these notes, and is durable.
             end(work.waiting, Durable::Yes);
             return None;
         }
         self.writes += 1;
         self.stage = Stage::Writing(self.writes, work.waiting);
         let blocks = pack(&work.notes);
-        // An append is one block: of several, a crash might keep only a later one, which would leave
-        // a hole.
+        // An append writes one block only: after a crash during several blocks, perhaps only a later
+        // block is there, which leaves a hole.
         let copies = 1 + u32::from(self.doubled);
         let one = rule!(
             "journal: later blocks are written one at a time",
@@ -242,8 +243,8 @@ impl Journal {
                 notes,
             };
             self.next += 1;
-            // The notes are packed so that they fit. A block that did not fit would be a hole, which
-            // is noticed.
+            // The notes were packed so that they fit. A block that does not fit would become a hole,
+            // which a start detects.
             bytes.extend_from_slice(&block.encode().unwrap_or_else(|_| vec![0; BLOCK as usize]));
         }
         if self.doubled {
@@ -269,8 +270,8 @@ impl Journal {
         }
     }
 
-    /// Ends the wait for a flush. Returns what is to be read back then: the number of the write, its
-    /// place and its length.
+    /// Ends the wait for a flush. Returns the write that must then be read back: its number, its place
+    /// and its length.
     pub(crate) fn settle(
         &mut self,
         flushed: impl FnOnce(u64) -> Option<bool>,
@@ -284,8 +285,9 @@ impl Journal {
         Some((self.writes, self.latest.0, self.latest.1.len()))
     }
 
-    /// The write with this number was read back. False if something else was there (a write that
-    /// the device lost, or put elsewhere) or nothing could be read.
+    /// Handles the bytes that were read back for the write with this number. Returns false if other
+    /// bytes were there (because the device lost the write, or put it elsewhere) or nothing could be
+    /// read.
     pub(crate) fn checked(&mut self, write: u64, found: Option<&[u8]>) -> bool {
         let Some(parts) = self.stage.take_checked(write) else {
             return true;
@@ -303,13 +305,13 @@ impl Journal {
         right
     }
 
-    /// The waiting tickets fail; the next write is a snapshot, which contains everything.
+    /// Fails the waiting tickets. The next write is a snapshot, which contains everything.
     fn fail(&mut self, parts: Vec<TicketPart>) {
         self.broken = rule!("journal: a write that failed is made again", true, false);
         end(parts, Durable::Failed);
     }
 
-    /// The store takes no writes: the waiting tickets fail.
+    /// Fails the waiting tickets, because the store takes no writes.
     pub(crate) fn give_up(&mut self, store: &StoreShared) {
         let work = store.journal.lock().take();
         self.broken |= !work.is_empty();
@@ -323,12 +325,12 @@ impl Journal {
         );
     }
 
-    /// The last write failed and has to be made again.
+    /// Returns whether the last write failed and must be repeated.
     pub(crate) const fn is_broken(&self) -> bool {
         self.broken
     }
 
-    /// Asks for the snapshot that replaces the failed write.
+    /// Requests the snapshot that replaces the failed write.
     pub(crate) fn try_again(&self, store: &StoreShared) {
         store.journal.lock().snapshot = true;
     }
@@ -340,7 +342,7 @@ fn end(parts: Vec<TicketPart>, outcome: Durable) {
     }
 }
 
-/// Notes in blocks, at least one.
+/// Divides notes into blocks; there is at least one block.
 fn pack(notes: &[PurgeNote]) -> Vec<Vec<PurgeNote>> {
     let mut blocks = vec![Vec::new()];
     let mut used = 0;
@@ -357,9 +359,9 @@ fn pack(notes: &[PurgeNote]) -> Vec<Vec<PurgeNote>> {
     blocks
 }
 
-/// All active purges. If they do not fit, because another store has a larger journal: one hard and
-/// one soft purge of everything, each with the number of the newest of its kind. A start with this
-/// journal alone needs them.
+/// Returns all active purges, in blocks. They may not fit if another store has a larger journal. Then
+/// the snapshot has one hard and one soft purge of everything, each with the number of the newest purge
+/// of its kind. These two purges matter at a start that has this journal only.
 fn snapshot(state: &State, blocks_max: u32) -> Vec<Vec<PurgeNote>> {
     let notes: Vec<_> = state.active.values().map(|a| a.note.clone()).collect();
     let blocks = pack(&notes);
@@ -381,7 +383,7 @@ fn snapshot(state: &State, blocks_max: u32) -> Vec<Vec<PurgeNote>> {
 mod tests {
     use super::*;
 
-    /// Blocks that could not be read may come to light again.
+    /// Unreadable blocks may become readable again.
     #[test]
     fn after_damage_sequences_are_above_those_of_every_earlier_start() {
         let newest = JournalBlock {

@@ -1,7 +1,7 @@
-//! The input of a purge: the parts of a key, and the tags among an object's fields.
+//! The input of a purge: the parts of a key, and the tags in an object's fields.
 //!
-//! A key is `<partition> GET <scheme>://<authority><path?query>`, and for a variant a line end and
-//! more. Anything else counts as a URL without a host, in no partition.
+//! A key is `<partition> GET <scheme>://<authority><path?query>`; a variant has a line end and more
+//! after it. A key of any other form counts as a URL without a host, in no partition.
 
 use foxy_base::{Fields, eq_name};
 
@@ -14,16 +14,16 @@ pub struct KeyParts<'a> {
     pub url: &'a [u8],
     /// The URL without its scheme.
     pub bare: &'a [u8],
-    /// Host, and port if it is not the scheme's own.
+    /// The host, and the port if it is not the default port of the scheme.
     pub authority: &'a [u8],
-    /// Host.
+    /// The host.
     pub host: &'a [u8],
-    /// The part that tells a variant from others; empty for the primary.
+    /// The part that distinguishes variants; empty for the primary.
     pub variant: &'a [u8],
 }
 
 impl<'a> KeyParts<'a> {
-    /// Takes a key apart.
+    /// Splits a key into its parts.
     #[must_use]
     pub fn of(key: &'a [u8]) -> Self {
         let end = find(key, b"\n").unwrap_or(key.len());
@@ -60,8 +60,8 @@ fn host(authority: &[u8]) -> &[u8] {
     }
 }
 
-/// Calls `each` for every purge tag among response fields: `Surrogate-Key` and `xkey` hold words,
-/// `Cache-Tag` a list with commas.
+/// Calls `each` for every purge tag in the response fields: `Surrogate-Key` and `xkey` contain words,
+/// and `Cache-Tag` contains a list with commas.
 pub fn for_each_tag<F: Fields + ?Sized>(fields: &F, mut each: impl FnMut(&[u8])) {
     for i in 0..fields.count() {
         let (name, value) = fields.field(i);

@@ -1,5 +1,5 @@
-//! Limits of active purges. A purge without a free place is refused. It is never widened, and an
-//! acknowledged purge is never dropped.
+//! Limits for active purges. If there is no free place, a new purge is refused. A purge is never
+//! widened, and an acknowledged purge is never dropped.
 
 use std::sync::Arc;
 
@@ -9,22 +9,22 @@ use super::set::State;
 use super::{Places, PurgeError};
 use crate::shared::StoreShared;
 
-/// Active expressions: each is matched against every object that is compared.
+/// Maximum number of active expressions: each is matched against every object that is compared.
 const EXPRESSIONS_MAX: usize = 64;
-/// Expressions reserved for operators.
+/// Number of expressions that are reserved for operators.
 const EXPRESSIONS_RESERVED: usize = 16;
-/// Bytes of active purges where no journal sets a limit.
+/// Bytes of active purges if no journal sets a limit.
 const BYTES_MAX: usize = 512 << 10;
-/// Fraction of the bytes that is reserved for operators (one part in this many).
+/// The part (1/n) of the bytes that is reserved for operators.
 const RESERVED_PART: usize = 4;
 
-/// Bytes of notes that fit into a snapshot of every journal.
+/// The number of bytes of notes that fit into a snapshot of every journal.
 pub(super) fn room(stores: &[Arc<StoreShared>]) -> usize {
     let smallest = stores.iter().map(|s| super::journal::room(s)).min();
     smallest.unwrap_or(BYTES_MAX).min(BYTES_MAX)
 }
 
-/// True if the later purge `new` covers everything that `old` covers, and is as hard.
+/// Returns true if the later purge `new` covers everything that `old` covers, and is at least as hard.
 fn makes_needless(new: &PurgeNote, old: &PurgeNote) -> bool {
     let everything = new.kind == PurgeKind::All;
     let same = (old.kind, &old.text) == (new.kind, &new.text);
@@ -37,7 +37,7 @@ fn makes_needless(new: &PurgeNote, old: &PurgeNote) -> bool {
 }
 
 impl State {
-    /// Active purges that become needless once `note` is active.
+    /// Returns the active purges that become needless once `note` is active.
     pub(super) fn covered_by(&self, note: &PurgeNote) -> Vec<u64> {
         let notes = self.active.values().map(|active| &active.note);
         notes
@@ -46,7 +46,7 @@ impl State {
             .collect()
     }
 
-    /// Checks that `note` has a place once needless purges are gone.
+    /// Checks that there is a place for `note` once needless purges are removed.
     ///
     /// # Errors
     /// No place is free.
@@ -73,7 +73,7 @@ impl State {
         }
         let going = covered.iter().filter_map(|number| self.active.get(number));
         let freed: usize = going.map(|active| active.note.encoded_len()).sum();
-        // A purge that replaces others needs no more room than they did.
+        // A purge that replaces others needs only the room that it takes beyond theirs.
         let grows = note.encoded_len().saturating_sub(freed);
         if grows > 0 && self.bytes + grows > bytes_max {
             return Err(PurgeError::Busy);
@@ -81,10 +81,10 @@ impl State {
         Ok(())
     }
 
-    /// Soft purges stay until all objects of their time are overwritten, so they would fill all
-    /// places in time. When they hold more than half, the oldest ones that a sweep has finished
-    /// become hard: the objects that they name are removed instead of kept as stale, and no others.
-    /// The next sweep ends them.
+    /// Soft purges stay until all objects of their time are overwritten, so after a while they would
+    /// fill all places. When they take more than half of the places, the oldest swept soft purges
+    /// become hard: only the objects that they cover are removed, and not kept as stale any more. The
+    /// next sweep ends these purges.
     pub(super) fn harden(&mut self, room: usize) {
         let soft = self.active.values().filter(|active| active.note.soft);
         let mut held: usize = soft.map(|active| active.note.encoded_len()).sum();

@@ -1,15 +1,16 @@
-//! Purges of many objects at once, and soft ones: true at once, durable before they are
-//! acknowledged, never undone by a restart.
+//! Purges of many objects at once, and soft purges. They take effect at once, are durable before they
+//! are acknowledged, and no restart undoes them.
 //!
 //! A purge is a note with a number. Every object carries the number of the newest purge at the time
-//! its origin was asked, which stays when the object is written again. The object is compared with
-//! newer notes, once with each, when somebody asks for it or when it is written. The objects that a
-//! note covers are gone from the moment the note is published, wherever they lie. A sweep in the
-//! background finds them all, counts them, and lets the note retire.
+//! when its request was sent to the origin. This number stays when the object is written again. The
+//! object is compared with each newer note once, when it is requested or when it is written. The
+//! objects that a note covers count as removed from the moment when the note is published, wherever
+//! they are stored. A sweep in the background finds all covered objects, counts them, and lets the note
+//! retire.
 //!
-//! Uses `removal`, `memory` and the rooms below them. `set` has the active purges, `patterns` and `key`
-//! compare them with an object, `journal` writes them to a disk. The sweep is in `maintenance`, reading
-//! a journal at the start in `recovery`.
+//! This room uses `removal`, `memory` and the rooms below them. `set` has the active purges, `patterns`
+//! and `key` compare them with an object, and `journal` writes them to a disk. The sweep is in
+//! `maintenance`; the reading of a journal at the start is in `recovery`.
 
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzzing;
@@ -32,33 +33,33 @@ pub(crate) use self::set::Verdict;
 
 use crate::Object;
 
-/// A purge to carry out.
+/// A purge that is to be carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Purge {
     /// The kind of objects that it covers.
     pub kind: PurgeKind,
-    /// Normalised URL, prefix (of URLs, with or without scheme), host (with or without port), tag
-    /// or expression; empty for everything.
+    /// A normalised URL, a prefix (of URLs, with or without scheme), a host (with or without port), a
+    /// tag or an expression; empty for a purge of everything.
     pub text: Vec<u8>,
-    /// Only objects of this partition; empty: of all.
+    /// The partition whose objects are purged; empty: all partitions.
     pub partition: String,
-    /// Makes stale instead of removing.
+    /// True if the objects become stale instead of being removed.
     pub soft: bool,
 }
 
-/// Why a purge was not accepted.
+/// The reason why a purge was not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PurgeError {
-    /// Longer than this number of bytes.
+    /// The text is longer than this number of bytes.
     #[error("is too long: at most {0} bytes are allowed")]
     TooLong(usize),
-    /// No text where there must be one, or a text where there must be none.
+    /// There is no text where a text is required, or a text where none is allowed.
     #[error("says nothing")]
     Empty,
-    /// An expression that does not compile within bounds.
+    /// The expression does not compile within the bounds.
     #[error("is no usable regular expression: {0}")]
     Expression(String),
-    /// As many expressions are active as there may be.
+    /// The maximum number of expressions is active.
     #[error(
         "has to wait: {0} expressions are active already; purge by prefix, host or tag, or try again when the sweep is done"
     )]
@@ -71,26 +72,27 @@ pub enum PurgeError {
 }
 
 impl PurgeError {
-    /// True if the same purge may be accepted later.
+    /// True if the same purge may be accepted at a later time.
     #[must_use]
     pub const fn is_busy(&self) -> bool {
         matches!(self, Self::TooMany(_) | Self::Busy)
     }
 }
 
-/// Classes of places for active purges.
+/// The classes of places for active purges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Places {
-    /// Places for all clients that may purge.
+    /// The places for all clients that may purge.
     Shared,
-    /// Also the reserved places, so that a flood by clients cannot take the last one.
+    /// All places, including the reserved ones, so that a flood of purges by clients cannot take the
+    /// last place.
     Reserved,
 }
 
-/// How far a purge is.
+/// The progress of a purge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PurgeStatus {
-    /// Its number.
+    /// The number of the purge.
     pub number: u64,
     /// The kind of objects that it covers.
     pub kind: PurgeKind,
@@ -100,25 +102,27 @@ pub struct PurgeStatus {
     pub partition: String,
     /// As in [`Purge::soft`].
     pub soft: bool,
-    /// When it was made.
+    /// The time at which the purge was made.
     pub at: WallTime,
-    /// Objects that it removed or made stale, as far as they were found yet. An object that several
-    /// purges cover counts for the newest.
+    /// The number of objects that the purge removed or made stale, as far as these objects were found
+    /// yet. If several purges cover an object, it counts for the newest purge.
     pub objects: u64,
-    /// Everything was looked through: `objects` is final.
+    /// True if everything was compared: then `objects` is final.
     pub done: bool,
-    /// The purge that took its place, which has the count.
+    /// The later purge that replaced this purge; that purge has the count.
     pub merged_into: Option<u64>,
 }
 
 impl Object {
-    /// A soft purge covers it: it counts as stale from then on. Known when it came from a lookup.
+    /// Returns whether a soft purge covers the object: it counts as stale from that purge on. This is
+    /// known for an object that a lookup returned.
     #[must_use]
     pub fn is_soft_purged(&self) -> bool {
         self.mark.is_stale()
     }
 
-    /// The newest purge that it was compared with. An object made from this one gets that number.
+    /// The number of the newest purge with which the object was compared. An object that is made from
+    /// this object gets the same number.
     #[must_use]
     pub fn purge_checked(&self) -> u64 {
         self.mark.checked()

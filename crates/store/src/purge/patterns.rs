@@ -1,5 +1,5 @@
-//! Active purges in the form in which objects are compared with them: by hash where possible, and
-//! with bounded work per object for every kind.
+//! Active purges in the form in which objects are compared with them: by hash where possible, and for
+//! every kind with bounded work per object.
 
 use foxy_format::{PurgeKind, PurgeNote};
 use hashbrown::HashMap;
@@ -8,10 +8,11 @@ use regex::bytes::{Regex, RegexBuilder};
 use super::key::{KeyParts, for_each_tag};
 use crate::Object;
 
-/// Bytes that an expression may compile to.
+/// The maximum size of a compiled expression, in bytes.
 const COMPILED_MAX: usize = 128 << 10;
 
-/// The numbers of the newest hard and soft purges that cover something; 0: none.
+/// The numbers of the newest hard purge and the newest soft purge that cover something; 0: there is
+/// none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Stamp {
     pub(super) hard: u64,
@@ -47,7 +48,7 @@ impl Stamp {
     }
 }
 
-/// The stamps of one text: for every partition, and for single ones.
+/// The stamps of one text: the stamp for all partitions, and the stamps for single partitions.
 #[derive(Debug, Default)]
 struct Stamps {
     all: Stamp,
@@ -98,7 +99,7 @@ pub(super) struct Patterns {
     hosts: Texts,
     tags: Texts,
     prefixes: Texts,
-    /// Lengths that prefixes have, each once, and how many have it.
+    /// The different lengths of the prefixes, each with the number of prefixes that have it.
     lengths: Vec<(usize, usize)>,
     expressions: Vec<Expression>,
 }
@@ -106,7 +107,7 @@ pub(super) struct Patterns {
 /// Compiles an expression within bounds.
 ///
 /// # Errors
-/// The mistake in the expression.
+/// The expression has this mistake.
 pub(super) fn compile(text: &[u8]) -> Result<Regex, String> {
     let text = std::str::from_utf8(text).map_err(|e| e.to_string())?;
     RegexBuilder::new(text)
@@ -124,7 +125,7 @@ impl Patterns {
         match note.kind {
             PurgeKind::All => self.everything.at(partition).add(stamp),
             PurgeKind::Expression => {
-                // One that does not compile any more covers everything rather than nothing.
+                // An expression that does not compile any more covers everything rather than nothing.
                 match compile(&note.text) {
                     Ok(regex) => self.expressions.push(Expression {
                         regex,
@@ -195,7 +196,7 @@ impl Patterns {
         self.lengths.retain(|(_, count)| *count > 0);
     }
 
-    /// The newest purges that cover an object.
+    /// Returns the newest purges that cover an object.
     pub(super) fn covering(&self, object: &Object) -> Stamp {
         let key = KeyParts::of(object.key());
         let partition = key.partition;

@@ -1,4 +1,5 @@
-//! Purges as the engine has them: made, looked up, swept, and compared with what is given away.
+//! The purges of the engine: how purges are made, looked up and swept. Objects are compared with the
+//! purges before they are returned.
 
 use std::sync::Arc;
 
@@ -13,8 +14,8 @@ use crate::removal::Catalogue;
 use crate::shared::StoreShared;
 use crate::{Object, StoreId};
 
-/// Everything about purges of many: the set of them, what they take away, and the journals that note
-/// them.
+/// Everything about purges of many objects: the set of purges, the removal of the objects that they
+/// cover, and the journals that note the purges.
 #[derive(Debug)]
 pub struct Purges {
     set: PurgeSet,
@@ -37,12 +38,13 @@ impl Purges {
         }
     }
 
-    /// Purges what `purge` covers. When this returns, no lookup gives it any more (or gives it as
-    /// stale), and nothing that was fetched before will be stored; once the ticket is done, that
-    /// survives a power cut. Never blocks on a disk. Returns the purge's number and the ticket.
+    /// Carries out `purge`. When this returns, no lookup returns a covered object any more (or lookups
+    /// return it as stale), and no covered object that was fetched before will be stored. Once the
+    /// ticket is done, that survives a power cut. This method never blocks on a disk. Returns the
+    /// purge's number and the ticket.
     ///
     /// # Errors
-    /// The purge is not accepted; nothing was done.
+    /// The purge was not accepted, and nothing was changed.
     pub fn purge_many(
         &self,
         purge: &Purge,
@@ -66,9 +68,9 @@ impl Purges {
         Ok((note.sequence, ticket))
     }
 
-    /// A store writes no removals any more, so its contents may be out of date when it comes back.
-    /// The other stores note that, so that the next start does not believe it. (If it is the only
-    /// store, nobody notes it.)
+    /// Handles a store that notes no removals any more: its contents may be out of date when it comes
+    /// back. The other stores note that, so that the next start does not trust the store. (If it is the
+    /// only store, this is noted nowhere.)
     pub(crate) fn leave_behind(&self, store: StoreId) {
         self.set.leave_behind();
         let able = |s: &&Arc<StoreShared>| s.id != store && s.takes_writes();
@@ -78,26 +80,27 @@ impl Purges {
         }
     }
 
-    /// The number of the newest purge. Read it before the origin is asked, and store it with the
-    /// answer ([`crate::ObjectMeta::purge_sequence`]).
+    /// The number of the newest purge. The caller reads this number before it sends a request to the
+    /// origin, and stores the number with the response ([`crate::ObjectMeta::purge_sequence`]).
     #[must_use]
     pub fn purge_sequence(&self) -> u64 {
         self.set.latest()
     }
 
-    /// How far the purge of this number is; `None` if it is not known (any more).
+    /// Returns the progress of the purge with this number; `None` if the number is not known (any
+    /// more).
     #[must_use]
     pub fn purge_status(&self, number: u64) -> Option<PurgeStatus> {
         self.set.status(number)
     }
 
-    /// The latest purges, newest first.
+    /// Returns the latest purges, newest first.
     #[must_use]
     pub fn purge_statuses(&self, limit: usize) -> Vec<PurgeStatus> {
         self.set.statuses(limit)
     }
 
-    /// Purges that objects are compared with at present.
+    /// The number of purges with which objects are compared at present.
     #[must_use]
     pub fn active_purges(&self) -> usize {
         self.set.active()
@@ -113,13 +116,13 @@ impl Purges {
         &self.fleet
     }
 
-    /// The set, for journals and sweeps.
+    /// The set of purges, for journals and sweeps.
     pub(crate) const fn set(&self) -> &PurgeSet {
         &self.set
     }
 
-    /// The verdict of all purges on an object: costs two loads if the object was compared with all of
-    /// them.
+    /// Returns the verdict of all purges on an object. This costs two loads if the object was already
+    /// compared with all of them.
     pub(crate) fn verdict(&self, object: &Object) -> Verdict {
         self.set.verdict(object)
     }
@@ -129,7 +132,7 @@ impl Purges {
         matches!(self.verdict(object), Verdict::Gone(_))
     }
 
-    /// The object, unless a purge covers it; then it is taken away.
+    /// Returns the object, unless a purge covers it; a covered object is removed.
     pub(crate) fn unless_purged(&self, object: Arc<Object>) -> Option<Arc<Object>> {
         match self.set.verdict(&object) {
             Verdict::Clean | Verdict::Stale => Some(object),
@@ -140,7 +143,7 @@ impl Purges {
         }
     }
 
-    /// Takes away an object that purge `number` covers, unless another took its place.
+    /// Removes an object that purge `number` covers, unless another object took its place.
     #[cold]
     pub(crate) fn take_away_purged(&self, object: &Object, number: u64) {
         let mut shard = self.tables.shard(object.hash()).write();
@@ -159,7 +162,7 @@ impl Purges {
         }
     }
 
-    /// Asks for new snapshots in all journals, without the retired purges.
+    /// Requests new snapshots, without the retired purges, in all journals.
     pub(crate) fn tell_journals(&self) {
         for store in self.fleet.stores().iter() {
             store.journal.lock().snapshot = true;
@@ -167,7 +170,7 @@ impl Purges {
         }
     }
 
-    /// A ticket for the removals that are on their way.
+    /// Returns a ticket for the removals that are on their way to disk.
     pub(crate) fn removals(&self) -> SyncTicket {
         ticket_of(&self.fleet.stores(), false)
     }

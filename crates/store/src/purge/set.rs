@@ -1,7 +1,8 @@
-//! The active purges: published, compared with objects, retired.
+//! The active purges: they are published, compared with objects, and retired here.
 //!
-//! An object knows the number of the newest purge at the time its origin was asked; purges with
-//! greater numbers concern it. The order of locks: this set, then a store's journal.
+//! An object contains the number of the newest purge at the time when its request was sent to the
+//! origin; only purges with greater numbers concern it. The order of locks is: this set first, then a
+//! store's journal.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,41 +18,41 @@ use crate::fleet::Fleet;
 use crate::shared::{StoreShared, Stores};
 use crate::{Object, StoreId};
 
-/// Longest text of a purge, in bytes.
+/// Maximum length of the text of a purge, in bytes.
 const TEXT_MAX: usize = 2048;
-/// Longest expression, in bytes.
+/// Maximum length of an expression, in bytes.
 const EXPRESSION_MAX: usize = 512;
-/// Purges whose outcome is remembered.
+/// Number of purges whose outcome is remembered.
 const HISTORY_MAX: usize = 4096;
 
 /// The verdict of all purges on an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// No purge covers it.
+    /// No purge covers the object.
     Clean,
-    /// A soft purge covers it.
+    /// A soft purge covers the object.
     Stale,
-    /// The hard purge of this number covers it.
+    /// The hard purge with this number covers the object.
     Gone(u64),
 }
 
-/// How far a purge is.
+/// The progress of a purge.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     pub(super) count: AtomicU64,
     pub(super) done: AtomicBool,
-    /// The number of the purge that it became part of.
+    /// The number of the purge into which this purge was merged.
     merged: AtomicU64,
 }
 
-/// A purge that objects are compared with.
+/// A purge with which objects are compared.
 #[derive(Debug)]
 pub(super) struct Active {
     pub(super) note: PurgeNote,
-    /// Per store, the last segment of the purge's time: objects in later segments were compared with
-    /// the purge before they were written.
+    /// For each store, the last segment of the purge's time. Objects in later segments were compared
+    /// with the purge before they were written.
     pub(super) ends: Vec<(StoreId, u64)>,
-    /// A sweep went through everything.
+    /// True if a sweep has compared everything with this purge.
     pub(super) swept: bool,
 }
 
@@ -61,17 +62,17 @@ pub(super) struct State {
     pub(super) retired: u64,
     pub(super) active: BTreeMap<u64, Active>,
     patterns: Patterns,
-    /// Bytes of the active notes in a journal.
+    /// Bytes that the active notes take in a journal.
     pub(super) bytes: usize,
     history: BTreeMap<u64, (PurgeNote, Arc<Progress>)>,
 }
 
-/// All that is known about purges. See the module's head.
+/// All knowledge about purges. The documentation of the module explains it.
 #[derive(Debug, Default)]
 pub(crate) struct PurgeSet {
     latest: AtomicU64,
-    /// An object fetched under a smaller number is not stored any more: a purge that might cover it
-    /// has ended.
+    /// Objects that were fetched under a smaller number are not stored any more: a purge that might
+    /// cover them has retired.
     barrier: AtomicU64,
     state: RwLock<State>,
 }
@@ -131,7 +132,8 @@ impl PurgeSet {
         }
     }
 
-    /// Returns whether an object may be stored: not covered, and fetched recently enough to tell.
+    /// Returns whether an object may be stored: no purge covers it, and it was fetched recently enough
+    /// to decide that.
     pub(crate) fn may_store(&self, object: &Object) -> bool {
         rule!(
             "purge: nothing is stored that was fetched before a purge that is done with",
@@ -140,7 +142,7 @@ impl PurgeSet {
         ) && !matches!(self.verdict(object), Verdict::Gone(_))
     }
 
-    /// The newest soft purge that covers an object, unless a sweep is through with it.
+    /// The newest soft purge that covers an object, unless a sweep has already processed that purge.
     pub(crate) fn soft_unswept(&self, object: &Object) -> Option<u64> {
         let state = self.state.read();
         let newest = state.patterns.covering(object).soft;
@@ -157,15 +159,15 @@ impl PurgeSet {
         }
     }
 
-    /// New purges get numbers above `number`.
+    /// Ensures that new purges get numbers above `number`.
     pub(crate) fn raise(&self, number: u64) {
         let mut state = self.state.write();
         state.latest = state.latest.max(number);
         self.latest.store(state.latest, Ordering::Release);
     }
 
-    /// Takes up a number that the other stores note. A store whose journal lacks the number has
-    /// missed something: at the next start, nothing that it holds from before counts.
+    /// Uses a new number, which the other stores note. If the journal of a store lacks this number, the
+    /// store has missed something: at the next start, none of its contents from before count.
     pub(super) fn leave_behind(&self) {
         let mut state = self.state.write();
         state.latest += 1;
@@ -177,8 +179,8 @@ impl PurgeSet {
         self.latest.store(state.latest, Ordering::Release);
     }
 
-    /// Makes a purge true for every lookup from now on, and hands it to the journals of the stores that
-    /// are open now. Returns these too.
+    /// Makes a purge effective for every lookup from now on, and passes it to the journals of the
+    /// stores that are open now. Returns these stores too.
     pub(super) fn publish(
         &self,
         purge: &Purge,
@@ -188,8 +190,8 @@ impl PurgeSet {
     ) -> Result<(PurgeNote, Stores), PurgeError> {
         check(purge)?;
         let mut state = self.state.write();
-        // Read under the lock: a store that is opened meanwhile is in the list, or looks for newer purges
-        // after it has come into it.
+        // The list is read under the lock: a store that is opened meanwhile is in the list, or it checks
+        // for newer purges after it was added to the list.
         let stores = fleet.stores();
         let note = PurgeNote {
             kind: purge.kind,
@@ -219,8 +221,8 @@ impl PurgeSet {
         Ok((note, stores))
     }
 
-    /// Takes in what the journal of a store says. `stores`: the open ones, and that store. All active purges
-    /// then stay as long as there is something of their time in any of these.
+    /// Takes in the purges from the journal of a store. `stores` are the open stores and that store. All
+    /// active purges then stay as long as any of these stores has objects of their time.
     pub(crate) fn adopt(&self, notes: Vec<PurgeNote>, retired: u64, stores: &[Arc<StoreShared>]) {
         let mut state = self.state.write();
         state.retired = state.retired.max(retired);
@@ -258,8 +260,9 @@ impl PurgeSet {
         waiting.next().map(|a| a.note.sequence)
     }
 
-    /// A sweep has compared everything with all purges up to `number`. If the sweep saw everything
-    /// (`all`), hard purges retire. Returns whether any purge retired.
+    /// Notes that a sweep of all purges up to `number` has ended. If it could compare everything and its
+    /// removals are durable (`all`), the hard purges among these retire. Returns whether any purge
+    /// retired.
     pub(crate) fn swept(&self, number: u64, all: bool) -> bool {
         let mut state = self.state.write();
         let State {
@@ -288,7 +291,8 @@ impl PurgeSet {
         self.retire(&mut state, &done)
     }
 
-    /// Retires the swept purges that are older than everything stored. Returns whether there are any.
+    /// Retires the swept purges that are older than everything stored. Returns whether there were such
+    /// purges.
     pub(crate) fn age(&self, stores: &[Arc<StoreShared>]) -> bool {
         let oldest = |id: StoreId| {
             let store = stores.iter().find(|s| s.id == id)?;
@@ -311,8 +315,8 @@ impl PurgeSet {
 
     fn retire(&self, state: &mut State, numbers: &[u64]) -> bool {
         for number in numbers {
-            // Raised before the purge is forgotten, so that an object whose fetch began before the
-            // purge is not stored.
+            // The barrier is raised before the purge is forgotten, so that an object whose fetch began
+            // before the purge is not stored.
             self.barrier.fetch_max(*number, Ordering::AcqRel);
             state.take_out(*number);
             state.retired = state.retired.max(*number);
@@ -326,7 +330,7 @@ impl PurgeSet {
         Some(status(note, progress))
     }
 
-    /// The latest purges, newest first.
+    /// Returns the latest purges, newest first.
     pub(super) fn statuses(&self, limit: usize) -> Vec<PurgeStatus> {
         let state = self.state.read();
         let newest = state.history.values().rev().take(limit);
@@ -335,17 +339,17 @@ impl PurgeSet {
             .collect()
     }
 
-    /// Number of purges that objects are compared with.
+    /// The number of purges with which objects are compared.
     pub(super) fn active(&self) -> usize {
         self.state.read().active.len()
     }
 }
 
-/// Per store, the last segment that a purge of now may have to look at: objects in later segments are
-/// compared before they are written.
+/// Returns for each store the last segment that may concern a purge that is made now: objects in later
+/// segments are compared before they are written.
 fn ends(stores: &[Arc<StoreShared>]) -> Vec<(StoreId, u64)> {
     let end = |s: &Arc<StoreShared>| s.marks.log_end().sequence();
-    // A cluster may be on its way to the segment after the one that the end of the log is in.
+    // A cluster may be on its way to the segment after the segment in which the log ends.
     let next = rule!(
         "purge: the segment after the open one is of its time too",
         1,
@@ -410,7 +414,8 @@ impl State {
         Some(active)
     }
 
-    /// The purge `old` is covered by purge `new` and need not be compared with any more.
+    /// Notes that purge `new` covers the purge `old`, so that objects need not be compared with `old`
+    /// any more.
     fn merge(&mut self, old: u64, new: u64) {
         self.take_out(old);
         if let Some((_, progress)) = self.history.get(&old) {
@@ -418,7 +423,7 @@ impl State {
         }
     }
 
-    /// Makes an active soft purge hard; it is swept once more.
+    /// Makes an active soft purge hard. It is swept once more.
     pub(super) fn make_hard(&mut self, number: u64) {
         let Some(mut active) = self.take_out(number) else {
             return;

@@ -1,4 +1,4 @@
-//! Admission: an object becomes visible and gets on the way to disk, as far as there is room.
+//! Admission: an object becomes visible and is sent to a disk, as far as there is room.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::removal::Catalogue;
 use crate::shared::{Item, StoreShared};
 use crate::{Admission, DropReason, Object};
 
-/// Lets objects in: past the purges, the gate and the room that there is.
+/// Admits objects: checks purges, the gate and the room.
 #[derive(Debug)]
 pub(crate) struct Admitter {
     tables: Tables,
@@ -46,12 +46,14 @@ impl Admitter {
         }
     }
 
-    /// Replaces what the key held; the RAM tier takes it if `ram`, a store if one can.
+    /// Replaces what the key held. The RAM tier takes the object if `ram`, and a store takes it if a
+    /// store can.
     pub(crate) fn admit(&self, object: &Arc<Object>, ram: bool, paid: bool) -> Admission {
         let hash = object.hash();
         let bytes = object.record_bytes();
         let mut shard = self.tables.shard(hash).write();
-        // A stored object was fetched after the purge, or the purge has removed it. Fragments go with their head.
+        // A stored object was fetched after the purge, or else the purge has removed it. Fragments are
+        // removed together with their head.
         let covered = !object.is_fragment() && !self.purges.set().may_store(object);
         if rule!(
             "put: what was fetched before a purge that covers it is not stored",
@@ -68,7 +70,7 @@ impl Admitter {
         );
         let room = match paid || self.is_let_in(object, bytes) {
             true => self.make_room(object, bytes),
-            // A head alone in memory would ask for fragments that nobody keeps.
+            // A head in memory only would cause requests for fragments that no store keeps.
             false if object.is_large() => return Admission::Refused(DropReason::NotAdmitted),
             false => Err(DropReason::NotAdmitted),
         };
@@ -102,7 +104,8 @@ impl Admitter {
         }
     }
 
-    /// Returns whether the write budget, or the rule at its end, admits a head or whole object.
+    /// Returns whether the gate admits a head or whole object: by the write budget, or by the rule once
+    /// the budget is spent.
     fn is_let_in(&self, object: &Object, bytes: usize) -> bool {
         let bytes = bytes as u64;
         let all = match object.is_large() {
@@ -120,8 +123,8 @@ impl Admitter {
         admitted
     }
 
-    /// Finds the store for an object whose record has `bytes` bytes, and takes room for it among the
-    /// pending objects.
+    /// Finds the store for an object whose record has `bytes` bytes, and reserves room for the object
+    /// among the pending objects.
     fn make_room(
         &self,
         object: &Object,
@@ -145,7 +148,7 @@ impl Admitter {
     }
 }
 
-/// Longest record that fits into a cluster beside the table.
+/// The longest record that fits into a cluster together with the table, in bytes.
 pub(crate) const fn largest_record(cluster_bytes: u32) -> usize {
     cluster_bytes as usize - foxy_format::cluster_table_bytes(1)
 }

@@ -1,5 +1,6 @@
-//! Large objects whose length is not known before the end: stored as fragments while they stream in,
-//! visible once the head is put. Large objects of known length are handled in `sparse`.
+//! Large objects whose length is not known before the end. They are stored as fragments while the body
+//! arrives, and become visible once the head is put. Large objects of known length are handled in
+//! `sparse`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -13,29 +14,30 @@ use crate::interface::add;
 use crate::removal::Catalogue;
 use crate::{Admission, DropReason, NewObject, Object, ObjectMeta, Put};
 
-/// A response to be stored while its body streams in.
+/// A response that is to be stored while its body arrives.
 #[derive(Clone, Debug)]
 pub struct NewLarge {
-    /// Full key.
+    /// The full key.
     pub key: Bytes,
     /// [`Keys::hash`](crate::Keys::hash) of the key.
     pub hash: KeyHash,
     /// Hash of the group whose objects are placed together.
     pub group: u64,
-    /// Facts; `version` is set by the engine.
+    /// The facts; the engine sets `version`.
     pub meta: ObjectMeta,
-    /// Vary list and selecting values; opaque.
+    /// The Vary list and the selecting values; opaque here.
     pub vary: Bytes,
-    /// Purge tags; opaque.
+    /// The purge tags; opaque here.
     pub tags: Bytes,
-    /// Header fields.
+    /// The header fields.
     pub fields: FieldBlock,
-    /// Length of the body, if known; a body of another length is not stored.
+    /// The length of the body, if known; a body of another length is not stored.
     pub length: Option<u64>,
 }
 
 impl NewLarge {
-    /// A large object with the key and head of `new`, without its body. `length`: that of the body, if known.
+    /// Makes a large object with the key and the head of `new`, without its body. `length` is the length of
+    /// the body, if known.
     #[must_use]
     pub fn of(new: &NewObject, length: Option<u64>) -> Self {
         Self {
@@ -51,8 +53,9 @@ impl NewLarge {
     }
 }
 
-/// A large object that is streaming in, in bounded memory: one fragment here, the others on their
-/// way to disk. When disks do not keep up it is dropped, never slowed. Dropping it aborts.
+/// A large object that is being received, in bounded memory: one fragment is here, and the other
+/// fragments are on their way to disk. When disks are too slow, the object is dropped; the sender is
+/// never slowed down. Dropping this value aborts the storing.
 #[derive(Debug)]
 pub struct LargePut {
     puts: Arc<Puts>,
@@ -63,12 +66,13 @@ pub struct LargePut {
     stored: Arc<Stored>,
     length: u64,
     dropped: Option<DropReason>,
-    /// The RAM tier may take its fragments.
+    /// True if the RAM tier may take the fragments of the object.
     ram: bool,
 }
 
-/// The fragments of an object that has no head yet. They can be read while anybody holds this. When
-/// the last holder drops it, they are forgotten, unless the head was stored.
+/// The fragments of an object that has no head yet. They can be read as long as anything holds this
+/// value. When the last holder drops the value, the fragments are forgotten, unless the head was
+/// stored.
 #[derive(Debug)]
 pub struct Stored {
     catalogue: Arc<Catalogue>,
@@ -78,13 +82,14 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// A head by which the fragments are found before the real one exists; its length is unknown.
+    /// Returns a head by which the fragments are found before the real head exists; its length is
+    /// unknown.
     #[must_use]
     pub const fn head(&self) -> &Arc<Object> {
         &self.head
     }
 
-    /// Bytes from the start that lie in fragments.
+    /// The number of bytes from the start of the body that are in fragments.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         u64::from(self.fragments.load(Ordering::Acquire)) * u64::from(self.head.fragment_size)
@@ -92,7 +97,7 @@ impl Stored {
 }
 
 impl Drop for Stored {
-    /// Frees the room of the fragments, which nobody can ask for any more.
+    /// Frees the room of the fragments, which cannot be requested any more.
     fn drop(&mut self) {
         if self.keep.load(Ordering::Acquire) {
             return;
@@ -105,7 +110,8 @@ impl Drop for Stored {
 }
 
 impl LargePut {
-    /// Begins: sets the version and the fragment length, and leaves the key as it is.
+    /// Begins to store the object: sets the version and the fragment length, and leaves the key as it
+    /// is.
     pub(super) fn begin(puts: &Arc<Puts>, new: NewLarge, version: u64, fragment_size: u32) -> Self {
         let head = Arc::new(head_of(&new, version, fragment_size, u64::MAX));
         let stored = Stored {
@@ -131,21 +137,24 @@ impl LargePut {
         put
     }
 
-    /// The same past the RAM tier: no fragment takes a place there, however short the object is.
+    /// Makes the object bypass the RAM tier: none of its fragments is kept there, however short the
+    /// object is.
     #[must_use]
     pub const fn past_memory(mut self) -> Self {
         self.ram = false;
         self
     }
 
-    /// Adds bytes. Cheap once the object was dropped. The answer is whether it is still being stored.
+    /// Appends bytes. This is cheap once the object was dropped. Returns whether the object is still
+    /// being stored.
     pub fn append(&mut self, mut data: &[u8]) -> bool {
         self.length += data.len() as u64;
         if self.dropped.is_none() {
             self.check_length(self.length);
         }
         while self.dropped.is_none() && !data.is_empty() {
-            // A fragment is put when more follows: a body that fits into one is stored whole.
+            // A full fragment is put only when more bytes follow: a body that fits into one fragment is
+            // stored whole.
             let room = self.fragment_size as usize - self.filling.len();
             if room == 0 {
                 self.put_fragment();
@@ -158,20 +167,20 @@ impl LargePut {
         self.dropped.is_none()
     }
 
-    /// Why it is not being stored any more.
+    /// The reason why the object is not being stored any more.
     #[must_use]
     pub const fn dropped(&self) -> Option<DropReason> {
         self.dropped
     }
 
-    /// Returns the fragments stored so far, to be read while the rest streams in.
+    /// Returns the fragments stored so far, so that they can be read while the rest arrives.
     #[must_use]
     pub const fn stored(&self) -> &Arc<Stored> {
         &self.stored
     }
 
-    /// Ends the body: the object replaces what its key holds and becomes visible, if all of it
-    /// was stored. If not, the fragments are forgotten and the key is left as it is.
+    /// Ends the body. If all of it was stored, the object becomes visible and replaces what its key
+    /// holds. Otherwise the fragments are forgotten, and what the key holds is removed as outdated.
     pub fn finish(mut self) -> Put {
         if self.dropped.is_none() && self.new.length.is_some_and(|l| l != self.length) {
             self.dropped = Some(DropReason::Incomplete);
@@ -185,7 +194,7 @@ impl LargePut {
         let head = head_of(&self.new, self.version, self.fragment_size, self.length);
         let head = Arc::new(self.puts.holds.hold(head));
         if let Some(reason) = self.dropped {
-            // The object that it would have replaced is out of date all the same.
+            // The object that the new object would have replaced is outdated all the same.
             self.puts.catalogue.supersede(head.hash());
             return Put {
                 object: head,
@@ -202,7 +211,8 @@ impl LargePut {
         }
     }
 
-    /// Ends without storing anything and leaves the key as it is, like dropping this.
+    /// Ends without storing anything and leaves the key as it is; dropping this value has the same
+    /// effect.
     pub fn abort(self) {}
 
     fn finish_whole(self) -> Put {
@@ -254,7 +264,7 @@ impl LargePut {
     }
 }
 
-/// The head of a large object of `length` bytes.
+/// Makes the head of a large object of `length` bytes.
 pub(super) fn head_of(new: &NewLarge, version: u64, fragment_size: u32, length: u64) -> Object {
     let small = NewObject {
         key: new.key.clone(),
@@ -274,7 +284,7 @@ pub(super) fn head_of(new: &NewLarge, version: u64, fragment_size: u32, length: 
     }
 }
 
-/// The bytes in memory of their own length.
+/// Copies the bytes into an allocation of exactly their length.
 pub(super) fn exact(filling: BytesMut) -> Bytes {
     if filling.capacity() > filling.len() + filling.len() / 8 + 64 {
         Bytes::copy_from_slice(&filling)

@@ -1,6 +1,7 @@
-//! Storing: whole objects, objects in fragments, and heads whose bytes follow later.
+//! Storing of whole objects, of objects in fragments, and of heads whose bytes follow later.
 //!
-//! Uses `purge`, `removal` and the rooms below them. [`Puts`] makes objects of what is given.
+//! This room uses `purge`, `removal` and the rooms below them. [`Puts`] makes objects of the data that
+//! the caller passes.
 //!
 //! | file | has |
 //! |---|---|
@@ -33,7 +34,7 @@ use crate::removal::Catalogue;
 use crate::shared::StoreShared;
 use crate::{Admission, DropReason, MAX_KEY_BYTES, NewObject, Object, ObjectMeta, Put};
 
-/// Makes objects of what is given to be stored, and hands them on to be admitted.
+/// Makes objects of the data that is to be stored, and passes them on for admission.
 #[derive(Debug)]
 pub(crate) struct Puts {
     admitter: Admitter,
@@ -46,7 +47,7 @@ pub(crate) struct Puts {
     holds: Holds,
     numbers: Arc<Numbers>,
     counters: Arc<EngineCounters>,
-    /// Payload of a fragment while there is no store, in bytes.
+    /// The payload of a fragment in bytes, while there is no store.
     fragment_bytes: u32,
 }
 
@@ -73,13 +74,13 @@ impl Puts {
         }
     }
 
-    /// Largest body stored whole, and payload of a fragment, in bytes.
+    /// The length of the largest body that is stored whole, and of the payload of a fragment, in bytes.
     pub(crate) fn fragment_bytes(&self) -> u32 {
         self.fleet.fragment_bytes().unwrap_or(self.fragment_bytes)
     }
 
-    /// The longest object that may be stored: a quarter of the smallest store, or without one
-    /// what the RAM tier keeps of large objects.
+    /// The length of the longest object that may be stored, in bytes: a quarter of the smallest store.
+    /// Without a store, it is the longest large object that the RAM tier keeps.
     pub(crate) fn object_bytes_max(&self) -> u64 {
         let room = |s: &StoreShared| {
             u64::from(s.space.geometry().segments) * u64::from(s.space.geometry().segment_bytes) / 4
@@ -100,7 +101,7 @@ impl Puts {
         Put { object, admitted }
     }
 
-    /// As [`Self::put`], past the RAM tier.
+    /// Stores an object like [`Self::put`], but not in the RAM tier.
     pub(crate) fn put_past_memory(self: &Arc<Self>, new: NewObject) -> Put {
         if new.body.len() > self.fragment_bytes() as usize {
             return self.fragmented(&new, |put| put.past_memory());
@@ -121,7 +122,7 @@ impl Puts {
         large.finish()
     }
 
-    /// Stores a head or whole object and counts it. `paid`: the gate was asked before.
+    /// Stores a head or whole object and counts it. `paid`: the gate has already admitted it.
     fn store(&self, object: &Arc<Object>, paid: bool) -> Admission {
         self.store_in(object, true, paid)
     }
@@ -163,7 +164,7 @@ impl Puts {
         )
     }
 
-    /// Stores the head of a large object of `length` bytes, none of which is stored yet.
+    /// Stores the head of a large object of `length` bytes, while none of the bytes is stored yet.
     pub(crate) fn put_sparse(&self, new: &NewLarge, length: u64) -> Put {
         let version = self.numbers.next_version();
         let head = head_of(new, version, self.fragment_bytes(), length);
@@ -180,11 +181,11 @@ impl Puts {
         FragmentPut::begin(self, head, start)
     }
 
-    /// Stores fragment `n` of an object; `length` is the object's length as far as is known. With
+    /// Stores fragment `n` of an object; `length` is the object's length as far as it is known. With
     /// `ram`, the RAM tier takes the fragment too if the object is short enough or there is no store.
     ///
     /// # Errors
-    /// The reason why nobody can rely on the fragment being stored.
+    /// The reason why no caller can rely on the fragment.
     fn put_piece(
         &self,
         head: &Arc<Object>,
@@ -216,14 +217,15 @@ impl Puts {
         let in_ram = ram && (length <= self.budget.large_in_ram() || no_store);
         match self.admitter.admit(&Arc::new(object), in_ram, true) {
             Admission::Refused(reason) => Err(reason),
-            // An object in RAM alone would soon have holes; that is accepted only without a store.
+            // An object in RAM only would soon lack fragments; that is accepted only if there is no
+            // store.
             Admission::Memory(reason) if reason != DropReason::NoStore => Err(reason),
             _ => Ok(()),
         }
     }
 
-    /// Stores a new head for a stored response whose body stays; `None` if `old` is not what the key
-    /// holds now.
+    /// Stores a new head for a stored response whose body stays; returns `None` if `old` is not what
+    /// the key holds now.
     pub(crate) fn refresh(
         &self,
         old: &Arc<Object>,
@@ -248,7 +250,7 @@ impl Puts {
             return None;
         }
         let mut object = Object {
-            // Fragments are found under the version, so it stays.
+            // Fragments are found by the version, so the version stays.
             meta: ObjectMeta {
                 version: old.meta().version,
                 ..meta
@@ -266,13 +268,13 @@ impl Puts {
         Some(Put { object, admitted })
     }
 
-    /// Returns whether a lookup would give this very object, as far as memory tells.
+    /// Returns whether a lookup would return this very object. The check uses memory only.
     fn is_current(&self, object: &Object) -> bool {
         let shard = self.tables.shard(object.hash()).read();
         match shard.in_memory(object.hash()) {
             Some(present) => present.meta() == object.meta(),
-            // The index may lead to a newer version, unless it names the place that this one was
-            // read from.
+            // The index may lead to a newer version, unless it names the place from which this object
+            // was read.
             None => (self.tables.index().lookup(object.hash()).into_iter())
                 .filter_map(|entry| {
                     let spot = Spot::of(&entry);

@@ -1,4 +1,4 @@
-//! The choice of a store for a new object.
+//! Choice of a store for a new object.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::fleet::Fleet;
 use crate::memory::{Ground, MemoryBudget};
 use crate::shared::StoreShared;
 
-/// Leads new objects to the stores that take them.
+/// Chooses the stores that take new objects.
 #[derive(Debug)]
 pub(crate) struct Routes {
     fleet: Arc<Fleet>,
@@ -25,8 +25,8 @@ impl Routes {
         }
     }
 
-    /// The store that takes objects with this [`crate::Object::route`]: weighted rendezvous over those that
-    /// take writes and have room. Lookups do not depend on it.
+    /// Returns the store that takes objects with this [`crate::Object::route`], by weighted rendezvous
+    /// hashing over the stores that take writes and have room. Lookups do not depend on it.
     pub(crate) fn route(&self, key: u64) -> Option<Arc<StoreShared>> {
         let stores = self.fleet.stores();
         let takes = |s: &&Arc<StoreShared>| s.takes_new(|| self.clock.mono());
@@ -38,13 +38,13 @@ impl Routes {
             let stores = able.iter().copied();
             stores.filter(move |s| self.budget.has_room(s, all))
         };
-        // Where no store has room by its speed, any of them takes the room that is left.
+        // If no store has room according to its speed, any store takes the remaining room.
         let best = best_of(key, has_room(sum_of_speeds(&able)));
         best.or_else(|| best_of(key, has_room(0))).cloned()
     }
 }
 
-/// The store with the highest score for a key.
+/// Returns the store with the highest score for a key.
 fn best_of<'a>(
     key: u64,
     stores: impl Iterator<Item = &'a Arc<StoreShared>>,
@@ -56,7 +56,7 @@ fn best_of<'a>(
     stores.max_by(|a, b| score(a).total_cmp(&score(b)))
 }
 
-/// Bytes per second that stores write together; 0: that of one is not known.
+/// The sum of the stores' write speeds in bytes per second; 0 if the speed of one of them is not known.
 fn sum_of_speeds(stores: &[&Arc<StoreShared>]) -> u64 {
     let speeds = stores.iter().try_fold(0_u64, |all, s| {
         let speed = s.load.write_speed();

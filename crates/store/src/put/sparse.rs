@@ -1,7 +1,7 @@
-//! Large objects of known length: the head is stored first, fragments follow in any order, and each
-//! can be read as soon as it is put. An object that lacks fragments is a sparse object. A probe of
-//! the index tells whether a fragment is present, so completing an object needs no bookkeeping, and a
-//! restart keeps the fragments that are there.
+//! Large objects of known length. The head is stored first, fragments follow in any order, and each
+//! fragment can be read as soon as it is put. An object that lacks fragments is a sparse object. A
+//! probe of the index shows whether a fragment is present, so completing an object needs no
+//! bookkeeping, and the present fragments survive a restart.
 
 use std::sync::Arc;
 
@@ -11,29 +11,30 @@ use super::Puts;
 use super::large::exact;
 use crate::Object;
 
-/// A run of a large object's bytes that streams into the store, fragment after fragment.
+/// A run of a large object's bytes that arrives and is put into the store fragment by fragment.
 #[derive(Debug)]
 pub struct FragmentPut {
     puts: Arc<Puts>,
     head: Arc<Object>,
-    /// Offset in the object of the next byte.
+    /// The offset of the next byte in the object.
     at: u64,
     skip: u64,
     filling: BytesMut,
-    /// All from the start of the run up to here is stored; `None` once one was refused.
+    /// The offset up to which all bytes since the start of the run are stored; `None` once a fragment
+    /// was refused.
     reliable: Option<u64>,
     started: u64,
 }
 
 impl FragmentPut {
-    /// Begins at byte `start` of an object whose head is stored.
+    /// Begins a run at byte `start` of an object whose head is stored.
     pub(super) fn begin(puts: &Arc<Puts>, head: &Arc<Object>, start: u64) -> Self {
         let size = u64::from(head.fragment_size().max(1));
         Self {
             puts: Arc::clone(puts),
             head: Arc::clone(head),
             at: start,
-            // Bytes before the first whole fragment belong to no record.
+            // Bytes before the first complete fragment belong to no record.
             skip: start.next_multiple_of(size) - start,
             filling: BytesMut::new(),
             reliable: Some(start.next_multiple_of(size)),
@@ -41,19 +42,19 @@ impl FragmentPut {
         }
     }
 
-    /// The object's head.
+    /// The head of the object.
     #[must_use]
     pub const fn head(&self) -> &Arc<Object> {
         &self.head
     }
 
-    /// Offset in the object of the next byte.
+    /// The offset of the next byte in the object.
     #[must_use]
     pub const fn position(&self) -> u64 {
         self.at
     }
 
-    /// Offset up to which everything since the start of the run can be read back; `None` once a
+    /// The offset up to which all bytes since the start of the run can be read back; `None` once a
     /// fragment was refused.
     #[must_use]
     pub fn readable(&self) -> Option<u64> {
@@ -61,8 +62,8 @@ impl FragmentPut {
         self.reliable.filter(|_| whole)
     }
 
-    /// Where the fragment that is being gathered ends: if the run stops before, the part gathered so
-    /// far is lost.
+    /// The offset at which the present fragment ends. If the run stops before it, the bytes of the
+    /// fragment so far are lost.
     #[must_use]
     pub fn fragment_end(&self) -> u64 {
         let end = (self.at + self.skip).next_multiple_of(self.size());
@@ -73,7 +74,7 @@ impl FragmentPut {
         u64::from(self.head.fragment_size().max(1))
     }
 
-    /// Adds bytes. Those over the object's length are left out.
+    /// Appends bytes. Bytes beyond the object's length are ignored.
     pub fn append(&mut self, mut data: &[u8]) {
         let over = self.at.saturating_add(data.len() as u64);
         let over = over.saturating_sub(self.head.total_length());
@@ -97,12 +98,12 @@ impl FragmentPut {
         }
     }
 
-    /// Puts the fragment that has just become whole.
+    /// Puts the fragment that has just become complete.
     fn put(&mut self) {
         let n = u32::try_from((self.at - 1) / self.size()).unwrap_or(u32::MAX);
         let body: Bytes = exact(std::mem::take(&mut self.filling));
         let length = self.head.total_length();
-        // A purged fragment is not written, so nothing may rely on it.
+        // A purged fragment is not written, so no caller may rely on it.
         let purged = self.puts.purges.has_removed(&self.head);
         let put = |body| self.puts.put_piece(&self.head, n, length, body, true);
         if !purged && put(body).is_ok() {

@@ -1,4 +1,4 @@
-//! Reads that lookups ask for: how their bytes become objects, and what follows when they fail.
+//! Reads that lookups request: how the bytes become objects, and what follows when a read fails.
 
 use std::io;
 use std::sync::Arc;
@@ -17,11 +17,12 @@ use crate::shared::StoreShared;
 use crate::{Object, ReadMiss, ReadPlan, StoreId};
 
 impl Reads {
-    /// A queue for the reads of one thread on a store's disk, which orders them as suits the
-    /// device. Tokens are below 2^63. See [`foxy_disk::Disk::open_queue`].
+    /// Opens a queue for the reads of one thread from a store's disk. The queue orders the reads as
+    /// suits the device. The caller's tokens must be below 2^63. See also
+    /// [`foxy_disk::Disk::open_queue`].
     ///
     /// # Errors
-    /// There is no such store, or neither a ring nor threads could be made.
+    /// There is no such store, or neither an `io_uring` nor threads could be created.
     pub fn open_reads(&self, store: StoreId, depth: u32) -> io::Result<Box<dyn Queue>> {
         let store = self.open.store(store).ok_or(io::ErrorKind::NotFound)?;
         let inner = store.disk.open_queue(depth)?;
@@ -29,21 +30,22 @@ impl Reads {
         Ok(Box::new(queue))
     }
 
-    /// The read to carry out for `plan`: the same one, or a longer one that takes in what lies
-    /// around it, where that pays. Every plan that this gives has to end in `finish_read`,
-    /// `finish_fragment`, `fail_read` or `late_read`: longer reads under way have a share of the
-    /// memory.
+    /// Returns the read to carry out for `plan`: the same read, or, where that pays, a longer read that
+    /// includes the neighbours of the record. Every returned plan must end in `finish_read`,
+    /// `finish_fragment`, `fail_read` or `late_read`, because longer reads under way hold a share of
+    /// the memory.
     #[must_use]
     pub fn widen(&self, plan: &ReadPlan) -> ReadPlan {
         self.neighbours.widen(plan)
     }
 
-    /// Checks what was read (place, life, checksums, key), makes sure that nothing newer was
-    /// stored meanwhile, and takes the object into the RAM tier. If the key was stored again
-    /// meanwhile, that newer object is returned.
+    /// Checks the bytes that were read (place, life, checksums, key), makes sure that no newer object
+    /// was stored meanwhile, and takes the object into the RAM tier. If the key was stored again
+    /// meanwhile, the newer object is returned.
     ///
     /// # Errors
-    /// A counted miss. A damaged record's entry is dropped; another key's is left to its owner.
+    /// The read counts as a miss. The entry of a damaged record is dropped; an entry that belongs to
+    /// another key stays.
     pub fn finish_read(
         &self,
         plan: &ReadPlan,
@@ -53,10 +55,11 @@ impl Reads {
         self.finish_read_if(plan, key, buf, |_| true)
     }
 
-    /// As [`Reads::finish_read`]; the RAM tier takes the object only if `keep` says so.
+    /// Finishes a read like [`Reads::finish_read`], but the RAM tier takes the object only if `keep`
+    /// returns true.
     ///
     /// # Errors
-    /// As there.
+    /// As for [`Reads::finish_read`].
     pub fn finish_read_if(
         &self,
         plan: &ReadPlan,
@@ -75,10 +78,10 @@ impl Reads {
         self.finish(plan, buf, wanted, keep)
     }
 
-    /// As [`Reads::finish_read`], for fragment `n` of `head`.
+    /// Finishes the read of fragment `n` of `head` like [`Reads::finish_read`].
     ///
     /// # Errors
-    /// As there.
+    /// As for [`Reads::finish_read`].
     pub fn finish_fragment(
         &self,
         plan: &ReadPlan,
@@ -89,10 +92,11 @@ impl Reads {
         self.finish_fragment_if(plan, head, n, buf, |_| true)
     }
 
-    /// As [`Reads::finish_fragment`]; the RAM tier takes the fragment only if `keep` says so.
+    /// Finishes a read like [`Reads::finish_fragment`], but the RAM tier takes the fragment only if
+    /// `keep` returns true.
     ///
     /// # Errors
-    /// As there.
+    /// As for [`Reads::finish_fragment`].
     pub fn finish_fragment_if(
         &self,
         plan: &ReadPlan,
@@ -142,7 +146,8 @@ impl Reads {
         result
     }
 
-    /// The object in what was read, if it is whole and where it should be.
+    /// Returns the object in the bytes that were read, if its record is complete and at the expected
+    /// place.
     fn check_record(&self, plan: &ReadPlan, buf: AlignedBuf) -> Result<Object, ReadMiss> {
         let capacity = buf.capacity();
         self.check_bytes(plan, &buf.into_bytes(), capacity)
@@ -171,8 +176,8 @@ impl Reads {
         object.ok_or_else(|| self.clear_damaged(plan, store))
     }
 
-    /// Drops the entry of a damaged record. If it is not there any more, the segment was reused
-    /// or the object superseded during the read, and nothing is wrong.
+    /// Drops the entry of a damaged record. If the entry is not there any more, the segment was reused
+    /// or the object superseded during the read, and this is no damage.
     fn clear_damaged(&self, plan: &ReadPlan, store: &StoreShared) -> ReadMiss {
         if !self.catalogue.drop_entry(plan, store) {
             return ReadMiss::Superseded;
@@ -183,7 +188,8 @@ impl Reads {
         ReadMiss::Damaged
     }
 
-    /// Refuses an object whose store missed purges: its journal was damaged, or it was away.
+    /// Refuses an object from a store that missed purges, because the store's journal was damaged or
+    /// the store was away.
     fn refuse_void(&self, plan: &ReadPlan, object: &Object) -> Result<(), ReadMiss> {
         let stores = self.open.load();
         let store = stores.by_id(plan.store).ok_or(ReadMiss::Superseded)?;
@@ -257,8 +263,8 @@ impl Reads {
         }
     }
 
-    /// Tells that the read itself failed: the entry is dropped, and a store that fails again and
-    /// again is not used any more. The request goes on as the returned miss says.
+    /// Reports that the read itself failed. The entry is dropped, and a store whose reads fail
+    /// repeatedly is not used any more. The request continues with the returned miss.
     pub fn fail_read(&self, plan: &ReadPlan, error: &io::Error) -> ReadMiss {
         if plan.wide {
             self.neighbours.end(plan);
@@ -274,9 +280,9 @@ impl Reads {
         ReadMiss::Device
     }
 
-    /// Tells that nobody waits for this read any longer, though the device still has it: the
-    /// store counts as slow and is left alone for a while. The request goes on as a miss. Has to
-    /// be followed by [`Reads::late_read`] when the read ends.
+    /// Reports that the caller does not wait for this read any longer, though the device still has it.
+    /// The store counts as slow and is not used for a while. The request continues with a miss. The
+    /// caller must call [`Reads::late_read`] when the read ends.
     pub fn give_up_read(&self, plan: &ReadPlan) {
         add(&self.counters.miss_device, 1);
         if let Some(store) = self.open.store(plan.store) {
@@ -288,7 +294,7 @@ impl Reads {
         }
     }
 
-    /// Tells that a read which was given up has ended.
+    /// Reports that a read has ended after its caller gave it up.
     pub fn late_read(&self, plan: &ReadPlan) {
         self.neighbours.end(plan);
         if let Some(store) = self.open.store(plan.store) {
@@ -296,12 +302,12 @@ impl Reads {
         }
     }
 
-    /// Reads that lookups asked for so far.
+    /// The number of reads that lookups requested so far.
     pub(crate) fn planned(&self) -> u64 {
         self.counters.disk_plans.load(Ordering::Relaxed)
     }
 
-    /// Checks a record by itself; true if it was dropped.
+    /// Reads and checks a single record again. Returns true if its entry was dropped.
     pub(crate) fn recheck(&self, store: &StoreShared, hash: KeyHash, spot: Spot) -> bool {
         let entry = self.tables.entry_at(hash, spot);
         let Some(plan) = entry.and_then(|entry| store.plan(hash, &entry)) else {
@@ -324,7 +330,7 @@ fn read(store: &StoreShared, plan: &ReadPlan) -> io::Result<AlignedBuf> {
     Ok(buf)
 }
 
-/// Copies the record if its buffer would keep much more memory alive than the record needs.
+/// Copies the record if its buffer would keep much more memory allocated than the record needs.
 fn compact(record: &Bytes, len: usize, capacity: usize) -> (Bytes, usize) {
     let (copied, kept) = (good_size(len), aligned_size(capacity));
     if copied * 5 / 4 < kept {

@@ -1,15 +1,15 @@
-//! The hash of keys, whose seed all stores of an engine share.
+//! The hash of keys. All stores of an engine share its seed.
 
 use std::sync::OnceLock;
 
 use foxy_base::{KeyHash, KeySeed};
 
-/// Hashes keys, with a seed that never changes once it was used.
+/// Hashes keys with a seed that never changes after its first use.
 #[derive(Debug)]
 pub struct Keys {
-    /// The seed used if no store names another.
+    /// The seed that is used if no store names another seed.
     own: KeySeed,
-    /// Fixed by the first store, or by the first key that is hashed.
+    /// The seed in force; the first store or the first hashed key fixes it.
     seed: OnceLock<KeySeed>,
 }
 
@@ -21,24 +21,24 @@ impl Keys {
         }
     }
 
-    /// The seed of the hashes.
+    /// Returns the seed of the hashes.
     pub(crate) fn seed(&self) -> KeySeed {
         self.agree_on(self.own)
     }
 
-    /// Proposes a seed; returns the one in force.
+    /// Proposes a seed, and returns the seed in force.
     pub(crate) fn agree_on(&self, said: KeySeed) -> KeySeed {
         *self.seed.get_or_init(|| said)
     }
 
-    /// Hash of a full key.
+    /// Returns the hash of a full key.
     #[must_use]
     pub fn hash(&self, key: &[u8]) -> KeyHash {
         self.seed().hash(key)
     }
 
-    /// True if the hash is the key's. Without a seed it is always true: tests make up hashes that
-    /// collide.
+    /// Returns true if `hash` is the hash of the key. If the seed in force is 0 (no seed), it always
+    /// returns true, because tests make up hashes that collide.
     pub(crate) fn is_hash_of(&self, hash: KeyHash, key: &[u8]) -> bool {
         self.seed() == KeySeed::default() || self.hash(key) == hash
     }

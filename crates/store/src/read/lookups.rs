@@ -1,4 +1,4 @@
-//! Lookups: what memory says of a key, and where to read it if it is on a disk.
+//! Lookups: what memory knows about a key, and where to read its record if that is on a disk.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,7 +12,7 @@ use crate::memory::is_fragment_of;
 use crate::{Lookup, Object};
 
 impl Reads {
-    /// Looks up the object under a key. Memory only: a shared lock, no allocation.
+    /// Looks up the object under a key. Uses memory only: it takes a shared lock and allocates nothing.
     pub fn lookup(&self, hash: KeyHash, key: &[u8]) -> Lookup {
         debug_assert!(self.keys.is_hash_of(hash, key), "hashed with another seed");
         match self.lookup_memory(hash) {
@@ -35,13 +35,13 @@ impl Reads {
         }
     }
 
-    /// Fragment `n` (from 0) of a large object.
+    /// Looks up fragment `n` (counted from 0) of a large object.
     pub fn fragment_lookup(&self, head: &Object, n: u32) -> Lookup {
         self.fragment(head, n, false)
     }
 
-    /// As [`fragment_lookup`](Self::fragment_lookup), but reads from a slow disk too: for callers
-    /// that cannot get these bytes from elsewhere and would rather wait.
+    /// Looks up a fragment like [`fragment_lookup`](Self::fragment_lookup), but reads from a slow disk
+    /// too. It is for callers that cannot get these bytes from another source and prefer to wait.
     pub fn fragment_lookup_patient(&self, head: &Object, n: u32) -> Lookup {
         self.fragment(head, n, true)
     }
@@ -55,7 +55,8 @@ impl Reads {
         }
     }
 
-    /// The object, unless a purge covers it. Usually it was compared with every purge before.
+    /// Returns the object, unless a purge covers it. In most cases the object was compared with every
+    /// purge before.
     fn unless_purged(&self, object: Arc<Object>) -> Option<Arc<Object>> {
         match object.mark.has_passed(self.purges.purge_sequence()) {
             true => Some(object),

@@ -1,24 +1,24 @@
-//! Lookups, and the reads that they ask for: their order at the disk, and the objects that their bytes
-//! become.
+//! Lookups and the reads that they request: the order of reads at the disk, and the objects that are
+//! made of the bytes.
 //!
-//! Uses `purge`, `removal` and the rooms below them.
+//! This room uses `purge`, `removal` and the rooms below them.
 //!
 //! | file | has |
 //! |---|---|
 //! | `keys` | the hash of keys |
-//! | `lookups` | what memory says of a key, and where to read it if it is on a disk |
-//! | `peek` | looks that count nothing and mark nothing as used |
+//! | `lookups` | what memory knows about a key, and where to read its record if that is on a disk |
+//! | `peek` | lookups that change no counter and mark nothing as used |
 //! | `finish` | checks what was read, and takes the object into the RAM tier |
 //! | `queue` | the read queue of one thread |
-//! | `neighbours` | longer reads that bring the neighbours of an object along |
+//! | `neighbours` | longer reads that include the neighbours of an object |
 //!
-//! Reads go to a store's disk as they come, or sorted if the disk rotates.
-//! Every thread has a queue of its own. It hands reads on as they come, and times some of them
-//! ([`ReadGauge`](foxy_policy::ReadGauge)); once a disk turns out to rotate, reads of all threads
-//! gather in one place while the head is at work. A thread that finds the disk idle takes all of
-//! them, sorts them in elevator order, joins neighbours, and carries them out. It hands the reads of
-//! other threads over when they have ended. No read ever waits while the disk is idle, so neither a
-//! timeout nor a thread of its own is needed.
+//! Reads go to a store's disk in the order in which they arrive, or sorted if the disk rotates. Every
+//! thread has its own queue. The queue passes reads on in the order in which they arrive, and times
+//! some of them ([`ReadGauge`](foxy_policy::ReadGauge)). Once a disk proves to be a rotating disk, the
+//! reads of all threads gather in one place while the disk is busy. A thread that finds the disk idle
+//! takes all gathered reads, sorts them in elevator order, joins neighbours, and carries the reads out.
+//! It passes the bytes of other threads' reads to those threads when the reads have ended. No read ever
+//! waits while the disk is idle, so sorting needs neither a timeout nor a separate thread.
 
 mod finish;
 mod keys;
@@ -40,8 +40,8 @@ use crate::purge::Purges;
 use crate::removal::Catalogue;
 use crate::shared::Registry;
 
-/// Lookups of all threads, the reads that they ask for, and what follows when one is done. Each plan of
-/// a lookup ends in one of the functions in `finish`.
+/// The lookups of all threads, the reads that they request, and what follows when a read has ended.
+/// Each plan that a lookup returns ends in one of the functions in `finish`.
 #[derive(Debug)]
 pub struct Reads {
     keys: Arc<Keys>,

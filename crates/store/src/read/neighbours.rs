@@ -1,8 +1,8 @@
-//! Reading the neighbours of an object along with it, where that saves reads:
+//! Reads the neighbours of an object together with the object, where that saves reads:
 //! [`foxy_policy::ReadAround`] decides where.
 //!
-//! An object that is brought along goes into the RAM tier under the same conditions as one that was
-//! asked for: whole, in its place and life, not purged, and the index still leads there.
+//! A neighbour that was read along goes into the RAM tier under the same conditions as a requested
+//! object: its record is valid, in its place and life and not purged, and the index still leads there.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -18,8 +18,8 @@ use crate::purge::Purges;
 use crate::shared::{Registry, StoreShared};
 use crate::{Object, ReadMiss, ReadPlan, StoreId};
 
-/// The extra cost of a read of 64 KiB over one of 8 KiB, in reads of 8 KiB: measured for SSDs (32
-/// under way) and estimated for the others.
+/// The extra cost of a read of 64 KiB compared with a read of 8 KiB, in units of reads of 8 KiB. The
+/// cost is measured for SSDs (32 reads under way) and estimated for other devices.
 const fn cost(device: Device) -> f64 {
     match device {
         Device::Unknown | Device::Fast => 2.0,
@@ -28,7 +28,7 @@ const fn cost(device: Device) -> f64 {
     }
 }
 
-/// Longer reads: begun where they pay, and what they bring along.
+/// Decides where longer reads pay, and takes in the neighbours that they read.
 #[derive(Debug)]
 pub(crate) struct Neighbours {
     tables: Tables,
@@ -51,14 +51,15 @@ impl Neighbours {
         }
     }
 
-    /// The read to carry out for `plan`; a longer one has taken room that [`Self::end`] gives back.
+    /// Returns the read to carry out for `plan`. A longer read has taken room in memory, which
+    /// [`Self::end`] releases.
     pub(crate) fn widen(&self, plan: &ReadPlan) -> ReadPlan {
         let stores = self.open.load();
         let wider = stores.by_id(plan.store).and_then(|store| {
             if u64::from(plan.len) > store.around.bytes() / 2 {
                 return None;
             }
-            // While another worker holds the rule, the plan stays as it is.
+            // While another worker has the lock of the rule, the plan stays as it is.
             let mut rule = store.around.try_rule()?;
             rule.set_cost(cost(store.reads.device()));
             let wide = rule.read(plan.at / store.around.bytes());
@@ -72,7 +73,8 @@ impl Neighbours {
         let (segment, _) = store.space.locate(plan.spot)?;
         let start = store.space.geometry().segment_at(segment);
         let end = start + u64::from(store.space.geometry().segment_bytes);
-        // More ahead: a page's objects are stored after it.
+        // The read extends farther ahead than back, because the objects of a page are stored after the
+        // page.
         let back = (store.around.bytes() / 4).next_multiple_of(store.space.block_bytes());
         let at = plan.at.saturating_sub(back).max(start);
         let at = at.next_multiple_of(store.space.block_bytes()).min(plan.at);
@@ -93,8 +95,8 @@ impl Neighbours {
         })
     }
 
-    /// A longer read failed, which says nothing about the wanted object: the caller is to look the
-    /// object up again and read it alone.
+    /// Handles a failed longer read. The failure proves nothing about the wanted object, so the caller
+    /// must look the object up again and read it alone.
     pub(crate) fn failed(&self, plan: &ReadPlan) -> ReadMiss {
         if let Some(store) = self.open.store(plan.store) {
             store.around.rule().failed();
@@ -103,12 +105,12 @@ impl Neighbours {
         ReadMiss::Moved
     }
 
-    /// A read has ended: gives back the room that a longer one has taken.
+    /// Handles the end of a read: releases the room that a longer read has taken.
     pub(crate) fn end(&self, plan: &ReadPlan) {
         self.budget.end_wide(plan);
     }
 
-    /// Takes in what a longer read brought along.
+    /// Takes in the neighbours that a longer read has read.
     pub(crate) fn take_around(&self, plan: &ReadPlan, bytes: &Bytes) {
         let stores = self.open.load();
         let Some(store) = stores.by_id(plan.store) else {
@@ -126,7 +128,8 @@ impl Neighbours {
         }
     }
 
-    /// Takes in the record at the beginning of `record`; its length on disk, if it is whole.
+    /// Takes in the record at the beginning of `record`. Returns its length on disk if the record is
+    /// valid.
     fn take_one(
         &self,
         store: &StoreShared,
@@ -180,7 +183,8 @@ impl Neighbours {
         length
     }
 
-    /// An object that was brought along is asked for: for the rule, and as a use of its record.
+    /// Handles the first request for an object that a longer read fetched: informs the rule, and counts
+    /// a use of its record.
     #[cold]
     pub(crate) fn brought_hit(&self, object: &Object) {
         let store = object.brought.0.swap(0, Ordering::Relaxed);

@@ -1,5 +1,5 @@
-//! Looking without touching: for explanations. Nothing is counted, moved between tiers or marked
-//! as used.
+//! Lookups without side effects, for explanations. Nothing is counted, moved between tiers or marked as
+//! used.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,34 +15,35 @@ use crate::interface::Spot;
 use crate::memory::Stage;
 use crate::shared::of_store;
 
-/// The object stored under a key, and its place.
+/// The object that is stored under a key, and its place.
 #[derive(Clone, Debug)]
 pub struct Peek {
-    /// The object.
+    /// The stored object.
     pub object: Arc<Object>,
-    /// It is in memory.
+    /// True if the object is in memory.
     pub in_memory: bool,
-    /// Its place on disk, if it has one already.
+    /// The place of the object on disk, if it already has a place.
     pub place: Option<DiskPlace>,
 }
 
-/// Where a record is in its store's log.
+/// The place of a record in its store's log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiskPlace {
-    /// The disk.
+    /// The name of the disk.
     pub disk: String,
-    /// Segments that are reused before the record's own.
+    /// The number of segments that are reused before the record's own segment.
     pub segments_before: u32,
-    /// All segments of the store.
+    /// The number of all segments of the store.
     pub segments: u32,
-    /// How long until the record's segment is reused at the present rate of writing; `None`
-    /// before the first reuse.
+    /// Time until the record's segment is reused at the present rate of writing; `None` before the
+    /// first reuse.
     pub expected: Option<Duration>,
 }
 
 impl Reads {
-    /// Returns the object stored under a key. May read the disk and wait: not for network threads.
-    /// An object that cannot be read gives `None`, like one that is not stored.
+    /// Returns the object stored under a key. This may read the disk and wait, so network threads must
+    /// not call it. It returns `None` for an object that cannot be read, as for an object that is not
+    /// stored.
     #[must_use]
     pub fn peek(&self, hash: KeyHash, key: &[u8]) -> Option<Peek> {
         debug_assert!(self.keys.is_hash_of(hash, key), "hashed with another seed");
@@ -81,8 +82,9 @@ impl Reads {
         })
     }
 
-    /// Returns the object of a key that memory has, and whether it still waits for its cluster: until
-    /// then another object of the key takes its place without a trace on any disk.
+    /// Returns the object of a key if memory has it, and whether the object still waits for its
+    /// cluster. As long as the object waits, another object of the key can replace it without a trace
+    /// on any disk.
     #[must_use]
     pub fn in_memory(&self, hash: KeyHash, key: &[u8]) -> Option<(Arc<Object>, bool)> {
         let shard = self.tables.shard(hash).read();

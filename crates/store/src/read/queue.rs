@@ -1,4 +1,5 @@
-//! One thread's queue: reads as they come, or sorted together with those of other threads.
+//! The read queue of one thread: it passes reads on as they arrive, or sorted together with those of
+//! other threads.
 
 use std::io;
 use std::mem::take;
@@ -14,11 +15,13 @@ use hashbrown::HashMap;
 use crate::interface::add;
 use crate::shared::{Mailbox, Parked, StoreShared};
 
-/// Marks the tokens of sorted reads.
+/// This bit marks the tokens of sorted reads.
 const SORTED: u64 = 1 << 63;
-/// How long `wait` sleeps between looks at what other threads have read.
+/// Time that `wait` sleeps before it checks again whether other threads have finished reads for this
+/// queue.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
-/// A dropped queue waits this many times this long for the reads that it carries out.
+/// A dropped queue waits for the reads that it carries out: at most this number of times, each for this
+/// time.
 const DRAIN: (u32, Duration) = (20, Duration::from_millis(100));
 
 pub(super) struct OrderedQueue {
@@ -27,10 +30,10 @@ pub(super) struct OrderedQueue {
     clock: Arc<dyn Clock>,
     gauge: ReadGauge,
     mailbox: Arc<Mailbox>,
-    /// To be sorted at the next flush.
+    /// Reads that are to be sorted at the next flush.
     staged: Vec<PendingRead<Parked>>,
-    /// Own reads that were given to be sorted and have not come back, whichever thread carries them
-    /// out.
+    /// The number of the queue's own reads that were passed on to be sorted and have not returned, on
+    /// whichever thread they are carried out.
     away: usize,
     /// Sorted reads that this thread carries out.
     carried: HashMap<u64, Carried>,
@@ -38,7 +41,7 @@ pub(super) struct OrderedQueue {
     batch: Vec<PendingRead<Parked>>,
 }
 
-/// A sorted read under way, and whom it serves.
+/// A sorted read under way, and the waiting reads that it satisfies.
 struct Carried {
     at: u64,
     parts: Vec<PendingRead<Parked>>,
@@ -64,7 +67,7 @@ impl OrderedQueue {
         }
     }
 
-    /// If the disk is idle, takes the reads that wait and submits them in order.
+    /// If the disk is idle, takes the waiting reads and submits them in order.
     fn carry_out(&mut self) -> io::Result<()> {
         let mut batch = take(&mut self.batch);
         let merged: Vec<MergedRead> = {
@@ -92,7 +95,7 @@ impl OrderedQueue {
         self.inner.flush_submissions()
     }
 
-    /// Stages one sorted read. A read that serves a single part goes into the buffer of that part.
+    /// Stages one sorted read. A read for a single part goes into the buffer of that part.
     fn begin(&mut self, at: u64, len: usize, mut parts: Vec<PendingRead<Parked>>) {
         let token = self.next;
         self.next += 1;
@@ -105,13 +108,13 @@ impl OrderedQueue {
         self.carried.insert(token, Carried { at, parts });
     }
 
-    /// A sorted read has ended: delivers each part to the queue that asked for it.
+    /// Handles the end of a sorted read: delivers each part to the queue that requested it.
     fn end(&mut self, completion: Completion, out: &mut Vec<Completion>) {
         let Some(mut read) = self.carried.remove(&(completion.token & !SORTED)) else {
             return;
         };
         if read.parts.len() > 1 && completion.result.is_err() {
-            // Only reading each alone shows which of them fails.
+            // Only reading each part alone shows which part fails.
             self.store.reads.waiting.lock().flying += read.parts.len() - 1;
             for part in read.parts {
                 self.begin(part.at, part.len as usize, vec![part]);
@@ -173,7 +176,7 @@ impl OrderedQueue {
         }
     }
 
-    /// Puts the staged reads among those that wait for the disk, and carries out what can be.
+    /// Puts the staged reads among those that wait for the disk, and carries out the reads that it can.
     fn flush_sorted(&mut self) -> io::Result<()> {
         if self.staged.is_empty() {
             return Ok(());
@@ -196,7 +199,7 @@ impl OrderedQueue {
                 self.end(completion, out);
             }
         }
-        // A refusal is met again at the next turn.
+        // A refused submission occurs again at the next turn.
         let _ = self.carry_out();
         let _ = self.inner.flush_submissions();
     }
@@ -272,7 +275,7 @@ impl Queue for OrderedQueue {
     fn event_fd(&self) -> Option<BorrowedFd<'_>> {
         let fd = self.inner.event_fd()?;
         if self.mailbox.nudge.get().is_none() {
-            // Cannot fail: `nudge` was just seen to be unset.
+            // This cannot fail: `nudge` was unset just before.
             let _ = self.mailbox.nudge.set(self.inner.nudge()?);
         }
         Some(fd)
@@ -288,7 +291,7 @@ impl Queue for OrderedQueue {
 }
 
 impl Drop for OrderedQueue {
-    /// Finishes the reads that this thread carries out for other threads, which wait for them.
+    /// Finishes the reads that this thread carries out, because other threads wait for them.
     fn drop(&mut self) {
         let mut out = Vec::new();
         for _ in 0..DRAIN.0 {

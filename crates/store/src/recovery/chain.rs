@@ -1,11 +1,12 @@
-//! Judgement of searched segments by the chain of clusters: which clusters are missing, and whether
-//! a torn write or damage is the cause.
+//! Judges searched segments by the chain of clusters: which clusters are missing, and whether a torn
+//! write or damage is the cause.
 //!
-//! Every cluster has a number in the store and names the number up to which the log was durable when
-//! it was written. A missing cluster up to the highest such mark was durable once: it is damaged, and
-//! nobody knows what it removed. Therefore nothing before the next whole cluster counts. A missing
-//! cluster above the mark was being written: it is torn, and its removals are in the removal log.
-//! Pure: no I/O.
+//! Every cluster has a number in the store, and contains a mark: the number up to which the log was
+//! durable when the cluster was written. If the number of a missing cluster is not above the highest
+//! such mark, the cluster was durable once: it is damaged, and the removals in it are not known.
+//! Therefore nothing before the next valid cluster counts. If its number is above the mark, the cluster
+//! was being written: it is torn, and its removals are in the removal log. The code is pure and performs
+//! no I/O.
 
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
@@ -13,13 +14,14 @@ use std::ops::RangeInclusive;
 use foxy_base::rule;
 use foxy_format::{CHAIN_BEGINS, CHAIN_UNKNOWN, ChainLink, LogPosition};
 
-/// A whole cluster as a search found it.
+/// A valid cluster that a search found.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen {
-    /// Where it begins and ends in its segment, in units.
+    /// The beginning of the cluster in its segment, in units.
     pub(crate) at: u32,
+    /// The end of the cluster in its segment, in units.
     pub(crate) end: u32,
-    /// Its checksum, as the next link names it.
+    /// The checksum of the cluster, which the next link contains.
     pub(crate) sum: u32,
     pub(crate) link: ChainLink,
 }
@@ -28,9 +30,9 @@ pub(crate) struct Seen {
 #[derive(Debug)]
 pub(super) struct Life<'a> {
     pub(super) sequence: u64,
-    /// `None`: the segment was not searched; its summary tells its contents.
+    /// `None`: the segment was not searched, because its summary contains its entries.
     pub(super) seen: Option<&'a [Seen]>,
-    /// The last cluster that its slot names as durable; 0: none.
+    /// The last cluster that the slot of the life names as durable; 0: none.
     pub(super) named: u64,
 }
 
@@ -38,32 +40,33 @@ pub(super) struct Life<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct GivenUp {
     pub(crate) number: u64,
-    /// A place in the gap that it left.
+    /// A place in the gap that the cluster left.
     pub(crate) at: LogPosition,
 }
 
-/// The judgement.
+/// The result of the judgement.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Judged {
-    /// Number and checksum of the newest cluster, for the link of the next one.
+    /// Number of the newest cluster, for the link of the next cluster.
     pub(crate) last: u64,
+    /// Checksum of the newest cluster, for the link of the next cluster.
     pub(crate) sum: u32,
-    /// The log was durable up to this number.
+    /// The log was durable up to the cluster with this number.
     pub(crate) flushed: u64,
     pub(crate) torn: Vec<GivenUp>,
-    /// Clusters that are damaged.
+    /// The number of damaged clusters.
     pub(super) damaged: u64,
-    /// Nothing counts that was written before this place.
+    /// The position before which nothing counts.
     pub(super) floor: LogPosition,
-    /// The last clusters of this life are damaged.
+    /// The life whose last clusters are damaged, if there is one.
     pub(super) lost: Option<u64>,
 }
 
-/// A gap longer than this is damage: clusters under way at once are fewer.
+/// A gap of more clusters than this is damage, because fewer clusters are under way at once.
 const TORN_MAX: u64 = 1 << 12;
 
-/// Judges the lives of a store, oldest first. `floor`: what lies before it does not count anyway.
-/// `given_up`: numbers of clusters that later ones name as given up.
+/// Judges the lives of a store, oldest first. Records before `floor` do not count in any case.
+/// `given_up` contains the numbers of clusters that later clusters name as given up.
 pub(super) fn judge(lives: &[Life<'_>], floor: LogPosition, given_up: &HashSet<u64>) -> Judged {
     let mut judge = Judge {
         given_up,
@@ -112,12 +115,12 @@ impl Life<'_> {
     }
 }
 
-/// The cluster before another one.
+/// The cluster before another cluster.
 #[derive(Clone, Copy, Debug, Default)]
 struct Before {
-    /// 0: not known, or without a number.
+    /// The number of the cluster; 0: it is not known, or the cluster has no number.
     number: u64,
-    /// The cluster itself, if it was seen, and its life.
+    /// The cluster itself, if it was found, and its life.
     cluster: Option<(u64, Seen)>,
 }
 
@@ -134,7 +137,7 @@ impl Before {
             cluster: Some((life, seen)),
         }
     }
-    /// Where a gap behind it begins, in the life `life`.
+    /// The place in the life `life` where a gap after this cluster begins.
     fn end_in(&self, life: u64) -> u32 {
         let same = self.cluster.filter(|(of, _)| *of == life);
         same.map_or(0, |(_, seen)| seen.end)
@@ -147,7 +150,7 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// Looks at what should lie between a cluster and the one `before`.
+    /// Checks for missing clusters between the cluster `before` and the next one.
     fn gap(&mut self, life: &Life<'_>, before: &Before, next: &Seen) {
         let link = next.link;
         if link.number <= 1 || link.before == CHAIN_BEGINS {
@@ -155,8 +158,8 @@ impl Judge<'_> {
         }
         let here = LogPosition::new(life.sequence, next.at);
         let begins = before.end_in(life.sequence);
-        // If no number is known before this cluster, only an empty place before it tells that one is
-        // missing.
+        // If no number is known before this cluster, only an empty place before it shows that a cluster
+        // is missing.
         let missing = match (before.number, begins < next.at) {
             (0, true) => link.number - 1..=link.number - 1,
             (0, false) => return,
@@ -167,14 +170,14 @@ impl Judge<'_> {
             && link.before != CHAIN_UNKNOWN
             && link.before != seen.sum
         {
-            // Another cluster was there when this one was written.
+            // When `next` was written, the cluster before it was a different one.
             rule!(
                 "chain: a checksum that does not fit the cluster before is damage",
                 self.missing(&(link.number - 1..=link.number - 1), link.number - 1, here),
                 ()
             );
         }
-        // A slot names durable positions of its own segment.
+        // A slot names a durable cluster of its own segment.
         let own = begins < next.at;
         let known = if own { life.named } else { 0 };
         let gap = GivenUp {
@@ -190,7 +193,7 @@ impl Judge<'_> {
         self.torn(&missing, gap);
     }
 
-    /// Clusters up to `flushed` were durable.
+    /// Judges missing clusters: those up to `flushed` were durable.
     fn missing(&mut self, numbers: &RangeInclusive<u64>, flushed: u64, here: LogPosition) {
         let long = numbers.end().saturating_sub(*numbers.start()) > TORN_MAX;
         let durable = *numbers.start()..=flushed.min(*numbers.end());
@@ -220,8 +223,8 @@ impl Judge<'_> {
         self.judged.torn.extend(torn);
     }
 
-    /// Sets the link of the next cluster. Numbers are never given twice; if the highest known number
-    /// is not that of the newest cluster, the chain begins anew.
+    /// Sets the link of the next cluster. Numbers are never used twice. If the highest known number is
+    /// not that of the newest cluster, the chain begins anew.
     fn end(mut self, lives: &[Life<'_>], before: &Before) -> Judged {
         let seen = lives.iter().flat_map(|life| life.clusters());
         let seen = seen.map(|(_, seen)| seen.link.number).max().unwrap_or(0);
@@ -246,7 +249,7 @@ impl Judge<'_> {
 mod tests {
     use super::*;
 
-    /// A cluster of one block; its checksum is a hundred times its number.
+    /// Makes a cluster of one block; its checksum is a hundred times its number.
     fn seen(at: u32, number: u64, flushed: u64) -> Seen {
         let sum = |number: u64| number as u32 * 100;
         Seen {
@@ -303,7 +306,7 @@ mod tests {
         assert_eq!((judged.damaged, judged.lost, judged.last), (1, Some(1), 3));
     }
 
-    /// A cluster without a number lies in the newest life: numbers go on above all that are known.
+    /// A cluster without a number is in the newest life: numbers continue above all known numbers.
     #[test]
     fn numbers_go_on_above_all_that_are_known() {
         let (old, new) = ([seen(0, 5, 0)], [seen(0, 0, 0)]);

@@ -1,4 +1,5 @@
-//! Loading: entries of all segments into the index, newest first, leaving out what was removed.
+//! Loading: the entries of all segments are entered into the index, newest first, except those that
+//! were removed.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -16,54 +17,59 @@ use crate::interface::add;
 use crate::memory::{Ground, Tables};
 use crate::shared::StoreShared;
 
-/// Turns that are read ahead: the disk works while the entries of one go into the index.
+/// Number of turns whose pieces are read ahead: the disk works while the entries of one turn go into
+/// the index.
 const TURNS_AHEAD: usize = 2;
-/// Segments with more entries than these are not taken in together: a turn is some ten milliseconds.
+/// Segments with more entries than this together are not taken in by one turn, which lasts some ten
+/// milliseconds.
 const TURN_ENTRIES: u64 = 1 << 18;
-/// A thread costs as much as some thousand entries.
+/// The cost of starting a thread, in entries that one thread could take in instead.
 const WORTH_A_THREAD: u64 = 4096;
-/// The index gets room for this part (1/n) of what it holds at once, and for no more than is
-/// expected: in a table that is nearly full, one entry is pushed about for every other that comes.
+/// The index at once gets room for this part (1/n) more than it contains, but not for more entries than
+/// are expected. In a nearly full table, about one entry must move to another place for every new entry.
 const ROOM_AHEAD: u64 = 4;
 
-/// The segments still to be loaded.
+/// The segments that are still to be loaded.
 #[derive(Debug)]
 pub(crate) struct Loader {
     store: Arc<StoreShared>,
     tables: Tables,
     time: LoadTime,
     floor: LogPosition,
-    /// Newest first.
+    /// The segments, newest first.
     parts: VecDeque<Part>,
-    /// Segments of a turn, at most.
+    /// The maximum number of segments in a turn.
     at_once: usize,
     pieces: Pieces,
-    /// Places removed, by life.
+    /// The removed places, by life.
     voids: HashMap<u64, Vec<u32>>,
-    /// Keys that the removal log names, by the lane they are of.
+    /// The keys in the removal log, by their lane.
     keys: [Keys; LANES],
     progress: Progress,
-    /// Processors that are available.
+    /// The number of available processors.
     cores: usize,
-    /// The floor that the superblock gets once everything that the store missed is void in the log.
+    /// The floor that the superblock gets once all records that the store should have removed are void
+    /// in the log.
     restore: Option<LogPosition>,
-    /// The floor that the superblock still has to name: nothing before it counts any more.
+    /// The floor that the superblock must still record: nothing before it counts any more.
     owed: Option<LogPosition>,
 }
 
-/// Entries of all segments.
+/// The progress in the entries of all segments.
 #[derive(Debug, Default)]
 struct Progress {
-    /// Not yet looked at.
+    /// The number of entries that are not processed yet.
     left: u64,
-    /// Looked at, and how many of them are in the index now.
+    /// The number of processed entries.
     seen: u64,
+    /// The number of processed entries that are in the index now.
     stored: u64,
     unplaced: Unplaced,
 }
 
 impl Progress {
-    /// For how many entries there should be room now: `count`, and some of those that follow.
+    /// Returns the number of entries for which there should be room now: `count`, and some of the
+    /// entries that follow.
     fn room(&mut self, index: &Index, count: u64) -> u64 {
         let part = u128::from(self.stored + 1) * u128::from(self.left);
         let expected = u64::try_from(part / u128::from(self.seen + 1)).unwrap_or(u64::MAX);
@@ -74,7 +80,7 @@ impl Progress {
     }
 }
 
-/// How long loading takes, from its first step on.
+/// The time that loading takes, from its first step on.
 #[derive(Debug)]
 struct LoadTime {
     clock: Arc<dyn Clock>,
@@ -120,34 +126,36 @@ impl Loader {
         }
     }
 
-    /// Everything before `floor` is void.
+    /// Makes everything before `floor` void.
     pub(crate) fn raise_floor(&mut self, floor: LogPosition) {
         self.floor = self.floor.max(floor);
         self.restore = self.restore.map(|restore| restore.max(floor));
     }
 
-    /// Everything is loaded, but the superblock does not name the new floor yet.
+    /// Returns whether everything is loaded, but the superblock does not contain the new floor yet.
     pub(crate) const fn waits(&self) -> bool {
         self.owed.is_some()
     }
 
-    /// The floor that the superblock has still to name: nothing before it counts any more.
+    /// The floor that the superblock must still record: nothing before it counts any more.
     pub(crate) const fn owed(&self) -> Option<LogPosition> {
         self.owed
     }
 
-    /// The floor that the superblock gets once everything that the store missed is void in the log.
+    /// The floor that the superblock gets once all records that the store should have removed are void
+    /// in the log.
     pub(crate) const fn restores(&self) -> Option<LogPosition> {
         self.restore
     }
 
-    /// The store was away: it counts from `floor` on again, but for what the gone set names.
+    /// Notes that the store was away: its records from `floor` on count again, except those in the gone
+    /// set.
     pub(crate) const fn come_back(&mut self, floor: LogPosition) {
         self.floor = floor;
         self.restore = Some(floor);
     }
 
-    /// Memory of what was read ahead, of tables and of removed keys.
+    /// The memory of the pieces that were read ahead, of tables and of removed keys, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         let entries: usize = self.parts.iter().map(|p| p.entries.capacity()).sum();
         let ahead = self.pieces.memory_bytes();
@@ -156,13 +164,13 @@ impl Loader {
         entries * foxy_format::ENTRY_BYTES + ahead + voids + gone
     }
 
-    /// Adds a segment older than those before it.
+    /// Adds a segment that is older than the segments added before.
     pub(crate) fn add(&mut self, part: Part) {
         self.progress.left += part.count();
         self.parts.push_back(part);
     }
 
-    /// Takes in what the removal log of the run before says.
+    /// Takes in the removal log of the previous run.
     pub(crate) fn recall(&mut self) -> std::io::Result<()> {
         let (voids, keys) = (&mut self.voids, &mut self.keys);
         let index = self.tables.index();
@@ -181,16 +189,16 @@ impl Loader {
         })
     }
 
-    /// Loads the newest segments up to the first that has a summary to read.
+    /// Loads the newest segments, up to the first segment whose summary must be read.
     pub(crate) fn load_scanned(&mut self) {
         while let Some(part) = self.parts.pop_front_if(|p| p.header.is_none()) {
             self.take_in(vec![Raw::of(part)]);
         }
-        // A store that grows or returns may have to take over too much already.
+        // A store that grows or returns may already have too many removals to take over.
         self.lose_if_full(self.store.marks.log_end());
     }
 
-    /// Returns the pieces to read next, each with offset and length in whole blocks.
+    /// Returns the pieces to read next, each with its offset and length in whole blocks.
     pub(crate) fn wanted(&mut self) -> Vec<(Piece, u64, usize)> {
         let (geometry, block) = (
             self.store.space.geometry(),
@@ -217,8 +225,8 @@ impl Loader {
         wanted
     }
 
-    /// Number of segments that the next turn takes in; also the estimate for the turns after it. It is one
-    /// where the index may become full: if it does, all segments of the turn count as lost.
+    /// The number of segments that the next turn takes in. It is also the estimate for the turns after it.
+    /// It is one segment if the index may become full: if it does, all segments of the turn count as lost.
     fn turn(&self) -> usize {
         let most = match self.tables.index().room() {
             room if room < 2 * TURN_ENTRIES => 0,
@@ -232,14 +240,14 @@ impl Loader {
         next.count().max(1)
     }
 
-    /// A piece was read (or not).
+    /// Notes the bytes of a piece; `None`: they could not be read.
     pub(crate) fn read(&mut self, piece: Piece, buf: Option<AlignedBuf>) {
         let bytes = buf.as_ref().map_or(0, |buf| buf.len() as u64);
         add(&self.store.counters.load_bytes, bytes);
         self.pieces.answer(piece, buf);
     }
 
-    /// Loads what has been read, in order; true when everything is loaded.
+    /// Loads what has been read, in order. Returns true when everything is loaded.
     pub(crate) fn step(&mut self) -> bool {
         self.time.begin();
         let (mut group, turn) = (Vec::new(), self.turn());
@@ -256,7 +264,7 @@ impl Loader {
         self.parts.is_empty()
     }
 
-    /// Takes in the entries of segments, newer ones first.
+    /// Takes in the entries of segments, newer segments first.
     fn take_in(&mut self, group: Vec<Raw>) {
         let counts = group.iter().map(|raw| raw.part.count());
         let count = counts.sum::<u64>();
@@ -291,8 +299,8 @@ impl Loader {
         self.progress.stored += taken.loaded;
     }
 
-    /// If there are too many removals to remember, gives up what lies before `floor`: it cannot be
-    /// told from what was removed. Also if the index is full.
+    /// Gives up what is before `floor` if there are too many removals to remember: it cannot be
+    /// distinguished from what was removed. It also does so if the index is full.
     fn lose_if_full(&mut self, floor: LogPosition) {
         let full = self
             .store
@@ -309,14 +317,14 @@ impl Loader {
         }
     }
 
-    /// True if the index has no room for what is left to load.
+    /// Returns true if the index has no room for the entries that are still to be loaded.
     fn is_index_full(&self) -> bool {
         let unplaced = &self.progress.unplaced;
         unplaced.is_index_full(self.tables.index())
     }
 
     /// Declares void everything that was written before `floor`. The part that is not loaded may have
-    /// removed records of older segments; and nobody would know of its records when their keys are
+    /// removed records of older segments. Its own records would also be unknown when their keys are
     /// removed later.
     fn lose(&mut self, floor: LogPosition) {
         self.raise_floor(floor);
@@ -347,7 +355,7 @@ impl Loader {
         self.parts.clear();
     }
 
-    /// One line for a start that found damage.
+    /// Logs one line for a start that found damage.
     fn tell_damage(&self) {
         let counts = self.store.counters.read();
         if counts.damaged == 0 && counts.load_given_up == 0 {
@@ -362,7 +370,7 @@ impl Loader {
         );
     }
 
-    /// Everything is loaded: tells what was damaged, and how long it took.
+    /// Ends loading: logs the damage that was found, and the time that loading took.
     pub(crate) fn finish(&self) {
         self.tell_damage();
         let took = self.time.nanos();

@@ -1,4 +1,4 @@
-//! The stores that are believed at a start, and the superblocks of one that is not.
+//! Trust in the stores of a start, and the superblocks of a store that is not trusted.
 
 use std::sync::Arc;
 
@@ -12,7 +12,8 @@ use crate::fleet::{Circle, Standing};
 use crate::shared::StoreShared;
 use crate::{Engine, OpenError, StoreOptions};
 
-/// Sets from where on the store's log counts, on the disk as well if nothing of it does.
+/// Sets the position from which on the store's log counts. If nothing of the log counts, this is
+/// recorded on the disk as well.
 pub(super) fn believe(
     superblock: &mut Superblock,
     loader: &mut Loader,
@@ -31,8 +32,8 @@ pub(super) fn believe(
                 store = %store.disk.describe(),
                 "this store was not there while objects were replaced or purged: it begins empty"
             );
-            // In one write: the store names the others' company only together with the floor that
-            // voids its contents.
+            // This takes one write: the store names the others' company only together with the floor
+            // that voids its contents.
             superblock.company = company;
             superblock.floor = end;
             rule!(
@@ -58,12 +59,13 @@ pub(super) fn believe(
 }
 
 impl Engine {
-    /// Looks at all stores of a start before the first is opened: a store that was missing in a run
-    /// of the others begins empty. Without this call every store is believed. Changes nothing on
+    /// Compares all stores of a start before the first of them is opened: a store that was missing in a
+    /// run of the others begins empty. Without this call every store is trusted. It changes nothing on
     /// disk.
     ///
     /// # Errors
-    /// As [`Engine::open_store`] for one of them: the store that cannot be read may know the most.
+    /// The same errors as [`Engine::open_store`] for any of the stores: a store that cannot be read may
+    /// be the one that knows the most.
     pub fn meet(&self, disks: &[Arc<dyn Disk>], options: &StoreOptions) -> Result<(), OpenError> {
         let mut found = Vec::with_capacity(disks.len());
         for disk in disks {

@@ -1,13 +1,14 @@
-//! Recovery, in the order that makes it right.
+//! Recovery, in the order that makes it correct.
 //!
-//! Superblocks; then what the open segments hold, by their clusters; then lookups are answered; then
-//! sealed segments by their summaries, newest first, each key only if it is absent. Records named by
-//! removals (in the log, or made while loading) are left out. Clean and unclean starts take the same
-//! way. `docs/recovery.md` has the argument.
+//! Superblocks come first; then the contents of the open segments, found by their clusters; then
+//! lookups are answered; then sealed segments are loaded by their summaries, newest first, each key
+//! only if it is absent. Records that removals name are left out, whether the removals are in the log
+//! or are made while loading. Clean and unclean starts run the same code. `docs/recovery.md` contains
+//! the argument for its correctness.
 //!
-//! Uses `engine` and the rooms below it, to fill the tables of an engine from a disk. `start` opens a
-//! store, `load` takes in its segments, `recall` reads the purge journal, `membership` says which
-//! stores are believed.
+//! This room uses `engine` and the rooms below it, to fill the tables of an engine from a disk. `start`
+//! opens a store, `load` takes in its segments, `recall` reads the purge journal, and `membership`
+//! decides which stores are trusted.
 
 mod chain;
 mod load;

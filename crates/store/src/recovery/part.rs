@@ -1,4 +1,4 @@
-//! A segment to load, and the entries that its summary or its clusters tell.
+//! A segment that is to be loaded, and the entries from its summary or its clusters.
 
 use foxy_base::rule;
 use foxy_disk::Disk;
@@ -11,19 +11,20 @@ use super::scan::{Scan, scan_segment};
 use crate::interface::add;
 use crate::shared::StoreShared;
 
-/// A segment to load.
+/// A segment that is to be loaded.
 #[derive(Debug)]
 pub(crate) struct Part {
     pub(crate) index: u32,
     pub(crate) sequence: u64,
     pub(crate) used_units: u32,
-    /// Its slot marks it as open.
+    /// True if the slot of the segment marks it as open.
     pub(crate) open: bool,
-    /// Its slot, unless its clusters had to tell.
+    /// The header of the segment's slot, if the entries must still be read from there; `None` if they are
+    /// in `entries`.
     pub(super) header: Option<SlotHeader>,
-    /// The entries of its clusters, if they were searched.
+    /// The entries of the segment, if they were read already.
     pub(crate) entries: Vec<Entry>,
-    /// Its clusters, if they were searched for.
+    /// The segment's clusters, if the segment was searched.
     clusters: Vec<Seen>,
     /// The last cluster that the slot names as durable; 0: none.
     named: u64,
@@ -42,7 +43,7 @@ impl Part {
             named: header.last_cluster,
         }
     }
-    /// `slot`: the slot, if it marks the segment as open.
+    /// Makes the part of a scanned segment. `slot` is its slot, if the slot marks the segment as open.
     pub(crate) fn scanned(index: u32, scan: Scan, slot: Option<&SlotHeader>) -> Self {
         Self {
             index,
@@ -55,7 +56,7 @@ impl Part {
             named: slot.map_or(0, |slot| slot.last_cluster),
         }
     }
-    /// Its clusters, as far as they are known.
+    /// Returns the known clusters of the segment.
     pub(super) fn life(&self) -> Life<'_> {
         Life {
             sequence: self.sequence,
@@ -63,25 +64,26 @@ impl Part {
             named: self.named,
         }
     }
-    /// Number of its last cluster; 0: not known.
+    /// Number of the segment's last cluster; 0: not known.
     pub(super) fn last_cluster(&self) -> u64 {
         let seen = self.clusters.iter().map(|seen| seen.link.number);
         seen.fold(self.named, u64::max)
     }
-    /// Returns whether it is marked open and has nothing in it.
+    /// Returns whether the segment is marked open and is empty.
     pub(crate) const fn is_unused(&self) -> bool {
         self.open && self.used_units == 0
     }
-    /// Its slot does not tell what is in it.
+    /// Returns whether the slot of the segment does not list its contents, so that a summary must still
+    /// be written.
     pub(crate) const fn needs_slot(&self) -> bool {
         self.header.is_none()
     }
-    /// Number of its entries.
+    /// Number of the segment's entries.
     pub(super) fn count(&self) -> u64 {
         let listed = self.header.map_or(0, |header| u64::from(header.entries));
         listed + self.entries.len() as u64
     }
-    /// Reads its entries now; `None` if that fails.
+    /// Reads the entries of the segment now. Returns `None` if that fails.
     pub(crate) fn make_scanned(&mut self, store: &StoreShared) -> Option<()> {
         if let Some(header) = self.header {
             let mut slot = vec![0; slot_len(store.space.geometry(), &header)];
@@ -101,7 +103,8 @@ impl Part {
     }
 }
 
-/// The entries of a segment as its clusters have them; `None` if that is not all of them.
+/// Returns the entries of a segment as its clusters contain them, or `None` if these are not all of its
+/// entries.
 pub(super) fn scanned_entries(store: &StoreShared, part: &Part) -> Option<Vec<Entry>> {
     let scan = scan_segment(store, part.index, Some(part.sequence));
     let entries = scan.ok().flatten()?.entries;
@@ -115,14 +118,14 @@ pub(super) fn scanned_entries(store: &StoreShared, part: &Part) -> Option<Vec<En
     .then_some(entries)
 }
 
-/// Bytes of a slot that are used.
+/// The number of used bytes of a slot.
 pub(super) fn slot_len(geometry: &Geometry, header: &SlotHeader) -> usize {
     let summary = SLOT_HEADER_BYTES + header.entries as usize * foxy_format::ENTRY_BYTES;
     summary.min(geometry.slot_bytes as usize)
 }
 
-/// The entries of a segment whose slot was read; what the slot has no room for is read here.
-/// `None` if that fails, or if they are damaged.
+/// Returns the entries of a segment whose slot was read. This function reads the entries for which the
+/// slot has no room. Returns `None` if a read fails or the entries are damaged.
 pub(crate) fn summary_entries(
     disk: &dyn Disk,
     geometry: &Geometry,
@@ -142,7 +145,7 @@ pub(crate) fn summary_entries(
     decode_slot_entries(header, &summary, geometry.segment_bytes).ok()
 }
 
-/// The entries in a slot and what it had no room for; `None` if they are damaged.
+/// Returns the entries in a slot and its spill, or `None` if they are damaged.
 pub(super) fn read_entries(
     store: &StoreShared,
     header: &SlotHeader,
@@ -164,7 +167,7 @@ pub(super) fn read_entries(
     entries
 }
 
-/// As [`read_entries`], reading here what the slot has no room for.
+/// Does the same as [`read_entries`], but reads the spill itself.
 fn sealed_entries(store: &StoreShared, header: &SlotHeader, slot: &[u8]) -> Option<Vec<Entry>> {
     if header.state != SegmentState::Sealed {
         return None;

@@ -1,4 +1,4 @@
-//! Pieces of segments that are read before the segments' turn to be loaded, and the entries in them.
+//! Pieces of segments that are read before the segments are loaded, and the entries in these pieces.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +10,16 @@ use super::part::{Part, read_entries, scanned_entries};
 use super::take::{Told, beside};
 use crate::shared::StoreShared;
 
-/// A piece of a segment that is read by itself.
+/// A piece of a segment that is read separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Piece {
     /// The slot of this life.
     Slot(u64),
-    /// The entries that the slot of this life has no room for.
+    /// The entries for which the slot of this life has no room.
     Spill(u64),
 }
 
-/// Pieces asked for (their lengths), and read.
+/// The requested pieces (with their lengths), and the pieces that were read.
 #[derive(Debug, Default)]
 pub(super) struct Pieces {
     asked: BTreeMap<Piece, usize>,
@@ -27,7 +27,7 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
-    /// Notes that a piece is asked for. False if it was asked for before.
+    /// Notes that a piece is requested. Returns false if it was requested before.
     pub(super) fn ask(&mut self, piece: Piece, len: usize) -> bool {
         !self.read.contains_key(&piece) && self.asked.insert(piece, len).is_none()
     }
@@ -44,8 +44,9 @@ impl Pieces {
                 && !self.asked.contains_key(&Piece::Spill(part.sequence))
     }
 
-    /// Slot and spill of a segment that [has all](Pieces::has_all_of); `None` for a piece that could
-    /// not be read, an empty buffer for a spill that does not exist.
+    /// Takes the slot and the spill of a segment that [has all](Pieces::has_all_of) pieces. The result
+    /// has `None` for a piece that could not be read, and an empty buffer for a spill that does not
+    /// exist.
     pub(super) fn take(&mut self, part: &Part) -> (Option<AlignedBuf>, Option<AlignedBuf>) {
         let slot = self.read.remove(&Piece::Slot(part.sequence));
         let spill = self.read.remove(&Piece::Spill(part.sequence));
@@ -61,7 +62,7 @@ impl Pieces {
     }
 }
 
-/// A segment and its pieces as read.
+/// A segment and its pieces as they were read.
 #[derive(Debug)]
 pub(super) struct Raw {
     pub(super) part: Part,
@@ -70,7 +71,7 @@ pub(super) struct Raw {
 }
 
 impl Raw {
-    /// A segment that needs no reads.
+    /// Makes the value for a segment that needs no reads.
     pub(super) fn of(part: Part) -> Self {
         Self {
             part,
@@ -109,7 +110,8 @@ impl Raw {
     }
 }
 
-/// Segments with their entries, in the same order; two at a time if `together`.
+/// Returns the segments with their entries, in the same order; two segments are processed at a time if
+/// `together`.
 pub(super) fn tell(
     index: &Index,
     store: &StoreShared,

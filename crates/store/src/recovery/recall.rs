@@ -1,4 +1,4 @@
-//! Reading the purge journal at the start, before anybody is answered.
+//! Reads the purge journal at the start, before any request is answered.
 
 use std::io;
 use std::sync::Arc;
@@ -14,19 +14,20 @@ use crate::shared::{StoreShared, read_agreed};
 /// The contents of a purge journal.
 #[derive(Debug)]
 pub(super) struct Recalled {
-    /// The half that counts, and its number.
+    /// The half that counts.
     half: JournalHalf,
+    /// The number of that half (0 or 1).
     number: u32,
-    /// Purges may be lost.
+    /// True if purges may be lost.
     damaged: bool,
 }
 
-/// Reads the journal of a store that is being opened with this `generation`. One without a whole
-/// half, or with a half that cannot be read, is damaged: a new store has a whole half from its
+/// Reads the journal of a store that is being opened with this `generation`. A journal without a
+/// complete half, or with an unreadable half, is damaged: a new store has a complete half from its
 /// formatting on.
 ///
 /// # Errors
-/// The device refuses the first block of a journal that is begun anew.
+/// The device refuses the first block of a journal that begins anew.
 pub(super) fn recall(store: &StoreShared, generation: u64) -> io::Result<Recalled> {
     let half_bytes = half_blocks(store) as usize * BLOCK as usize;
     let mut whole = Vec::new();
@@ -71,7 +72,8 @@ pub(super) fn recall(store: &StoreShared, generation: u64) -> io::Result<Recalle
     }
 }
 
-/// The first block of a journal, with its copy, for the beginning of a half.
+/// Returns the first block of a journal, and its encoded bytes with the copy, for the beginning of a
+/// half.
 pub(super) fn first_block(uuid: StoreUuid, sequence: u64) -> io::Result<(JournalBlock, Vec<u8>)> {
     let block = JournalBlock {
         doubled: true,
@@ -101,8 +103,9 @@ fn begin(store: &StoreShared, generation: u64) -> io::Result<JournalHalf> {
     })
 }
 
-/// The journal of a store that is in the list of open stores now gets the purges that were made since it was
-/// written last: while no store was open, or between the reading of the journal and now.
+/// Brings the journal of a store up to date after the store was added to the list of open stores. The
+/// journal gets the purges that were made since it was last written: while no store was open, or between
+/// the reading of the journal and now.
 pub(super) fn catch_up(foundation: &Foundation, store: &Arc<StoreShared>) {
     let set = foundation.purges.set();
     set.adopt(Vec::new(), 0, std::slice::from_ref(store));
@@ -117,7 +120,7 @@ pub(super) fn catch_up(foundation: &Foundation, store: &Arc<StoreShared>) {
 }
 
 impl Recalled {
-    /// The journal, to be written from here on.
+    /// Returns the journal, which is continued from here on.
     fn goes_on(&self, generation: u64) -> Journal {
         let journal = Journal::after(self.number, &self.half);
         match self.damaged {
@@ -126,8 +129,8 @@ impl Recalled {
         }
     }
 
-    /// The number of the purge before which nothing counts that is stored. `base`: all of this opening's are
-    /// greater.
+    /// Returns the number of a purge. Records do not count if they were fetched when a purge with a
+    /// smaller number was the newest one. All numbers of purges of this opening are greater than `base`.
     fn floor(&self, foundation: &Foundation, store: &StoreShared, base: u64) -> u64 {
         let JournalBlock { seen, floor, .. } = self.half.newest;
         let mut floor = floor;
@@ -152,8 +155,9 @@ impl Recalled {
         floor
     }
 
-    /// Makes the journal's purges effective for all stores. Call it before lookups know the store,
-    /// and after the end of its log is known. `generation` is the store's own and durable.
+    /// Makes the journal's purges effective for all stores. Call it before lookups use the store, and
+    /// after the end of its log is known. `generation` must belong to this opening of the store, and be
+    /// durable.
     pub(super) fn adopt(
         self,
         foundation: &Foundation,
@@ -167,16 +171,17 @@ impl Recalled {
             floor: own,
             ..
         } = self.half.newest;
-        // A store that grows takes its own place.
+        // A store that grows takes its own place in the list.
         let others: Vec<_> = (foundation.ground.fleet.stores().iter())
             .filter(|other| other.space.uuid() != store.space.uuid())
             .cloned()
             .collect();
-        // By what each had seen itself: numbers given since the last stop say nothing about that.
+        // The comparison uses what each store had seen itself: numbers that were used since the last
+        // stop do not show that.
         let missed = |other: &&Arc<StoreShared>| known > other.marks.journal_seen();
         let behind: Vec<_> = others.iter().filter(missed).collect();
         store.marks.set_journal_seen(seen);
-        // Numbers are never given twice: each opening has a generation of its own.
+        // Numbers are never used twice: each opening has its own generation.
         let base = rule!(
             "purge: numbers are never given twice",
             (generation << 32).max(seen),
@@ -199,7 +204,7 @@ impl Recalled {
         }
         let all: Vec<_> = others.iter().chain([store]).cloned().collect();
         foundation.purges.set().adopt(self.half.notes, known, &all);
-        // Every journal should have the purges of all journals.
+        // Every journal should contain the purges of all journals.
         let single = !journal.is_doubled();
         let tell_this = self.damaged
             || rule!(

@@ -1,4 +1,4 @@
-//! The contents of a segment, found by its clusters.
+//! The contents of a segment, found by searching for its clusters.
 
 use std::io;
 
@@ -14,22 +14,22 @@ use crate::shared::StoreShared;
 pub(crate) struct Scan {
     /// The number of the life.
     pub(crate) sequence: u64,
-    /// All entries in order of writing.
+    /// All entries, in order of writing.
     pub(crate) entries: Vec<Entry>,
-    /// Where the last cluster ends, in units.
+    /// The end of the last cluster, in units.
     pub(crate) end_units: u32,
     /// Its clusters, in order of place.
     pub(crate) clusters: Vec<Seen>,
 }
 
-/// Reads a whole segment and takes every cluster of one life: of `sequence`, or of the newest
-/// life found; `None` if it holds none.
+/// Reads a whole segment and returns every cluster of one life: of `sequence`, or of the newest life
+/// found. Returns `None` if there is no such cluster.
 ///
 /// # Errors
-/// It cannot be read, not even at the third attempt.
+/// The segment cannot be read, not even at the third attempt.
 ///
-/// A torn or damaged cluster does not end the scan: several are written at once, and a later one
-/// may be whole. Each says where it lies and of which life it is, so bytes of former lives, of other
+/// A torn or damaged cluster does not end the scan: several clusters are written at once, and a later
+/// one may be valid. Each cluster contains its place and its life, so bytes of former lives, of other
 /// places and of bodies are not taken for clusters. [`super::chain`] judges the gaps.
 pub(crate) fn scan_segment(
     store: &StoreShared,
@@ -52,9 +52,9 @@ pub(crate) fn scan_segment(
     Ok(Some(scan))
 }
 
-/// Whether a second read shows the beginning of a cluster where the first one showed none. Clusters
-/// lie one behind the other, so the first one that a read hides begins where a whole one ends. (A
-/// torn one may begin there, too: then the segment is read twice.)
+/// Returns whether a second read shows the beginning of a cluster where the first read showed none.
+/// Clusters follow each other without gaps, so the first cluster that a read hides begins where a valid
+/// one ends. (A torn cluster may begin there, too: then the segment is read twice.)
 fn hides_something(store: &StoreShared, index: u32, scan: &Scan) -> bool {
     let geometry = store.space.geometry();
     let ends = scan.clusters.iter().map(|seen| seen.end);
@@ -79,7 +79,7 @@ fn hides_something(store: &StoreShared, index: u32, scan: &Scan) -> bool {
     })
 }
 
-/// Every cluster of the life `wanted` in the bytes of a segment.
+/// Returns every cluster of the life `wanted` in the bytes of a segment.
 fn search(store: &StoreShared, index: u32, wanted: u64, bytes: &[u8]) -> Scan {
     let mut scan = Scan {
         sequence: wanted,
@@ -107,8 +107,8 @@ fn search(store: &StoreShared, index: u32, wanted: u64, bytes: &[u8]) -> Scan {
                 at += u64::from(header.len_units) * UNIT;
                 scan.entries.append(&mut entries);
             }
-            // Clusters of former lives are searched through as well: a cluster of this life may begin
-            // within their length.
+            // The bytes of clusters of former lives are searched as well: a cluster of this life may
+            // begin within their length.
             _ => {
                 at += rule!(
                     "scan: clusters of former lives are searched through, not jumped over",
@@ -122,7 +122,7 @@ fn search(store: &StoreShared, index: u32, wanted: u64, bytes: &[u8]) -> Scan {
     scan
 }
 
-/// All bytes of a segment. What cannot be read costs much, so it is tried again.
+/// Reads all bytes of a segment. An unreadable segment costs much, so the read is tried again.
 fn read_segment(store: &StoreShared, index: u32) -> io::Result<Vec<u8>> {
     let geometry = store.space.geometry();
     let mut bytes = vec![0; geometry.segment_bytes as usize];
@@ -152,7 +152,7 @@ fn newest_life(store: &StoreShared, index: u32, bytes: &[u8]) -> Option<u64> {
         .max()
 }
 
-/// The cluster at byte `at` of a segment, if it is whole and lies where it says.
+/// Returns the cluster at byte `at` of a segment, if it is valid and names this place as its own.
 fn cluster_at(
     store: &StoreShared,
     index: u32,
@@ -173,7 +173,7 @@ fn cluster_at(
     })
 }
 
-/// Whether a cluster belongs to this store and segment.
+/// Returns whether a cluster belongs to this store and segment.
 fn is_own(store: &StoreShared, index: u32, header: &ClusterHeader) -> bool {
     rule!(
         "scan: a cluster of another store does not count",

@@ -1,13 +1,13 @@
-//! The headers of all slots, many asked for at once: a store has hundreds or more of them, and a
-//! device that is asked for one at a time does nothing but wait.
+//! The headers of all slots, with many reads at once: a store has hundreds of slots or more, and if a
+//! device gets one read at a time, most of the time is spent waiting.
 //!
-//! Slots that are short lie so close together that one long read brings the headers of many. A slot
-//! that a long read does not bring is read by itself, so that a bad block costs only the slot it is
-//! in: the result does not depend on how the slots were read.
+//! Short slots are so close together that one long read covers the headers of many slots. If a long
+//! read fails, its slots are read one by one, so that a bad block costs only the slot that contains it:
+//! the result does not depend on how the slots were read.
 //!
-//! A segment that counts as never used, or as damaged, was read twice: a device that brings bytes from
-//! another place would hide a life. A whole slot of this store names its segment and cannot come from
-//! elsewhere.
+//! A segment that counts as never used, or as damaged, was read twice: a device that returns bytes from
+//! another place would hide a life. A valid slot of this store names its segment, so it cannot come
+//! from another place.
 
 use std::io;
 use std::ops::Range;
@@ -20,23 +20,24 @@ use foxy_format::{FormatError, Geometry, SLOT_HEADER_BYTES, SlotHeader};
 use crate::interface::add;
 use crate::shared::StoreShared;
 
-/// Reads under way at once.
+/// Maximum number of reads under way at once.
 const DEPTH: usize = 32;
-/// Longest read that covers several slots.
+/// Maximum length of a read that covers several slots, in bytes.
 pub(crate) const SPAN_BYTES: u64 = 1 << 20;
-/// Slots longer than this get a read each: there is too much to read between their headers.
+/// Each slot longer than this, in bytes, gets its own read: there are too many bytes between the
+/// headers of such slots.
 const SHORT_SLOT: u64 = 64 << 10;
-/// After so long without an answer, reads are made one by one.
+/// After this time without an answer, reads are made one by one.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A segment as its slot describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// Never used.
+    /// The segment was never used.
     Nothing,
-    /// A slot of this store for this segment.
+    /// The slot belongs to this store and this segment.
     Slot(SlotHeader),
-    /// A slot that says nothing, or could not be read: the clusters have to tell.
+    /// The slot has no valid contents, or could not be read: the segment's clusters must be searched.
     Damaged,
 }
 
@@ -58,8 +59,7 @@ pub(crate) fn read_slots(store: &StoreShared) -> Vec<Found> {
     found
 }
 
-/// The joint result of two reads of a slot. A slot that was not wanted again has damage as its second
-/// result.
+/// Combines two reads of a slot. If a slot was not read again, its second result is damage.
 fn agreed(first: Found, second: Found) -> Found {
     match (first, second) {
         (slot @ Found::Slot(_), _) | (_, slot @ Found::Slot(_)) => slot,
@@ -68,14 +68,14 @@ fn agreed(first: Found, second: Found) -> Found {
     }
 }
 
-/// The slots of the segments that are `wanted`, and of those whose slots the same reads bring;
-/// damage for the others.
+/// Reads the slots of the segments that are `wanted`, and of those that are covered by the same reads;
+/// the result for the other segments is damage.
 fn read_all(store: &StoreShared, wanted: impl Fn(u32) -> bool) -> Vec<Found> {
     let mut found: Vec<Option<Found>> = Vec::new();
     found.resize_with(store.space.geometry().segments as usize, || None);
     let spans = spans(store.space.geometry()).into_iter();
     let spans = spans.filter(|span| span.clone().any(&wanted));
-    // Without a queue, or with one that fails, all of them are read one by one.
+    // Without a queue, or if the queue fails, all slots are read one by one.
     if let Err(error) = read_spans(store, spans, &mut found) {
         tracing::debug!(store = %store.disk.describe(), %error, "slots are read one by one");
     }
@@ -89,7 +89,7 @@ fn read_all(store: &StoreShared, wanted: impl Fn(u32) -> bool) -> Vec<Found> {
         .collect()
 }
 
-/// Slots that one read covers each: they follow each other on the disk.
+/// The groups of slots that one read covers each: the slots of a group follow each other on the disk.
 pub(crate) fn spans(geometry: &Geometry) -> Vec<Range<u32>> {
     let slot = u64::from(geometry.slot_bytes);
     let most = match slot {
@@ -99,7 +99,7 @@ pub(crate) fn spans(geometry: &Geometry) -> Vec<Range<u32>> {
     let mut spans: Vec<Range<u32>> = Vec::new();
     for index in 0..geometry.segments {
         match spans.last_mut() {
-            // A store that grew has slots in several places.
+            // A store that grew has its slots in several places.
             Some(span)
                 if span.len() < most
                     && geometry.slot_at(index) == geometry.slot_at(span.end - 1) + slot =>
@@ -112,14 +112,14 @@ pub(crate) fn spans(geometry: &Geometry) -> Vec<Range<u32>> {
     spans
 }
 
-/// Reads spans of slots, many at once, and fills in what they bring.
+/// Reads groups of slots, many groups at once, and fills in the results.
 fn read_spans(
     store: &StoreShared,
     mut spans: impl Iterator<Item = Range<u32>>,
     found: &mut [Option<Found>],
 ) -> io::Result<()> {
     let slot = store.space.geometry().slot_bytes as usize;
-    // The last one's header, in a whole block.
+    // The read includes the header of the last slot, up to the end of its block.
     let last = SLOT_HEADER_BYTES.next_multiple_of(store.space.block_bytes() as usize);
     let mut queue = store.disk.open_queue(DEPTH as u32)?;
     let mut done = Vec::new();
@@ -149,7 +149,7 @@ fn read_spans(
     }
 }
 
-/// Returns the contents of one slot, read by itself.
+/// Returns the contents of one slot, which is read separately.
 pub(crate) fn read_slot(store: &StoreShared, index: u32) -> Found {
     let mut bytes = [0; SLOT_HEADER_BYTES];
     let read = store
@@ -178,7 +178,7 @@ fn understand(store: &StoreShared, index: u32, bytes: &[u8]) -> Found {
         {
             Found::Slot(h)
         }
-        // A slot of another store, from before this disk was formatted.
+        // This slot belongs to another store, from before this disk was formatted.
         Ok(h) if h.uuid != store.space.uuid() => rule!(
             "slot: a whole one of another store is one never used",
             Found::Nothing,

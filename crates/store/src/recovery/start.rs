@@ -1,4 +1,4 @@
-//! Opening a store: its standing, slots, open segments.
+//! Opens a store: its standing, its slots, its open segments.
 
 use std::io;
 use std::sync::Arc;
@@ -23,28 +23,28 @@ use crate::purge::Journal;
 use crate::shared::{OpenSegment, StoreShared, summary, write_checked};
 use crate::{OpenError, StoreOptions};
 
-/// Writing goes on in a summarised segment if at least this part of it (1/n) is free.
+/// Writing continues in a summarised segment if at least this part of it (1/n) is free.
 const WORTH_GOING_ON: u32 = 8;
 
-/// A store as found.
+/// A store as it was found.
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) store: Arc<StoreShared>,
     pub(crate) superblock: Superblock,
-    /// The segment to go on in.
+    /// The segment in which writing continues.
     pub(crate) current: Option<OpenSegment>,
-    /// A segment that is marked for its next life already: index and sequence.
+    /// A segment that is already marked for its next life: its index and sequence.
     pub(crate) ready: Option<(u32, u64)>,
     pub(crate) next_sequence: u64,
-    /// Where the chain of clusters stands.
+    /// The state of the chain of clusters.
     pub(crate) chain: Judged,
     pub(crate) loader: Loader,
     pub(crate) journal: Journal,
-    /// A table could not be read.
+    /// True if a table could not be read.
     pub(crate) tables_damaged: bool,
 }
 
-/// Opens or formats, and takes in what the open segments hold.
+/// Opens or formats a disk, and takes in the contents of the open segments.
 pub(crate) fn open(
     foundation: &Foundation,
     disk: Arc<dyn Disk>,
@@ -123,8 +123,8 @@ pub(crate) fn open(
     Ok(opened)
 }
 
-/// Gives this start a generation of its own. Both superblocks name the chain extension before the
-/// first cluster with a link is written.
+/// Gives this start its own generation. Both superblocks name the chain extension before the first
+/// cluster with a link is written.
 fn raise_generation(disk: &dyn Disk, superblock: &mut Superblock) -> io::Result<()> {
     if superblock.extensions & EXTENSION_CHAIN == 0 {
         superblock.extensions |= EXTENSION_CHAIN;
@@ -142,7 +142,7 @@ fn raise_generation(disk: &dyn Disk, superblock: &mut Superblock) -> io::Result<
     write_superblock(disk, superblock)
 }
 
-/// Looks at every slot, scans what is open, and prepares the loading of the rest.
+/// Reads every slot, scans the open segments, and prepares the loading of the other segments.
 fn take_stock(
     foundation: &Foundation,
     store: Arc<StoreShared>,
@@ -223,7 +223,7 @@ fn take_stock(
     })
 }
 
-/// A store that grows has its removal log in memory.
+/// A store that grows already has its removal log in memory.
 fn recalls(standing: Standing) -> bool {
     rule!(
         "start: the removal log is read before lookups are answered",
@@ -248,8 +248,8 @@ fn is_segment_after(sequence: u64, lost: u64) -> bool {
     )
 }
 
-/// The place before which nothing counts: what a lost segment (0: none) or a damaged cluster removed
-/// is not known.
+/// Returns the position before which nothing counts: the removals in a lost segment (0: there is none)
+/// or in a damaged cluster are not known.
 fn floor_after(lost: u64, behind_damage: LogPosition) -> LogPosition {
     let lost = rule!(
         "start: nothing counts that was written up to the end of a lost segment",
@@ -264,14 +264,14 @@ fn floor_after(lost: u64, behind_damage: LogPosition) -> LogPosition {
     lost.unwrap_or_default().max(damaged)
 }
 
-/// The end of the log: in the open segment, or at the beginning of the life `next`.
+/// Returns the end of the log: it is in the open segment, or at the beginning of the life `next`.
 fn log_end(current: Option<&OpenSegment>, next: u64) -> LogPosition {
     current.map_or(LogPosition::new(next, 0), |open| {
         LogPosition::new(open.sequence, open.used_units)
     })
 }
 
-/// Judges the segments whose clusters were searched, by the chain.
+/// Judges the segments whose clusters were searched, by the chain of clusters.
 fn judge_parts(parts: &[Part], floor: LogPosition) -> Judged {
     let lives: Vec<_> = parts.iter().rev().map(Part::life).collect();
     let entries = parts.iter().flat_map(|part| &part.entries);
@@ -279,8 +279,8 @@ fn judge_parts(parts: &[Part], floor: LogPosition) -> Judged {
     judge(&lives, floor, &given_up)
 }
 
-/// Declares void what was written before `floor` (0: there is none), in memory and in both
-/// superblocks: see [`super::stock`] and [`super::chain`].
+/// Declares everything that was written before `floor` void (0: there is no floor), in memory and in
+/// both superblocks: see [`super::stock`] and [`super::chain`].
 fn forget(
     superblock: &mut Superblock,
     loader: &mut Loader,
@@ -313,9 +313,10 @@ fn forget(
     )
 }
 
-/// The newest segment, if it is marked for its life and still without a cluster.
+/// Takes the newest segment, if it is marked for its life and does not contain a cluster yet.
 fn take_ready(parts: &mut Vec<Part>, next_sequence: &mut u64) -> Option<(u32, u64)> {
-    // After a crash between two marks there can be more than one: only the oldest can come next.
+    // After a crash between two marks there can be more than one such segment: only the oldest can be
+    // the next one.
     let mut ready = None;
     while parts.first().is_some_and(Part::is_unused) {
         let part = parts.remove(0);
@@ -329,15 +330,15 @@ fn take_ready(parts: &mut Vec<Part>, next_sequence: &mut u64) -> Option<(u32, u6
     ready
 }
 
-/// The newest segment with something in it, if there is room left: writing goes on behind its
-/// last cluster. It must be marked open again before that, if its summary was written.
+/// Returns the newest segment that contains anything, if it has room left: writing continues after its
+/// last cluster. If its summary was written, the segment must be marked open again before that.
 fn go_on(
     store: &StoreShared,
     parts: &mut [Part],
     ready: Option<(u32, u64)>,
 ) -> Option<OpenSegment> {
     let newest = parts.first_mut()?;
-    // The lives of open segment and next one follow each other.
+    // The lives of the open segment and of the next segment are consecutive.
     let follow = ready.is_none_or(|(_, sequence)| sequence == newest.sequence + 1);
     if !rule!(
         "start: the lives of the open segment and the next one follow each other",
@@ -375,7 +376,7 @@ fn go_on(
     Some(segment)
 }
 
-/// Segments that were open, but are not gone on with, get their summaries now.
+/// Writes the summaries of segments that were open and in which writing does not continue.
 fn close_others(store: &StoreShared, parts: &mut [Part], current: Option<u64>) {
     for part in parts
         .iter()
@@ -393,7 +394,7 @@ fn close_others(store: &StoreShared, parts: &mut [Part], current: Option<u64>) {
             Some((at, bytes)) => disk.write_at(*at, bytes),
             None => Ok(()),
         };
-        // Scanned records must be durable before a summary vouches for them.
+        // Scanned records must be durable before a summary lists them.
         let written = spilled
             .and_then(|()| {
                 rule!(

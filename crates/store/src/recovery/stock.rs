@@ -1,9 +1,9 @@
 //! The contents of the segments of a store, as far as they are known at a start.
 //!
 //! If neither the summary nor the clusters of a segment can be read, it is *lost*, and more than its
-//! records is lost with it. Older segments may hold what it removed. And removals of its own records
-//! leave no trace from now on, so that these could come back when the segment is readable again.
-//! Therefore nothing counts that was written up to the end of the segment.
+//! records is lost with it. Older segments may contain records that it removed. Besides, removals of
+//! its own records are not logged from now on, so these records could return when the segment is
+//! readable again. Therefore nothing counts that was written up to the end of this segment.
 
 use foxy_base::rule;
 use foxy_format::{Geometry, SegmentState, SlotHeader};
@@ -18,15 +18,15 @@ use crate::shared::{StoreShared, segments_ahead};
 #[derive(Debug)]
 pub(super) struct Stock<'a> {
     store: &'a StoreShared,
-    /// In the order of the segments; newest first when settled.
+    /// The segments, in their order on the disk; newest first after `settle`.
     pub(super) parts: Vec<Part>,
-    /// Lives that are lost.
+    /// The lives that are lost.
     pub(super) lost: Vec<u64>,
-    /// Lost segments whose slot does not tell the life.
+    /// The lost segments whose slot does not contain the life.
     unknown: Vec<u32>,
-    /// Segments whose slot says nothing, and the life that their clusters tell.
+    /// The segments whose slot has no valid contents, each with the life that its clusters contain.
     guessed: Vec<(u32, u64)>,
-    /// A slot or table could not be read.
+    /// True if a slot or table could not be read.
     pub(super) tables_damaged: bool,
 }
 
@@ -42,7 +42,8 @@ impl<'a> Stock<'a> {
         }
     }
 
-    /// Takes in what a segment's slot tells or, if it tells nothing, what its clusters tell.
+    /// Takes in the contents of a segment from its slot or, if the slot is not valid, from its
+    /// clusters.
     pub(super) fn take(&mut self, found: Found, index: u32) {
         match found {
             Found::Nothing => {}
@@ -88,8 +89,8 @@ impl<'a> Stock<'a> {
         }
     }
 
-    /// Leaves out overwritten lives: those a whole round behind, whose slot is older than the
-    /// segment's contents. Sorts the rest, newest first.
+    /// Leaves out overwritten lives: these are a whole round behind, and their slot is older than the
+    /// segment's contents. Sorts the remaining segments, newest first.
     pub(super) fn settle(mut self) -> Self {
         let geometry = self.store.space.geometry();
         let known = self.parts.iter().map(|part| part.sequence);
@@ -97,8 +98,8 @@ impl<'a> Stock<'a> {
         let unknown = self.unknown.iter();
         self.lost
             .extend(unknown.filter_map(|index| latest_life(geometry, *index, newest)));
-        // The slot of such a segment may have been marked with its next life: then its records were
-        // dropped, and what was removed of them since has left no trace.
+        // The slot of such a segment may have been marked with its next life. In this case its index
+        // entries were dropped, and later removals of its records were not logged.
         let marked = self.guessed.iter().filter(|(index, sequence)| {
             latest_life(geometry, *index, newest).is_some_and(|latest| latest > *sequence)
         });
@@ -123,8 +124,8 @@ impl<'a> Stock<'a> {
     }
 }
 
-/// The latest life that segment `index` can be in, in a store where `newest` is known: the life
-/// `newest` may be followed by one that is being written, and by those being prepared.
+/// Returns the latest life that segment `index` can be in, in a store whose newest known life is
+/// `newest`. The life after `newest` may be in use already, and further lives may be in preparation.
 fn latest_life(geometry: &Geometry, index: u32, newest: u64) -> Option<u64> {
     let latest = rule!(
         "start: the latest life of an unreadable segment counts those prepared ahead",

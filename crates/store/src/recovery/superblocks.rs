@@ -1,4 +1,4 @@
-//! The superblocks of a store: found, judged, written; and a disk that is formatted.
+//! The superblocks of a store: finding, judging and writing them; and the formatting of a disk.
 
 use std::io;
 
@@ -15,8 +15,8 @@ use crate::memory::Ground;
 use crate::shared::{read_agreed, write_checked};
 use crate::{OpenError, StoreOptions};
 
-/// Bytes at the beginning and end of a disk that must be zero to take it for empty: file systems,
-/// volume managers and partition tables leave their marks there.
+/// Number of bytes at the beginning and the end of a disk that must be zero for the disk to count as
+/// empty: file systems, volume managers and partition tables leave their marks there.
 const LOOK_BYTES: u64 = 1 << 20;
 
 pub(super) fn failed(disk: &str, doing: &'static str, source: io::Error) -> OpenError {
@@ -27,12 +27,12 @@ pub(super) fn failed(disk: &str, doing: &'static str, source: io::Error) -> Open
     }
 }
 
-/// Even and odd generations go to different superblocks, so that one stays whole while the other is
+/// Even and odd generations go to different superblocks, so that one stays valid while the other is
 /// written.
 pub(crate) fn write_superblock(disk: &dyn Disk, superblock: &Superblock) -> io::Result<()> {
     let at = Geometry::superblock_at((superblock.generation & 1) as usize);
     let bytes = superblock.encode();
-    // Everything that follows relies on it: the other one is written next.
+    // All later steps rely on this superblock: the other one is written next.
     rule!(
         "superblock: it is read back before anything relies on it",
         write_checked(disk, at, &bytes),
@@ -56,7 +56,8 @@ pub(crate) fn write_both(disk: &dyn Disk, superblock: &mut Superblock) -> io::Re
     first.and(second)
 }
 
-/// Returns the superblock that counts of a store that can be opened; `None` for a disk to format.
+/// Returns the superblock that counts for a store that can be opened, or `None` for a disk that is to
+/// be formatted.
 pub(crate) fn find_superblock(
     disk: &dyn Disk,
     options: &StoreOptions,
@@ -76,16 +77,17 @@ pub(crate) fn find_superblock(
     }
 }
 
-/// The identity of the store on a disk, as a start would find it; `None` for a disk that it would
-/// format. Changes nothing.
+/// Returns the identity of the store on a disk, as a start would find it, or `None` for a disk that a
+/// start would format. It changes nothing.
 ///
 /// # Errors
-/// As [`crate::Engine::open_store`].
+/// The same errors as [`crate::Engine::open_store`].
 pub fn identity(disk: &dyn Disk, options: &StoreOptions) -> Result<Option<[u8; 16]>, OpenError> {
     Ok(find_superblock(disk, options)?.map(|found| found.uuid.0))
 }
 
-/// The newer valid superblock; `None` for an empty disk or one whose formatting did not end.
+/// Returns the newer valid superblock, or `None` for an empty disk or a disk whose formatting did not
+/// end.
 fn read_superblocks(
     disk: &dyn Disk,
     options: &StoreOptions,
@@ -115,8 +117,8 @@ fn read_superblocks(
                 b
             },
         )),
-        // The other one may have had the higher generation. Two more, so that none is given twice
-        // and the next write still goes to the damaged one.
+        // The other superblock may have had the higher generation. The generation is raised by two, so
+        // that no generation is used twice and the next write still goes to the damaged superblock.
         (Ok(only), _) | (_, Ok(only)) => Ok(Some(Superblock {
             generation: only.generation
                 + rule!(
@@ -127,7 +129,8 @@ fn read_superblocks(
             ..only
         })),
         _ if options.force_format => Ok(None),
-        // Formatting writes A last: a torn B alone is a formatting that did not end.
+        // Formatting writes superblock A last: if only a torn superblock B is there, the formatting did
+        // not end.
         (Err(FormatError::Empty), Err(FormatError::Empty | FormatError::Checksum)) => {
             match look_around(disk).map_err(|e| failed(&name, "read the disk", e))? {
                 Looks::Empty => Ok(None),
@@ -145,8 +148,8 @@ fn read_superblocks(
     }
 }
 
-/// Returns an error if one of the superblocks was written by another version of Foxy. A later one
-/// may have written only one of them so far; an older one never comes after this.
+/// Returns an error if one of the superblocks was written by another version of Foxy. A later version
+/// may have written only one of them so far; an older version never writes after this version.
 pub(crate) fn other_format(
     disk: &str,
     a: &Result<Superblock, FormatError>,
@@ -171,10 +174,10 @@ pub(crate) fn other_format(
     }
 }
 
-/// Contents of the beginning and end of a disk without superblocks.
+/// The contents of the beginning and the end of a disk without superblocks.
 enum Looks {
     Empty,
-    /// Tables of a store.
+    /// The tables of a Foxy store are there.
     Ours,
     Foreign,
 }
@@ -185,7 +188,7 @@ fn look_around(disk: &dyn Disk) -> io::Result<Looks> {
     let mut looks = Looks::Empty;
     for at in [0, disk.len() - len] {
         disk.read_at(at, &mut bytes)?;
-        // Superblock B may be a torn one of ours.
+        // Superblock B may be a torn one of Foxy.
         let own = if at == 0 {
             SUPERBLOCK_BYTES..2 * SUPERBLOCK_BYTES
         } else {
@@ -251,8 +254,8 @@ pub(super) fn format(
     };
     superblock.set_seed(foundation.keys.seed());
     let write = || -> io::Result<()> {
-        // Slots of a former life of this disk must not be taken for ours; with A written last,
-        // an interrupted formatting begins anew.
+        // Slots of a former life of this disk must not be taken for slots of the new store. Since
+        // superblock A is written last, an interrupted formatting begins again.
         if options.force_format {
             disk.write_at(0, &[0; 2 * SUPERBLOCK_BYTES])?;
             write_zeros(disk, geometry.journal_at()..geometry.removals_at())?;
@@ -260,11 +263,11 @@ pub(super) fn format(
             disk.write_cached(geometry.removals_at(), &removals)?;
             disk.flush()?;
         }
-        // Earlier contents of the disk would be taken for damaged slots.
+        // Otherwise earlier contents of the disk would be taken for damaged slots.
         clear_slots(disk, &geometry)?;
         disk.flush()?;
         write_superblock(disk, &superblock)?;
-        // A store without a whole half is taken for damaged.
+        // A store without a complete half of the journal would count as damaged.
         let (_, journal) = first_block(superblock.uuid, 1)?;
         disk.write_at(geometry.journal_at(), &journal)?;
         write_superblock(
@@ -307,7 +310,8 @@ fn write_zeros(disk: &dyn Disk, range: std::ops::Range<u64>) -> io::Result<()> {
     Ok(())
 }
 
-/// The identity must differ between stores and be unknown to origins, whose bodies end up here.
+/// The identity must differ between stores. It must also be unknown to origins, because their bodies
+/// are written to this disk.
 fn new_uuid(ground: &Ground, options: &StoreOptions) -> StoreUuid {
     if let Some(uuid) = options.uuid {
         return StoreUuid(uuid);

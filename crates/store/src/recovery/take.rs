@@ -1,9 +1,8 @@
-//! Taking the entries of segments into the index: each key only if it is absent and was not
-//! removed.
+//! Enters the entries of segments into the index: each key only if it is absent and was not removed.
 //!
-//! Two *lanes* share the work, each with the shards of the index that are its own: entries of one
-//! key, and of keys that the index cannot tell apart, meet in one lane and keep their order. What
-//! comes out does not depend on whether the lanes run at the same time.
+//! Two *lanes* share the work, each with its own shards of the index: entries of one key, and of keys
+//! that the index cannot distinguish, are in the same lane and keep their order. The result does not
+//! depend on whether the lanes run at the same time.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,55 +15,57 @@ use super::part::Part;
 use crate::interface::add;
 use crate::shared::{Gone, Removal, StoreShared};
 
-/// Index places are prefetched this many entries ahead: more than a core can have under way (10 to 24
-/// lines, two for each entry), few enough to stay in its first-level cache.
+/// The number of entries by which index places are prefetched ahead. It is more than a core can have
+/// under way (10 to 24 cache lines, two for each entry), and small enough to stay in the core's
+/// first-level cache.
 const LOAD_AHEAD: usize = 32;
 
-/// The index is full once it had no room for more than this part (1/n) of its entries.
+/// The index counts as full once it had no room for more than this part (1/n) of its entries.
 const UNPLACED_PART: u64 = 64;
-/// No index is full before it had no room for this many: one of its shards may be full before the others.
+/// The index does not count as full before it had no room for this many entries: one of its shards may be
+/// full before the others.
 const UNPLACED_LEAST: u64 = 4096;
 
-/// An entry whose turn is next, and its segment.
+/// The entry whose turn is next, and its segment.
 type Due<'a> = (&'a Told, &'a Entry);
 
-/// Keys that the removal log names, and the place before which their records are gone.
+/// Keys in the removal log, each with the position before which its records count as removed.
 pub(super) type Keys = HashMap<KeyHash, LogPosition>;
 
-/// A segment with all that is known of it.
+/// A segment with everything that is known about it.
 #[derive(Debug)]
 pub(super) struct Told {
     pub(super) part: Part,
-    /// Its records and tombstones, by lane.
+    /// The records and tombstones of the segment, by lane.
     pub(super) entries: [Vec<Entry>; LANES],
-    /// Places in this or older segments that it removed.
+    /// The places in this segment or older segments that its entries removed.
     pub(super) removes: Vec<LogPosition>,
-    /// Nobody can tell what is in it.
+    /// True if the contents are unknown.
     pub(super) lost: bool,
-    /// Places in it that were removed, in ascending order.
+    /// The places in the segment that were removed, in ascending order.
     pub(super) voids: Vec<u32>,
 }
 
-/// Records taken in and left out.
+/// The numbers of records that were taken in and left out.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Taken {
     pub(super) loaded: u64,
     skipped: u64,
 }
 
-/// The result of taking in an entry.
+/// The result for an entry.
 enum Fate {
     Loaded,
     Skipped,
-    /// Left out, if it is a record, and nothing older of its key may come.
+    /// The entry is left out if it is a record, and no older record of its key may be taken in.
     Last {
         record: bool,
     },
-    /// As [`Fate::Last`], a record for which the index has no room.
+    /// The same as [`Fate::Last`], for a record for which the index has no room.
     Unplaced,
 }
 
-/// Records for which the index had no room.
+/// The number of records for which the index had no room.
 #[derive(Debug, Default)]
 pub(super) struct Unplaced(AtomicU64);
 
@@ -73,41 +74,42 @@ impl Unplaced {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Number of these records.
+    /// Returns this number.
     pub(super) fn count(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// True if the index takes little of what comes now. Each further record would cost an entry in the
-    /// removal log and a tombstone; one floor removes all of them.
+    /// Returns true if the index takes few of the entries that arrive now. Each further record would
+    /// cost an entry in the removal log and a tombstone; one floor removes all these records together.
     pub(super) fn is_index_full(&self, index: &Index) -> bool {
         let count = self.count();
         count > UNPLACED_LEAST && count > index.len() / UNPLACED_PART
     }
 }
 
-/// The input of both lanes.
+/// The input for both lanes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Taker<'a> {
     pub(super) index: &'a Index,
     pub(super) store: &'a StoreShared,
-    /// Records before it are void.
+    /// Records before this position are void.
     pub(super) floor: LogPosition,
-    /// Entries that the index shall have room for first.
+    /// The number of entries for which the index should have room first.
     pub(super) room: u64,
     pub(super) unplaced: &'a Unplaced,
 }
 
 impl Taker<'_> {
-    /// Takes in what is of `lane`: segments in the order given, later entries first. Leaves out the rest
-    /// when there are too many removals to remember, or when the index is full.
+    /// Takes in the entries of `lane`: segments in the given order, and later entries of a segment
+    /// first. It leaves out the remaining entries when there are too many removals to remember, or when
+    /// the index is full.
     pub(super) fn take(self, lane: usize, keys: &mut Keys, segments: &[Told]) -> Taken {
         self.index.reserve(lane, self.room);
         let due = segments.iter().flat_map(|told| {
             let entries = told.entries[lane].iter().rev();
             entries.map(move |entry| (told, entry))
         });
-        // Every entry that this iterator gives has its index place prefetched.
+        // For every entry that this iterator returns, the index place is prefetched.
         let mut due = due.inspect(|(_, entry)| self.index.warm(entry.hash));
         let mut taken = Taken::default();
         let mut batch: Vec<Due<'_>> = due.by_ref().take(LOAD_AHEAD).collect();
@@ -122,8 +124,8 @@ impl Taker<'_> {
         taken
     }
 
-    /// Takes in a batch. Before each entry it prefetches an entry of the next batch, so that memory
-    /// and processor work at the same time.
+    /// Takes in a batch of entries. Before each entry, it prefetches the index place of an entry of the
+    /// next batch, so that memory and processor work at the same time.
     fn take_batch(
         self,
         batch: &[Due<'_>],
@@ -131,8 +133,8 @@ impl Taker<'_> {
         taken: &mut Taken,
         mut ask_for_next: impl FnMut(),
     ) {
-        // Whoever removes a key adds it to this set before looking into the index. So an entry of the
-        // key is either found in the index or not taken in.
+        // A thread that removes a key adds it to this set before it searches the index. So an entry of
+        // the key is either found in the index or not taken in.
         let mut gone = self.store.loading.gone();
         for (told, entry) in batch {
             ask_for_next();
@@ -154,7 +156,8 @@ impl Taker<'_> {
         }
     }
 
-    /// Nothing older of this key may come. If the index is full, nothing older of any key.
+    /// Notes that no older record of this key may be taken in. If the index is full, this applies to
+    /// the older records of all keys.
     fn nothing_older(self, hash: KeyHash, fate: &Fate) {
         if matches!(fate, Fate::Unplaced) {
             self.unplaced.add();
@@ -180,8 +183,8 @@ impl Taker<'_> {
             false
         );
         if void || self.removed(entry, at, keys) {
-            // It had replaced every older record of its key. Their own removals may have been
-            // lost in a power cut that this record survived.
+            // This record had replaced every older record of its key. The removals of the older records
+            // may have been lost in a power cut that this record survived.
             return rule!(
                 "load: a void record takes the older ones of its key with it",
                 Fate::Last { record: true },
@@ -212,8 +215,8 @@ impl Taker<'_> {
         self.insert(told.part.index, entry)
     }
 
-    /// Returns whether the removal log removes this record by its key. Then the record's place
-    /// becomes void in the log, which also removes everything older of the key.
+    /// Returns whether the removal log removes this record by its key. If it does, the record's place
+    /// becomes void in the log, which also removes all older records of the key.
     fn removed(self, entry: &Entry, at: LogPosition, keys: &mut Keys) -> bool {
         let before = keys.get(&entry.hash);
         if rule!(
@@ -232,7 +235,7 @@ impl Taker<'_> {
         true
     }
 
-    /// Takes one record in, unless its key has a newer one.
+    /// Takes one record in, unless its key has a newer record.
     fn insert(self, index: u32, entry: &Entry) -> Fate {
         let Some(spot) = self.store.space.spot(index, entry.offset_units) else {
             return Fate::Skipped;
@@ -242,12 +245,13 @@ impl Taker<'_> {
         };
         let fate = match self.index.insert_if_absent(entry.hash, new) {
             Insert::Stored | Insert::Replaced(_) => return Fate::Loaded,
-            // The place is taken by a newer record of the key, or by a twin. In case the twin goes: an older
-            // record of this key must not take its place.
+            // The place is taken by a newer record of the key, or by a twin. If it is a twin, and the twin
+            // is removed later, an older record of this key must not take its place.
             Insert::Present(_) => Fate::Last { record: true },
             Insert::Dropped => Fate::Unplaced,
         };
-        // It must not return once it is out of date, when nothing is known of it any more.
+        // The record must not return once it is out of date, when nothing in memory refers to it any
+        // more.
         let place = self.store.space.position(spot);
         rule!(
             "load: a record that finds its place in the index taken becomes void",
@@ -262,8 +266,8 @@ impl Taker<'_> {
     }
 }
 
-/// Takes in both lanes, at the same time if `together` and if a thread can be started, which ends
-/// before this returns.
+/// Runs both lanes. They run at the same time if `together` and if a thread can be started; the thread
+/// ends before this returns.
 pub(super) fn take_all(
     taker: Taker<'_>,
     keys: &mut [Keys; LANES],
@@ -283,7 +287,7 @@ pub(super) fn take_all(
     }
 }
 
-/// Runs `here`, and `there` on a thread of its own, which ends before this returns. Runs `there` only
+/// Runs `here`, and `there` on a separate thread, which ends before this returns. It runs `there` only
 /// if `together`, and if a thread can be started.
 pub(super) fn beside<A, B: Send>(
     together: bool,

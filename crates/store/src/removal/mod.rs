@@ -1,8 +1,8 @@
-//! Removal: the contents of keys are taken away, and the stores log what keeps them removed.
+//! Removal: the contents of keys are removed, and the stores log what keeps these keys removed.
 //!
-//! Uses `memory`, `fleet`, `shared` and `interface`. [`Catalogue`] removes single keys; `stores` takes
-//! a whole store in or out. The removal log of a store itself is in `shared/removals.rs`, purges of
-//! many objects are in `purge`.
+//! This room uses `memory`, `fleet`, `shared` and `interface`. [`Catalogue`] removes single keys;
+//! `stores` adds a whole store or takes it out. The removal log of a store itself is in
+//! `shared/removals.rs`; purges of many objects are in `purge`.
 
 mod stores;
 
@@ -18,8 +18,8 @@ use crate::interface::{EngineCounters, Spot, SyncTicket, add};
 use crate::memory::{Gate, Ground, MemoryBudget, Shard, Stage, Tables};
 use crate::shared::{Removal, StoreShared};
 
-/// All keys with what they hold: in memory, on the way to a disk, and on a disk. A removal takes the
-/// contents from all three, and the stores log it.
+/// All keys with their contents: in memory, on the way to a disk, and on a disk. A removal removes the
+/// contents from all three places, and the stores log it.
 #[derive(Debug)]
 pub(crate) struct Catalogue {
     tables: Tables,
@@ -40,12 +40,12 @@ impl Catalogue {
         }
     }
 
-    /// Removes the live entry of a key. True if there was one.
+    /// Removes the live entry of a key. Returns true if there was an entry.
     pub(crate) fn supersede(&self, hash: KeyHash) -> bool {
         self.supersede_locked(&mut self.tables.shard(hash).write(), hash)
     }
 
-    /// As [`Self::supersede`], for callers that hold the shard's lock.
+    /// Removes the live entry like [`Self::supersede`], for callers that hold the shard's lock.
     pub(crate) fn supersede_locked(&self, shard: &mut Shard, hash: KeyHash) -> bool {
         let found = self.tables.index().lookup(hash);
         for store in self.fleet.stores().iter() {
@@ -59,8 +59,8 @@ impl Catalogue {
         self.take_away(shard, hash, &found)
     }
 
-    /// Logs the records of a key that this store may hold and that must not come back. Called
-    /// before they are taken away.
+    /// Logs the records of a key that this store may have and that must not return after a restart. It
+    /// is called before the contents of the key are removed.
     fn log_removal(
         &self,
         store: &StoreShared,
@@ -70,7 +70,7 @@ impl Catalogue {
         key_too: bool,
     ) {
         let mut removals = Vec::new();
-        // The object's cluster may be on the disk already; an object that still waits was never
+        // The object's cluster may be on the disk already. An object that still waits was never
         // written.
         if let Some(pending) = shard.pending.get(&hash)
             && let Stage::Assembled(place) = pending.stage
@@ -104,7 +104,7 @@ impl Catalogue {
             );
             unloaded = true;
         }
-        // A record that is not loaded yet may hold the key.
+        // A record that is not loaded yet may belong to the key.
         if rule!(
             "purge: a key leaves a tombstone whether or not it is known",
             key_too,
@@ -121,7 +121,7 @@ impl Catalogue {
         }
     }
 
-    /// Takes away what a key holds in memory, and its index entries. The entries in `found` are
+    /// Removes the contents of a key in memory, and its index entries. The entries in `found` are
     /// logged already.
     fn take_away(&self, shard: &mut Shard, hash: KeyHash, found: &Candidates) -> bool {
         let mut existed = shard.ram.remove(&hash).is_some();
@@ -133,7 +133,7 @@ impl Catalogue {
         }
         for entry in self.tables.index().remove(hash) {
             existed = true;
-            // A twin may have come meanwhile, under another shard's lock.
+            // A twin may have been added meanwhile, under another shard's lock.
             if found.iter().all(|f| Spot::of(&f) != Spot::of(&entry)) {
                 self.void(entry);
             }
@@ -145,7 +145,8 @@ impl Catalogue {
         existed
     }
 
-    /// Keeps the record that an index entry points to from coming back after a restart.
+    /// Logs a void for the record of an index entry, so that the record does not return after a
+    /// restart.
     pub(crate) fn void(&self, entry: Entry) {
         if let Some(store) = self.fleet.stores().at(entry.address)
             && let Some(place) = store.space.position(Spot::of(&entry))
@@ -154,8 +155,8 @@ impl Catalogue {
         }
     }
 
-    /// Removes a key like [`Self::supersede`], whether or not it is known. The ticket is done when
-    /// that is durable.
+    /// Removes a key like [`Self::supersede`], whether or not the key is known. The ticket is done when
+    /// the removal is durable.
     pub(crate) fn purge(&self, hash: KeyHash) -> SyncTicket {
         let mut shard = self.tables.shard(hash).write();
         let found = self.tables.index().lookup(hash);
@@ -173,13 +174,14 @@ impl Catalogue {
         self.fleet.removal_ticket()
     }
 
-    /// Drops the entry that a read followed; false if it is not there any more.
+    /// Drops the entry that a read followed. Returns false if the entry is not there any more.
     pub(crate) fn drop_entry(&self, plan: &ReadPlan, store: &StoreShared) -> bool {
         let _shard = self.tables.shard(plan.hash).write();
         if !self.tables.leads_to(plan.hash, plan.spot) {
             return false;
         }
-        // The record might be readable again after a restart, when the key has a newer version.
+        // The record might be readable again after a restart, while the key has a newer version by
+        // then.
         let place = store.space.position(plan.spot).map(Removal::Place);
         let key = Removal::Key(plan.hash);
         rule!(
@@ -193,9 +195,9 @@ impl Catalogue {
             .is_some()
     }
 
-    /// Forgets all that memory holds of a store that is not in the list any more: pending objects
-    /// and index entries. Takes the lock of each part of the tables in turn, as a barrier
-    /// does: behind the first loop nobody works with the former list.
+    /// Removes from memory everything of a store that is not in the list any more: pending objects and
+    /// index entries. It takes the lock of each part of the tables in turn, as a barrier does: after
+    /// the first loop no thread uses the former list.
     pub(crate) fn forget(&self, store: &StoreShared) {
         for shard in self.tables.shards().iter() {
             let mut shard = shard.write();

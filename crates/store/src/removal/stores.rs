@@ -1,4 +1,4 @@
-//! Stores that come and go: whose contents count, and from when on.
+//! Stores that are added and taken out: whose contents count, and from which time on.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::fleet::Standing;
 use crate::shared::StoreShared;
 
 impl Catalogue {
-    /// Takes a store into the list; from then on the store misses no removal.
+    /// Adds a store to the list; from then on the store misses no removal.
     pub(crate) fn take_in(
         &self,
         store: &Arc<StoreShared>,
@@ -19,8 +19,7 @@ impl Catalogue {
     ) {
         self.fleet.registry().add(store, grows.map(|old| old.id));
         if let Standing::Back(_) | Standing::Grows = standing {
-            // Threads that still work with the former list have noted in the away table what they
-            // remove.
+            // Threads that still use the former list have noted their removals in the away table.
             rule!(
                 "return: whoever works with the former list of stores is waited for",
                 self.tables.shards().barrier(),
@@ -50,8 +49,8 @@ impl Catalogue {
         }
     }
 
-    /// Takes a store out: from the list and the index, with the objects that wait for it. Those who wait
-    /// until something survives a power cut are told `outcome`.
+    /// Takes a store out: from the list and the index, together with the objects that wait for it.
+    /// Callers that wait for durability get `outcome`.
     pub(crate) fn detach(&self, store: &StoreShared, outcome: Durable) {
         self.fleet.registry().remove(store.id);
         self.forget(store);

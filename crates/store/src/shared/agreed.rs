@@ -1,21 +1,21 @@
-//! Reads and writes that removals depend on, while a store is being opened.
+//! Reads and writes on which removals depend, while a store is being opened.
 //!
-//! There, absence decides: a block that does not read as written counts as never written. So a device
-//! that once brings bytes from another place, without an error, would hide a removal. Tables that do
-//! not name their own place are therefore read until two reads agree.
+//! In these reads, absence matters: a block that does not read as written counts as never written. If a
+//! device once returned bytes from another place without an error, that would hide a removal. Tables
+//! that do not contain their own place are therefore read until two reads agree.
 
 use std::io;
 
 use foxy_base::rule;
 use foxy_disk::Disk;
 
-/// Attempts before a place counts as one that cannot be read.
+/// The number of attempts after which a place counts as unreadable.
 const ATTEMPTS: usize = 4;
 
-/// Fills `into` by `read`: reads at most four times, until two reads agree.
+/// Fills `into` by calling `read`: at most four times, until two reads agree.
 ///
 /// # Errors
-/// No two reads agree; the last error, if there was one.
+/// No two reads agree. The error is that of the last failed read, if there was one.
 pub(crate) fn read_agreed(
     into: &mut [u8],
     mut read: impl FnMut(&mut [u8]) -> io::Result<()>,
@@ -40,10 +40,10 @@ pub(crate) fn read_agreed(
     Err(problem)
 }
 
-/// Writes blocks, durably, and reads them back.
+/// Writes blocks durably, and reads them back.
 ///
 /// # Errors
-/// The error of the device; or something else was read back.
+/// The device returned an error, or other bytes were read back.
 pub(crate) fn write_checked(disk: &dyn Disk, at: u64, bytes: &[u8]) -> io::Result<()> {
     disk.write_at(at, bytes)?;
     disk.flush()?;

@@ -1,15 +1,17 @@
-//! Longer reads of one store: how long they are, and the rule that says when to make one.
+//! Longer reads of one store: their length, and the rule that decides when to make a longer read.
 
 use foxy_policy::ReadAround;
 use parking_lot::{Mutex, MutexGuard};
 
-/// A longer read is as long as a locality buffer, within these bounds.
+/// The minimum length of a longer read in bytes. A longer read is as long as a locality buffer, within
+/// bounds.
 const LEAST: u64 = 4 << 10;
+/// The maximum length of a longer read, in bytes.
 const MOST: u64 = 256 << 10;
-/// Places remembered at most.
+/// The maximum number of places that the rule remembers.
 const PLACES_MAX: u64 = 4096;
 
-/// Longer reads of a store: how long they are, and the rule that says when to make one.
+/// The longer reads of a store: their length, and the rule that decides when to make a longer read.
 #[derive(Debug)]
 pub(crate) struct Around {
     bytes: u64,
@@ -17,8 +19,9 @@ pub(crate) struct Around {
 }
 
 impl Around {
-    /// For an engine with this much memory and a store with locality buffers of this size. Objects
-    /// brought along and not yet asked for may fill a tenth of a RAM tier of half the memory.
+    /// For an engine with `memory_bytes` of memory and a store with locality buffers of `buffer_bytes`.
+    /// Neighbours that were read and not yet requested may fill a tenth of a RAM tier that has half of
+    /// the memory.
     pub(crate) fn new(memory_bytes: u64, buffer_bytes: u64) -> Self {
         let bytes = buffer_bytes.clamp(LEAST, MOST) / LEAST * LEAST;
         let places = (memory_bytes / 20 / bytes).clamp(8, PLACES_MAX);
@@ -28,7 +31,7 @@ impl Around {
         }
     }
 
-    /// Bytes of a longer read.
+    /// The length of a longer read, in bytes.
     pub(crate) const fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -37,7 +40,7 @@ impl Around {
         self.rule.lock()
     }
 
-    /// The rule, unless another thread has it.
+    /// Returns the rule, unless another thread has its lock.
     pub(crate) fn try_rule(&self) -> Option<MutexGuard<'_, ReadAround>> {
         self.rule.try_lock()
     }

@@ -1,4 +1,4 @@
-//! Figures of one store, for people and metrics.
+//! Figures of one store, for operators and metrics.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use foxy_base::Clock;
 use super::StoreShared;
 use crate::interface::OneStoreStats;
 
-/// The figures of a store at this moment.
+/// Returns the present figures of a store.
 pub(crate) fn of_store(store: &StoreShared, clock: &dyn Clock) -> OneStoreStats {
     let geometry = store.space.geometry();
     let counts = store.counters.read();

@@ -1,21 +1,21 @@
-//! The keys that were removed while their older records may not be loaded yet.
+//! The keys that were removed while older records of them may still have to be loaded.
 
 use std::collections::HashSet;
 
 use foxy_base::{KeyHash, rule};
 
-/// Memory of a key, in bytes, where the set has just grown.
+/// The memory of a key, in bytes, right after the set has grown.
 const KEY_BYTES: u64 = 20;
 
-/// Keys removed while older segments are being loaded.
+/// The keys that were removed while older segments are being loaded.
 #[derive(Debug)]
 pub(crate) struct Gone {
     keys: HashSet<u64>,
     max: usize,
-    /// There were too many keys: nothing more may be loaded.
+    /// True if there were too many keys: nothing more may be loaded.
     pub(crate) full: bool,
-    /// The store's log lacks the removals of some keys: records that are left out because of them
-    /// become void.
+    /// True if the store's log lacks the removals of some keys: records that are left out because of
+    /// them become void.
     pub(crate) untold: bool,
 }
 
@@ -29,8 +29,8 @@ impl Gone {
         }
     }
 
-    /// Most keys where the engine has `memory` bytes: a quarter of them, which the RAM tier does not need
-    /// before objects are loaded.
+    /// The maximum number of keys if the engine has `memory` bytes: they take a quarter of the memory,
+    /// which the RAM tier does not need before objects are loaded.
     pub(crate) fn most(memory: u64) -> usize {
         usize::try_from(memory / 4 / KEY_BYTES).unwrap_or(usize::MAX)
     }
@@ -43,12 +43,12 @@ impl Gone {
         }
     }
 
-    /// Memory of the set.
+    /// The memory of the set, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.keys.capacity() * 10
     }
 
-    /// Takes in what another set has.
+    /// Adds the keys of another set.
     pub(crate) fn absorb(&mut self, other: Self) {
         self.full |= other.full;
         self.max = self.max.max(other.keys.len());

@@ -1,4 +1,4 @@
-//! The inbox of the thread that writes a store, and the bell that wakes it.
+//! The inbox of the thread that writes a store, and the bell that wakes this thread.
 
 use std::time::Duration;
 
@@ -9,38 +9,38 @@ use super::removals::Numbered;
 use crate::Durable;
 use crate::interface::TicketPart;
 
-/// An object on its way to disk: the pending table holds the object itself.
+/// An object on its way to disk. The pending table contains the object itself.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Item {
     pub(crate) hash: KeyHash,
-    /// Ticket of the entry in the pending table; the entry may have been replaced since.
+    /// The ticket of the entry in the pending table; the entry may have been replaced since then.
     pub(crate) ticket: u64,
     pub(crate) group: u64,
-    /// Length of the record on disk.
+    /// Length of the record on disk, in bytes.
     pub(crate) bytes: u32,
 }
 
-/// A request of a caller that waits until objects and removals are durable.
+/// The request of a caller that waits until objects and removals are durable.
 #[derive(Debug)]
 pub(crate) struct SyncRequest {
-    /// Waits for objects too, not for removals only.
+    /// True if the caller waits for objects too, and not only for removals.
     pub(crate) objects: bool,
     pub(crate) part: TicketPart,
 }
 
-/// Objects, removals and requests that network threads hand to the writer.
+/// The objects, removals and requests that network threads pass to the writer.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
     pub(crate) items: Vec<Item>,
     pub(crate) removals: Vec<Numbered>,
     pub(crate) requests: Vec<SyncRequest>,
     pub(crate) overflow: bool,
-    /// Set once the writer has ended: the outcome that waiting callers are told.
+    /// The outcome for waiting callers; it is set once the writer has ended.
     closed: Option<Durable>,
 }
 
 impl Inbox {
-    /// Asks the writer to end the request's ticket part after a flush.
+    /// Adds a request; the writer ends its ticket part after a flush.
     pub(crate) fn request(&mut self, request: SyncRequest) {
         match self.closed {
             Some(outcome) => request.part.finish(outcome),
@@ -48,7 +48,8 @@ impl Inbox {
         }
     }
 
-    /// Puts back the removals of what was `taken`, and the requests that wait. Returns the rest.
+    /// Puts the removals of `taken`, and the requests that wait for them, back into the inbox. Returns
+    /// the rest of `taken`.
     pub(crate) fn keep_removals(&mut self, taken: Self) -> Self {
         self.removals = taken.removals;
         self.requests = taken.requests;
@@ -60,9 +61,10 @@ impl Inbox {
         }
     }
 
-    /// The writer has ended, and another goes on.
+    /// Handles the end of a writer whose store another writer continues: passes the removals and the
+    /// requests on to `heir`.
     pub(crate) fn hand_over(&mut self, heir: &mut Self) {
-        // The heir's own removals came later.
+        // The heir's own removals are newer.
         let later = std::mem::replace(&mut heir.removals, std::mem::take(&mut self.removals));
         heir.removals.extend(later);
         heir.requests.append(&mut self.requests);
@@ -70,7 +72,7 @@ impl Inbox {
         self.closed = Some(Durable::Failed);
     }
 
-    /// The writer has ended.
+    /// Handles the end of the writer: tells `outcome` to all waiting callers.
     pub(crate) fn close(&mut self, outcome: Durable) {
         self.closed = Some(outcome);
         for request in self.requests.drain(..) {
@@ -90,12 +92,12 @@ pub(crate) struct Bell {
 struct BellState {
     rung: bool,
     nudged: bool,
-    /// The thread has nothing to do at all.
+    /// True if the thread has nothing to do at all.
     idle: bool,
 }
 
 impl Bell {
-    /// There is something to do now.
+    /// Announces work that has to be done now.
     pub(crate) fn ring(&self) {
         let mut state = self.state.lock();
         if !state.rung {
@@ -104,8 +106,8 @@ impl Bell {
         }
     }
 
-    /// There is something to do soon. Wakes an idle thread, but not one that pauses between two
-    /// turns: waking it for every single item would cost more than the work for the item.
+    /// Announces work that has to be done soon. It wakes an idle thread, but not a thread that pauses
+    /// between two turns: waking it for every single item would cost more than the work for the item.
     pub(crate) fn nudge(&self) {
         let mut state = self.state.lock();
         if !state.nudged {
@@ -116,7 +118,7 @@ impl Bell {
         }
     }
 
-    /// Waits until rung or nudged or until the time is over.
+    /// Waits until the bell is rung or nudged, or until the time is over.
     pub(crate) fn wait(&self, at_most: Duration) {
         let mut state = self.state.lock();
         if !state.rung && !state.nudged {
@@ -126,7 +128,7 @@ impl Bell {
         *state = BellState::default();
     }
 
-    /// Waits until rung or until the time is over.
+    /// Waits until the bell is rung, or until the time is over.
     pub(crate) fn pause(&self, at_most: Duration) {
         let mut state = self.state.lock();
         if !state.rung {
@@ -142,10 +144,10 @@ mod tests {
 
     use super::*;
 
-    /// Longer than any test can wait: a thread that is not woken is noticed.
+    /// This is longer than any test can wait, so a thread that is not woken is noticed.
     const LONG: Duration = Duration::from_secs(600);
 
-    /// Runs `wait` in a thread and says whether it comes back.
+    /// Runs `wait` in a thread; the receiver gets a message when it returns.
     fn ends(bell: &Arc<Bell>, wait: fn(&Bell)) -> std::sync::mpsc::Receiver<()> {
         let (done, over) = std::sync::mpsc::channel();
         let bell = Arc::clone(bell);

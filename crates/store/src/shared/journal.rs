@@ -1,4 +1,4 @@
-//! The inbox of a store's purge journal: new notes, and the callers that wait for them.
+//! The inbox of a store's purge journal: new notes, and the tickets of callers that wait for them.
 
 use std::mem;
 
@@ -11,14 +11,14 @@ use crate::interface::{Durable, TicketPart};
 pub(crate) struct JournalInbox {
     pub(crate) notes: Vec<PurgeNote>,
     pub(crate) waiting: Vec<TicketPart>,
-    /// A snapshot is wanted, without anybody waiting for it.
+    /// True if a snapshot is wanted although no caller waits for it.
     pub(crate) snapshot: bool,
-    /// Set once the writer has ended: the outcome that waiting callers are told.
+    /// The outcome for waiting callers; it is set once the writer has ended.
     closed: Option<Durable>,
 }
 
 impl JournalInbox {
-    /// Takes what waits.
+    /// Takes everything that waits.
     pub(crate) fn take(&mut self) -> Self {
         let closed = self.closed;
         let taken = mem::take(self);
@@ -30,7 +30,7 @@ impl JournalInbox {
         self.notes.is_empty() && self.waiting.is_empty() && !self.snapshot
     }
 
-    /// Adds a ticket part that ends when the notes so far are durable.
+    /// Adds a ticket part that ends when all notes so far are durable.
     pub(crate) fn ask(&mut self, part: TicketPart) {
         match self.closed {
             Some(outcome) => part.finish(outcome),
@@ -38,12 +38,12 @@ impl JournalInbox {
         }
     }
 
-    /// Asks for a snapshot, which contains everything that is published.
+    /// Requests a snapshot, which contains all published purges.
     pub(crate) const fn want_snapshot(&mut self) {
         self.snapshot = true;
     }
 
-    /// The writer has ended; those who wait are told, or handed over.
+    /// Handles the end of the writer: waiting tickets end with `outcome`, or are passed to the heir.
     pub(crate) fn close(&mut self, outcome: Durable, heir: Option<&mut Self>) {
         self.closed = Some(outcome);
         self.notes.clear();

@@ -1,5 +1,5 @@
-//! The load of a store: what waits to be written, how fast it writes, and so its share of what is
-//! new.
+//! The load of a store: the bytes that wait to be written, the write speed, and the resulting share of
+//! new objects.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -8,15 +8,15 @@ use super::pressure::{Pressure, WaitsFor};
 use super::weight;
 use crate::interface::StoreCounters;
 
-/// The work of one store, and its speed.
+/// The work of one store: its backlog, its speed and its share of new objects.
 #[derive(Debug)]
 pub(crate) struct Load {
     weight: u32,
-    /// Bytes of objects that wait to be written here.
+    /// Bytes of objects that wait to be written to this store.
     pending_bytes: AtomicU64,
-    /// Bytes per second that it writes while it writes; 0: not known.
+    /// Bytes per second that the store writes while it is writing; 0: not known.
     write_speed: AtomicU64,
-    /// Memory that the writer holds, in bytes.
+    /// Memory that the writer occupies, in bytes.
     writer_bytes: AtomicU64,
     /// The reason why writing waits.
     pressure: Pressure,
@@ -33,17 +33,17 @@ impl Load {
         }
     }
 
-    /// Its share of new objects, relative to the other stores'.
+    /// The store's share of new objects, relative to that of the other stores.
     pub(crate) fn share(&self) -> f64 {
         weight::share(self.weight, self.pending_bytes(), self.write_speed())
     }
 
-    /// Bytes of objects that wait to be written here.
+    /// Bytes of objects that wait to be written to this store.
     pub(crate) fn pending_bytes(&self) -> u64 {
         self.pending_bytes.load(Ordering::Relaxed)
     }
 
-    /// Returns whether an object waits to be written here.
+    /// Returns whether an object waits to be written to this store.
     pub(crate) fn has_pending(&self) -> bool {
         self.pending_bytes.load(Ordering::Acquire) > 0
     }
@@ -56,18 +56,18 @@ impl Load {
         self.pending_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Bytes per second that it writes while it writes; 0: not known.
+    /// Bytes per second that the store writes while it is writing; 0: not known.
     pub(crate) fn write_speed(&self) -> u64 {
         self.write_speed.load(Ordering::Relaxed)
     }
 
-    /// The writer wrote `bytes` bytes in `nanos` nanoseconds.
+    /// Notes that the writer wrote `bytes` bytes in `nanos` nanoseconds.
     pub(crate) fn wrote(&self, bytes: u64, nanos: u128) {
         let now = weight::speed(self.write_speed(), bytes, nanos);
         self.write_speed.store(now, Ordering::Relaxed);
     }
 
-    /// Memory that the writer holds, in bytes.
+    /// Memory that the writer occupies, in bytes.
     pub(crate) fn writer_bytes(&self) -> u64 {
         self.writer_bytes.load(Ordering::Relaxed)
     }
@@ -86,7 +86,7 @@ impl Load {
         self.pressure.dropped(counters);
     }
 
-    /// Sets the bytes that wait, and the bytes per second that the store writes.
+    /// Sets the number of waiting bytes, and the write speed in bytes per second.
     #[cfg(test)]
     pub(crate) fn set(&self, pending_bytes: u64, write_speed: u64) {
         self.pending_bytes.store(pending_bytes, Ordering::Relaxed);

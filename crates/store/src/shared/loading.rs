@@ -1,4 +1,4 @@
-//! A store that is being loaded: keys that were removed meanwhile.
+//! The loading of a store: the keys that were removed since it began.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -6,16 +6,16 @@ use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::gone::Gone;
 
-/// Tells if a store is loaded, and what must not be loaded any more.
+/// States whether a store is loaded, and which keys must not be loaded any more.
 #[derive(Debug)]
 pub(crate) struct Loading {
-    /// `Some` while recovery loads.
+    /// `Some` while recovery is loading.
     gone: RwLock<Option<Gone>>,
     is_loading: AtomicBool,
 }
 
 impl Loading {
-    /// Loading begins. At most `gone_max` removed keys are remembered.
+    /// Begins loading. At most `gone_max` removed keys are remembered.
     pub(super) fn new(gone_max: usize) -> Self {
         Self {
             gone: RwLock::new(Some(Gone::new(gone_max))),
@@ -27,28 +27,28 @@ impl Loading {
         self.is_loading.load(Ordering::Acquire)
     }
 
-    /// As [`Self::is_on`], for figures only: a relaxed load, which orders nothing.
+    /// The same as [`Self::is_on`], for figures only: it is a relaxed load, which gives no ordering.
     pub(crate) fn seems_on(&self) -> bool {
         self.is_loading.load(Ordering::Relaxed)
     }
 
-    /// Keys that were removed since loading began; `None` after it.
+    /// The keys that were removed since loading began; `None` once it has ended.
     pub(crate) fn gone(&self) -> RwLockReadGuard<'_, Option<Gone>> {
         self.gone.read()
     }
 
-    /// Keys that were removed since loading began, for more of them.
+    /// The same keys as [`Self::gone`], with write access to add more.
     pub(crate) fn gone_mut(&self) -> RwLockWriteGuard<'_, Option<Gone>> {
         self.gone.write()
     }
 
-    /// Everything is loaded.
+    /// Ends loading: everything is loaded.
     pub(crate) fn end(&self) {
         *self.gone.write() = None;
         self.is_loading.store(false, Ordering::Release);
     }
 
-    /// Memory of the keys.
+    /// The memory of the keys, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.gone.read().as_ref().map_or(0, Gone::memory_bytes)
     }

@@ -1,22 +1,23 @@
-//! Marks that threads compare records with: the end of the log, and how far purges are known.
+//! Marks with which threads compare records: the end of the log, and the number up to which purges are
+//! known.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use foxy_format::LogPosition;
 
-/// Marks of one store. The writer and the opening set them, everybody reads them.
+/// Marks of one store. The writer and the opening code set them; all threads read them.
 #[derive(Debug, Default)]
 pub(crate) struct Marks {
-    /// Clusters not yet assembled begin here or later: a [`LogPosition`].
+    /// A [`LogPosition`]: clusters that are not yet assembled begin here or later.
     log_end: AtomicU64,
-    /// Records fetched when a smaller number was the newest purge are void.
+    /// Records are void if they were fetched when the newest purge had a smaller number than this.
     purge_floor: AtomicU64,
-    /// The newest purge that its journal knew of when it was opened.
+    /// The number of the newest purge in the store's journal when the journal was opened.
     journal_seen: AtomicU64,
 }
 
 impl Marks {
-    /// Clusters not yet assembled begin here or later.
+    /// The position at or after which clusters that are not yet assembled begin.
     pub(crate) fn log_end(&self) -> LogPosition {
         LogPosition(self.log_end.load(Ordering::Acquire))
     }
@@ -25,7 +26,8 @@ impl Marks {
         self.log_end.store(end.0, Ordering::Release);
     }
 
-    /// Records fetched when a smaller number was the newest purge are void.
+    /// The number below which records are void: those fetched when the newest purge had a smaller
+    /// number.
     pub(crate) fn purge_floor(&self) -> u64 {
         self.purge_floor.load(Ordering::Acquire)
     }
@@ -34,12 +36,12 @@ impl Marks {
         self.purge_floor.store(floor, Ordering::Release);
     }
 
-    /// Raises the floor of purges to `floor`; a higher one stays.
+    /// Raises the floor of purges to `floor`; a higher floor stays.
     pub(crate) fn raise_purge_floor(&self, floor: u64) {
         self.purge_floor.fetch_max(floor, Ordering::AcqRel);
     }
 
-    /// The newest purge that its journal knew of when it was opened.
+    /// The number of the newest purge in the store's journal when the journal was opened.
     pub(crate) fn journal_seen(&self) -> u64 {
         self.journal_seen.load(Ordering::Acquire)
     }

@@ -1,19 +1,21 @@
-//! The list of open stores, and the state of each that network threads and its writer share.
+//! The list of open stores, and the state of each store that network threads and the store's writer
+//! share.
 //!
-//! [`StoreShared`] is made of parts; `reads` and `journal` are open to the rooms that drive them. The room
-//! uses `interface` alone: what a store says about others is for `fleet`, and keys are for `memory`.
+//! [`StoreShared`] is made of parts; the rooms that drive `reads` and `journal` may access these two parts
+//! directly. The room uses only `interface`: the `fleet` room handles what stores record about each other,
+//! and the `memory` room handles keys.
 //!
 //! | file | has |
 //! |---|---|
-//! | `space`, `segment`, `marks` | addresses and lives of segments, the summary of one, marks of the log |
+//! | `space`, `segment`, `marks` | addresses and lives of segments, the summary of one segment, marks of the log |
 //! | `condition` | what the device can do at the moment: quarantine, slowness, failures |
-//! | `inbox`, `journal`, `removals` | what its writer has to take: objects, purges, removals and their log |
-//! | `load`, `weight`, `pressure` | what waits to be written, the share of what is new, why writing waits |
-//! | `loading`, `gone` | a store that is being loaded, keys that were removed meanwhile |
-//! | `reads`, `around`, `agreed` | reads that wait, longer reads, reads that a second one confirms |
+//! | `inbox`, `journal`, `removals` | what the writer has to take: objects, purges, removals and the removal log |
+//! | `load`, `weight`, `pressure` | bytes that wait to be written, the share of new objects, the reason why writing waits |
+//! | `loading`, `gone` | a store that is being loaded, keys that were removed since loading began |
+//! | `reads`, `around`, `agreed` | waiting reads, longer reads, reads that a second read confirms |
 //! | `registry` | the list of open stores, which lookups read without a lock |
-//! | `figures` | its figures of this moment |
-//! | `role` | its duty among the stores of the engine |
+//! | `figures` | the present figures of a store |
+//! | `role` | the duty of a store among the stores of the engine |
 
 mod agreed;
 mod around;
@@ -74,10 +76,10 @@ pub(crate) struct StoreShared {
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) load: Load,
     pub(crate) marks: Marks,
-    /// Locked before the inbox. A store that grows keeps it.
+    /// This lock is taken before the lock of the inbox. A store that grows keeps the removal log.
     pub(crate) removals: Arc<Mutex<RemovalLog>>,
     pub(crate) inbox: Mutex<Inbox>,
-    /// Notes that the purge journal has to take.
+    /// The notes that the purge journal has to take.
     pub(crate) journal: Mutex<JournalInbox>,
     pub(crate) bell: Arc<Bell>,
     pub(crate) loading: Loading,
@@ -122,8 +124,8 @@ impl StoreShared {
         self.condition.health()
     }
 
-    /// Returns whether a read of this place is worth trying. On a slow disk, only a `patient` caller
-    /// should try. Reads the clock only if it may matter.
+    /// Returns whether a read of this place should be tried. On a slow disk, only a `patient` caller
+    /// should try. This reads the clock only if the time may matter.
     pub(crate) fn is_readable(
         &self,
         spot: Spot,
@@ -144,12 +146,12 @@ impl StoreShared {
         self.health() == Health::Good
     }
 
-    /// Returns whether new objects shall go to this store at the moment.
+    /// Returns whether new objects should go to this store at the moment.
     pub(crate) fn takes_new(&self, now: impl FnOnce() -> MonoTime) -> bool {
         self.takes_writes() && self.role.duty() == Duty::Serving && !self.condition.is_slow(now)
     }
 
-    /// The health as people see it.
+    /// The health that operators see.
     pub(crate) fn seen_health(&self, now: impl FnOnce() -> MonoTime) -> Health {
         match self.health() {
             Health::Good if self.condition.is_slow(now) => Health::Slow,
@@ -157,12 +159,12 @@ impl StoreShared {
         }
     }
 
-    /// The aligned read that covers the record of an index entry.
+    /// Returns the aligned read that covers the record of an index entry.
     pub(crate) fn plan(&self, hash: KeyHash, entry: &Entry) -> Option<ReadPlan> {
         self.space.plan(self.id, hash, entry)
     }
 
-    /// Hands an object to the writer.
+    /// Passes an object to the writer.
     pub(crate) fn push(&self, item: Item) {
         let mut inbox = self.inbox.lock();
         inbox.items.push(item);

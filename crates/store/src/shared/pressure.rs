@@ -1,4 +1,5 @@
-//! The reason why writing waits, so that a dropped object tells why it found no room.
+//! The reason why writing waits, so that a dropped object can be counted under the reason why it found
+//! no room.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
@@ -9,22 +10,23 @@ use crate::interface::{StoreCounters, add};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum WaitsFor {
-    /// Nothing but the writer's thread, which has to take it up.
+    /// Writing waits only for the writer's thread, which has to begin the work.
     Thread,
-    /// The clusters under way.
+    /// Writing waits for the clusters under way.
     Device,
-    /// A segment to write to.
+    /// Writing waits for a segment that can take clusters.
     Segment,
-    /// The write rate that is set.
+    /// Writing waits for the configured write rate.
     Rate,
 }
 
-/// The present reason why writing waits: the writer sets it, network threads read it.
+/// The present reason why writing waits. The writer sets it, and network threads read it.
 #[derive(Debug, Default)]
 pub(crate) struct Pressure(AtomicU8);
 
 impl Pressure {
-    /// Sets the reason why the next cluster waits, and counts the time `passed` for the former one.
+    /// Sets the reason why the next cluster waits, and counts the time `passed` under the former
+    /// reason.
     pub(crate) fn say(&self, now: WaitsFor, passed: Duration, counters: &StoreCounters) {
         let nanos = u64::try_from(passed.as_nanos()).unwrap_or(u64::MAX);
         let before = self.0.swap(now as u8, Ordering::Relaxed);
@@ -37,7 +39,7 @@ impl Pressure {
         }
     }
 
-    /// An object found no room to wait.
+    /// Notes that an object was dropped because too many bytes waited.
     pub(crate) fn dropped(&self, counters: &StoreCounters) {
         let now = self.0.load(Ordering::Relaxed);
         let counter = if now == WaitsFor::Device as u8 {

@@ -1,4 +1,4 @@
-//! Reads that wait for the disk of a store: the place where those of all threads gather.
+//! Reads that wait for the disk of a store: the place where the reads of all threads gather.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -10,33 +10,34 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::ReadMode;
 
-/// Reads no further apart than this become one: less than a tenth of a turn of the platter.
+/// Reads whose distance is at most this many bytes become one read: the gap takes less than a tenth of
+/// a turn of the platter.
 const GAP: u64 = 16 << 10;
-/// Longest joined read.
+/// The maximum length of a joined read, in bytes.
 const JOINED_MAX: u64 = 512 << 10;
 
-/// State that the read queues on one store share.
+/// The state that all read queues on one store share.
 pub(crate) struct StoreReads {
     mode: ReadMode,
     device: AtomicU8,
     pub(crate) waiting: Mutex<Waiting>,
 }
 
-/// The reads of all threads that wait.
+/// The waiting reads of all threads.
 pub(crate) struct Waiting {
     pub(crate) reads: ReadQueue<Parked>,
-    /// Sorted reads under way at the device.
+    /// The number of sorted reads under way at the device.
     pub(crate) flying: usize,
 }
 
-/// A read that waits for its turn, or is carried out as a part of another.
+/// A read that waits for its turn, or is carried out as a part of another read.
 pub(crate) struct Parked {
     pub(crate) token: u64,
     pub(crate) buf: AlignedBuf,
     pub(crate) home: Arc<Mailbox>,
 }
 
-/// Where a queue finds what other threads have read for it.
+/// The place where a queue finds the bytes that other threads have read for it.
 #[derive(Default)]
 pub(crate) struct Mailbox {
     pub(crate) done: Mutex<Vec<Completion>>,
@@ -81,7 +82,7 @@ impl StoreReads {
         known.unwrap_or_default()
     }
 
-    /// The reads show what kind of device it is.
+    /// Notes the kind of device that the reads have shown.
     pub(crate) fn found(&self, device: Device) {
         self.device.store(device as u8, Ordering::Relaxed);
     }

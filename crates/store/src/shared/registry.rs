@@ -1,5 +1,5 @@
-//! The stores that are open. Lookups read the list without a lock; it is exchanged as a whole when
-//! a store comes or goes.
+//! The list of open stores. Lookups read the list without a lock; the whole list is replaced when a
+//! store is added or removed.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use foxy_index::Address;
 use super::StoreShared;
 use crate::StoreId;
 
-/// Stores that may be open at once.
+/// The maximum number of stores that may be open at once.
 const MAX_STORES: usize = 16;
 
 type List = Vec<Arc<StoreShared>>;
@@ -20,13 +20,14 @@ type List = Vec<Arc<StoreShared>>;
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     list: ArcSwap<List>,
-    /// Stores opened so far: numbers are never given twice.
+    /// The number of stores that were opened so far; numbers are never used twice.
     opened: AtomicU64,
-    /// Stores that went.
+    /// The number of stores that left.
     left: AtomicU64,
 }
 
-/// The stores open at one moment. Holding this keeps the stores from being closed, so do not keep it.
+/// The stores that are open at one moment. As long as this value exists, the stores cannot be closed,
+/// so drop it soon.
 pub(crate) struct Stores(Guard<Arc<List>>);
 
 impl Deref for Stores {
@@ -38,12 +39,12 @@ impl Deref for Stores {
 }
 
 impl Stores {
-    /// The store of this number, if it is open.
+    /// Returns the store with this number, if it is open.
     pub(crate) fn by_id(&self, id: StoreId) -> Option<&Arc<StoreShared>> {
         self.iter().find(|s| s.id == id)
     }
 
-    /// The store that holds this address.
+    /// Returns the store that contains this address.
     pub(crate) fn at(&self, address: Address) -> Option<&Arc<StoreShared>> {
         self.iter().find(|s| s.space.holds(address))
     }
@@ -54,13 +55,14 @@ impl Registry {
         Stores(self.list.load())
     }
 
-    /// The open store of this number.
+    /// Returns the open store with this number.
     pub(crate) fn store(&self, id: StoreId) -> Option<Arc<StoreShared>> {
         self.load().by_id(id).cloned()
     }
 
-    /// Number and first address for the next store, of `units` units: the address is the beginning of
-    /// the first gap that is long enough. `None` if there are too many stores, or no such gap.
+    /// Returns the number and the first address for the next store, which has `units` units. The
+    /// address is the beginning of the first gap that is long enough. Returns `None` if there are too
+    /// many stores, or no such gap.
     pub(crate) fn next(&self, units: u64) -> Option<(StoreId, u64)> {
         let stores = self.load();
         let id = u16::try_from(self.opened.load(Ordering::Acquire)).ok()?;
@@ -80,7 +82,7 @@ impl Registry {
         (stores.len() < MAX_STORES).then_some((StoreId(id), base))
     }
 
-    /// Adds a store, in the place of `old` if that is given.
+    /// Adds a store, in the place of `old` if `old` is set.
     pub(crate) fn add(&self, store: &Arc<StoreShared>, old: Option<StoreId>) {
         self.opened.fetch_add(1, Ordering::AcqRel);
         self.list.rcu(|list| {
@@ -97,12 +99,12 @@ impl Registry {
         });
     }
 
-    /// Stores that were opened so far.
+    /// The number of stores that were opened so far.
     pub(crate) fn opened(&self) -> u64 {
         self.opened.load(Ordering::Acquire)
     }
 
-    /// Tells walks that what they still want to look through may be gone.
+    /// Informs walks that a store from their list may have left.
     pub(crate) fn count_departure(&self) {
         self.left.fetch_add(1, Ordering::AcqRel);
     }

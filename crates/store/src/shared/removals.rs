@@ -1,5 +1,5 @@
-//! Removals on their way to the log: written to the removal log before they show, so that the
-//! death of the process undoes none of them, then handed to the writer for a cluster.
+//! Removals on their way to the log. They are written to the removal log before they become visible, so
+//! that the death of the process undoes none of them; then they are passed to the writer for a cluster.
 
 use foxy_base::{KeyHash, rule};
 use foxy_format::{
@@ -10,22 +10,23 @@ use super::agreed::read_agreed;
 use crate::interface::add;
 use crate::shared::StoreShared;
 
-/// Removals waiting to be written; beyond this, everything older is declared void instead.
+/// The maximum number of removals that wait to be written. If there are more, everything older is
+/// declared void instead.
 const REMOVALS_MAX: usize = 1 << 20;
-/// Entries encoded on the stack at once.
+/// The number of entries that are encoded on the stack at once.
 const BATCH: usize = 16;
 
-/// Something that must not come back after a restart.
+/// A removal that must stay in effect after a restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Removal {
-    /// Everything older under this hash.
+    /// Removes everything older under this hash.
     Key(KeyHash),
-    /// The record at this place.
+    /// Removes the record at this place.
     Place(LogPosition),
 }
 
 impl Removal {
-    /// Kind and hash field of its entry in a cluster.
+    /// The kind and the hash field of the removal's entry in a cluster.
     pub(crate) fn entry(self) -> (EntryKind, KeyHash) {
         match self {
             Self::Key(hash) => (EntryKind::Tombstone, hash),
@@ -34,28 +35,30 @@ impl Removal {
     }
 }
 
-/// A removal with its number in the removal log. One that found no room there has the number of
-/// the entry after it, so that numbers never descend.
+/// A removal with its number in the removal log. A removal that found no room in the removal log has
+/// the number of the next entry, so that numbers never descend.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Numbered {
     pub(crate) removal: Removal,
     pub(crate) number: u64,
 }
 
-/// Where the removal log stands.
+/// The state of the removal log.
 #[derive(Debug)]
 pub(crate) struct RemovalLog {
-    /// Number of the next entry.
+    /// The number of the next entry.
     next: u64,
-    /// The oldest entry without a tombstone in a completed cluster, or `next`.
+    /// The number of the oldest entry that still counts, because its tombstone or void is not covered;
+    /// `next` if there is none.
     first: u64,
-    /// `first` as the newest entry tells it.
+    /// The value of `first` in the newest entry.
     told: u64,
     places: u64,
-    /// Entries of an earlier run begin here. They count until what they removed has durable
-    /// tombstones: they may have been made long ago, and a power cut must not undo them any more.
+    /// The number from which the entries of an earlier run begin. They count until the removed records
+    /// have durable tombstones: the removals may be old, and a power cut must not undo them any more.
     hold: Option<u64>,
-    /// Recovery has loaded everything: all that it removed has numbers below this one.
+    /// Set once recovery has loaded everything: all removals by recovery have numbers below this
+    /// number.
     loaded: Option<u64>,
 }
 
@@ -71,19 +74,20 @@ impl RemovalLog {
         }
     }
 
-    /// Number of the next entry.
+    /// The number of the next entry.
     pub(crate) const fn next(&self) -> u64 {
         self.next
     }
 
-    /// Returns whether entries that count take more than half of the ring: tombstones should not wait
-    /// any longer.
+    /// Returns whether entries that count take more than half of the ring: then tombstones should not
+    /// wait any longer.
     pub(crate) const fn is_pressed(&self) -> bool {
         (self.next - self.first) * 2 > self.places
     }
 
-    /// Writes entries by as few writes as the ring allows; false if there is no room or the write
-    /// fails. Entries of a failed write may be there all the same: their numbers are used up.
+    /// Writes entries with as few writes as the ring allows. Returns false if there is no room or a
+    /// write fails. Entries of a failed write may be on the disk all the same, so their numbers are not
+    /// used again.
     fn write(&mut self, store: &StoreShared, removed: &[Removed]) -> bool {
         if rule!(
             "removal log: an entry that counts is not overwritten",
@@ -125,7 +129,7 @@ impl RemovalLog {
         entry.encode(uuid)
     }
 
-    /// Entries before `first` have their tombstones.
+    /// Notes that entries before `first` need not count any more; entries from `hold` on still do.
     fn advance(&mut self, store: &StoreShared, first: u64) {
         let hold = rule!(
             "removal log: entries of an earlier run count until all of theirs are covered",
@@ -133,7 +137,7 @@ impl RemovalLog {
             None::<u64>
         );
         self.first = first.min(hold.unwrap_or(self.next)).max(self.first);
-        // Told at once when nothing is left, so that a restart does not go through old entries.
+        // If no entry is left, this is written at once, so that a restart does not process old entries.
         if self.first == self.next && self.told < self.first {
             self.write(store, &[Removed::Nothing]);
             self.first = self.next;
@@ -150,13 +154,14 @@ impl StoreShared {
         self.disk.write_cached(at, bytes)
     }
 
-    /// Hands a removal to the writer; when this returns, a kill does not undo it. Call it under
-    /// the lock of the key's shard, before anybody can see that the key was removed.
+    /// Passes a removal to the writer. When this returns, a kill of the process does not undo the
+    /// removal. Call it under the lock of the key's shard, before any other thread can see that the key
+    /// was removed.
     pub(crate) fn remove(&self, removal: Removal) {
         self.remove_all(&[removal]);
     }
 
-    /// As [`StoreShared::remove`], for several at once.
+    /// Passes several removals at once, like [`StoreShared::remove`].
     pub(crate) fn remove_all(&self, removals: &[Removal]) {
         let mut log = self.removals.lock();
         let end = self.marks.log_end();
@@ -185,7 +190,7 @@ impl StoreShared {
         }
     }
 
-    /// Puts removals with numbers from `number` on, but below `next`, into the writer's inbox.
+    /// Puts removals into the writer's inbox. They are numbered from `number` on, but below `next`.
     fn post(&self, removals: &[Removal], number: u64, next: u64) {
         let mut inbox = self.inbox.lock();
         if inbox.removals.len() >= REMOVALS_MAX {
@@ -205,12 +210,13 @@ impl StoreShared {
         }
     }
 
-    /// Removals numbered below `waiting`, except those in the inbox, are in completed clusters. True
-    /// if the removals of an earlier run wait only for a flush now, see [`StoreShared::let_go`].
+    /// Notes that all removals numbered below `waiting`, except those in the inbox, are covered; `None`:
+    /// all of them are. Returns true if this includes the removals of an earlier run, which can then be
+    /// released, see [`StoreShared::let_go`].
     pub(crate) fn removals_settled(&self, waiting: Option<u64>) -> bool {
         let mut log = self.removals.lock();
         let inbox = self.inbox.lock();
-        // After an overflow the floor has to be raised first.
+        // After an overflow, the floor must be raised first.
         if rule!(
             "removal log: it does not settle before the floor of an overflow is raised",
             inbox.overflow,
@@ -230,20 +236,20 @@ impl StoreShared {
         log.hold.is_some() && log.loaded.is_some_and(|loaded| first >= loaded)
     }
 
-    /// Everything is loaded: recovery removes nothing more.
+    /// Notes that everything is loaded: recovery makes no more removals.
     pub(crate) fn all_recalled(&self) {
         let mut log = self.removals.lock();
         log.loaded = Some(log.next);
     }
 
-    /// Lets go of the removals of an earlier run: what they removed has durable tombstones.
+    /// Releases the removals of an earlier run: the removed records have durable tombstones.
     pub(crate) fn let_go(&self) {
         self.removals.lock().hold = None;
     }
 
-    /// Reads the removal log of an earlier run. Places without a record of a present life do not
-    /// matter any more; the others are voided and go on to the writer. The loader has to find the
-    /// records of removed keys; until it has, the entries of these keys count.
+    /// Reads the removal log of an earlier run. Places without a record of a present life do not matter
+    /// any more. The records at other places become void, and these removals go on to the writer. The
+    /// loader has to find the records of removed keys; until it has, the entries of these keys count.
     pub(crate) fn recall_removals(&self, mut apply: impl FnMut(Removed)) -> std::io::Result<()> {
         let mut bytes = vec![0; self.space.geometry().removals_bytes as usize];
         let at = self.space.geometry().removals_at();
@@ -277,7 +283,8 @@ impl StoreShared {
         Ok(())
     }
 
-    /// Returns whether a record can be at this place: a present life, before the end of the log.
+    /// Returns whether a record can be at this place: its life must be a present one, and the place must
+    /// be before the end of the log.
     fn is_present(&self, place: LogPosition) -> bool {
         let life = self
             .space

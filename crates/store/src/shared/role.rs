@@ -10,20 +10,20 @@ use crate::interface::Duty;
 /// The place of one store in its engine.
 #[derive(Debug)]
 pub(crate) struct Role {
-    /// A [`Duty`].
+    /// The duty, as a number of [`Duty`].
     duty: AtomicU8,
-    /// Segments that a draining store has still to be looked through.
+    /// The number of segments of a draining store that the drain has still to process.
     undrained: AtomicU32,
-    /// It is one of the stores of its engine; before that it is only read.
+    /// True once the store has joined the stores of its engine; before that, the store is only read.
     joined: AtomicBool,
-    /// The epoch of the company that its superblocks name.
+    /// The epoch of the company that the store's superblocks name.
     said: AtomicU64,
-    /// Segments in quarantine shall be tried again.
+    /// True if the segments in quarantine should be tried again.
     retry: AtomicBool,
     departure: Mutex<DepartureState>,
 }
 
-/// The tasks that wait for a store to go.
+/// The tasks that wait until a store has left.
 #[derive(Debug, Default)]
 struct DepartureState {
     gone: bool,
@@ -31,7 +31,7 @@ struct DepartureState {
 }
 
 impl Role {
-    /// The role of a store that has not joined, whose superblocks name the company of this epoch.
+    /// Makes the role of a store that has not joined, whose superblocks name the company of this epoch.
     pub(super) fn new(epoch: u64) -> Self {
         Self {
             duty: AtomicU8::new(Duty::Serving as u8),
@@ -51,7 +51,7 @@ impl Role {
         self.duty.store(duty as u8, Ordering::Release);
     }
 
-    /// The part of a store with `segments` segments that a drain has not looked through yet, from 0 to 1.
+    /// The part of a store with `segments` segments that a drain has not processed yet, from 0 to 1.
     pub(crate) fn left(&self, segments: u32) -> f64 {
         match self.duty() {
             Duty::Draining => {
@@ -61,7 +61,7 @@ impl Role {
         }
     }
 
-    /// A drain has still to look through `segments` segments.
+    /// Sets the number of segments that a drain has still to process.
     pub(crate) fn set_left(&self, segments: u32) {
         self.undrained.store(segments, Ordering::Relaxed);
     }
@@ -70,18 +70,19 @@ impl Role {
         self.joined.load(Ordering::Acquire)
     }
 
-    /// Returns whether its superblocks name the company of this epoch.
+    /// Returns whether the store's superblocks name the company of this epoch.
     pub(crate) fn says(&self, epoch: u64) -> bool {
         self.said.load(Ordering::Acquire) == epoch
     }
 
-    /// Its superblocks name the company of this epoch: it is one of the stores from now on.
+    /// Notes that the store's superblocks name the company of this epoch: the store has joined from now
+    /// on.
     pub(crate) fn join(&self, epoch: u64) {
         self.said.store(epoch, Ordering::Release);
         self.joined.store(true, Ordering::Release);
     }
 
-    /// Joins without a company, before the store is shared.
+    /// Lets the store join without a company, before the store is shared.
     pub(crate) fn join_alone(&mut self) {
         self.joined = true.into();
     }
@@ -91,12 +92,13 @@ impl Role {
         self.retry.store(true, Ordering::Release);
     }
 
-    /// Returns whether [`Self::ask_retry`] was called since the last look.
+    /// Returns whether [`Self::ask_retry`] was called since the last check.
     pub(crate) fn take_retry(&self) -> bool {
         self.retry.swap(false, Ordering::AcqRel)
     }
 
-    /// The store is not among the open stores any more: wakes those who wait for that.
+    /// Notes that the store is not among the open stores any more, and wakes the tasks that wait for
+    /// that.
     pub(crate) fn depart(&self) {
         let mut state = self.departure.lock();
         state.gone = true;
@@ -105,7 +107,7 @@ impl Role {
         }
     }
 
-    /// Returns whether the store has gone; if not, `waker` is called when it does.
+    /// Returns whether the store has left; if it has not, `waker` is called when it leaves.
     pub(crate) fn poll_departure(&self, waker: &Waker) -> bool {
         let mut state = self.departure.lock();
         if !state.gone && !state.wakers.iter().any(|w| w.will_wake(waker)) {

@@ -1,4 +1,5 @@
-//! A segment that takes clusters, the summary of one, and how many are prepared ahead.
+//! A segment that takes clusters, the summary of a segment, and the number of segments that are
+//! prepared ahead.
 
 use foxy_base::rule;
 use foxy_disk::AlignedBuf;
@@ -7,11 +8,12 @@ use foxy_format::{
     encode_slot_into, round_to_block,
 };
 
-/// At most this part of all segments (1/n) is ahead of the open one.
+/// At most this part of all segments (1/n) is prepared ahead of the open segment.
 const AHEAD_PART: u32 = 32;
-/// Most segments ahead of the open one.
+/// The maximum number of segments ahead of the open segment.
 pub(crate) const AHEAD_MOST: u32 = 8;
-/// Most bytes of segments ahead of the open one, if that is more than one segment.
+/// The maximum number of bytes in the segments ahead of the open segment; one segment may always be
+/// ahead.
 const AHEAD_BYTES: u32 = 64 << 20;
 
 /// A segment that takes clusters.
@@ -20,11 +22,11 @@ pub(crate) struct OpenSegment {
     pub(crate) index: u32,
     pub(crate) sequence: u64,
     pub(crate) used_units: u32,
-    /// Everything in it, in order of writing.
+    /// All entries of the segment, in order of writing.
     pub(crate) entries: Vec<Entry>,
-    /// Clusters being written.
+    /// The number of clusters in this segment that are being written.
     pub(crate) writing: u32,
-    /// Number of its last cluster; 0: none, or not known.
+    /// Number of the segment's last cluster; 0: there is none, or it is not known.
     pub(crate) last_cluster: u64,
 }
 
@@ -40,8 +42,8 @@ impl OpenSegment {
         }
     }
 
-    /// Room for a cluster with `entries` entries, beside the part of the summary that will not fit
-    /// into the slot. Whole blocks.
+    /// Room in bytes for a cluster with `entries` entries. The part of the summary that will not fit
+    /// into the slot is subtracted. The room is a multiple of the block size.
     pub(crate) const fn room_bytes(&self, geometry: &Geometry, entries: usize) -> u64 {
         let spill = geometry.spill_bytes(self.entries.len() + entries);
         let taken = self.used_units as u64 * UNIT + spill;
@@ -49,7 +51,8 @@ impl OpenSegment {
     }
 }
 
-/// A segment's summary: the bytes of its slot, and those at the end of the segment. Whole blocks.
+/// A segment's summary: the bytes of its slot, and the bytes at the end of the segment. Both are
+/// multiples of the block size.
 pub(crate) struct Summary {
     pub(crate) slot: AlignedBuf,
     pub(crate) spill: Option<(u64, AlignedBuf)>,
@@ -61,7 +64,7 @@ pub(crate) fn summary(
     segment: &OpenSegment,
     open: bool,
 ) -> Summary {
-    // A segment that recovery closes may have been filled without regard to its summary.
+    // If recovery closes a segment, the segment may have been filled without room for its summary.
     let taken = u64::from(segment.used_units) * UNIT + geometry.spill_bytes(segment.entries.len());
     let fits = rule!(
         "seal: a summary that does not fit beside the clusters is left out",
@@ -92,7 +95,7 @@ pub(crate) fn summary(
     Summary { slot, spill }
 }
 
-/// Segments that are prepared at a time, at most.
+/// The maximum number of segments that are prepared at a time.
 pub(crate) fn segments_ahead(geometry: &Geometry) -> u32 {
     let bytes = AHEAD_BYTES / geometry.segment_bytes;
     (geometry.segments / AHEAD_PART)
@@ -100,7 +103,7 @@ pub(crate) fn segments_ahead(geometry: &Geometry) -> u32 {
         .clamp(1, AHEAD_MOST)
 }
 
-/// Whole blocks of zeros with room for `bytes` bytes.
+/// Returns zeroed blocks with room for `bytes` bytes.
 fn blocks(bytes: usize) -> AlignedBuf {
     AlignedBuf::new(round_to_block(bytes as u64) as usize)
 }

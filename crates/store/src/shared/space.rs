@@ -1,4 +1,4 @@
-//! The space of a store: its segments with their present lives, and where its records lie in the
+//! The space of a store: its segments with their present lives, and the place of its records in the
 //! engine's address space.
 
 use std::ops::Range;
@@ -15,18 +15,20 @@ use crate::{ReadPlan, StoreId};
 #[derive(Debug)]
 pub(crate) struct Space {
     uuid: StoreUuid,
-    /// Seed of the engine's key hashes: the superblock may say another until it is written anew.
+    /// Seed of the engine's key hashes. The superblock may contain another seed until it is written
+    /// anew.
     seed: KeySeed,
     geometry: Geometry,
     /// First sector of this store in the engine's address space.
     base_sectors: u64,
     block_bytes: u64,
-    /// The present life of each segment; 0 without one.
+    /// The present life of each segment; 0 for a segment without a life.
     lives: Box<[AtomicU64]>,
 }
 
 impl Space {
-    /// On a disk with these blocks, from this sector of the engine's address space on.
+    /// Makes the space of a store on a disk with blocks of `block_bytes`, from sector `base_sectors` of
+    /// the engine's address space on.
     pub(super) fn new(superblock: &Superblock, base_sectors: u64, block_bytes: u64) -> Self {
         let geometry = superblock.geometry;
         Self {
@@ -56,17 +58,17 @@ impl Space {
         &self.geometry
     }
 
-    /// The unit of reads and writes, in bytes.
+    /// The unit of reads and writes on the disk, in bytes.
     pub(crate) const fn block_bytes(&self) -> u64 {
         self.block_bytes
     }
 
-    /// Its sectors in the engine's address space.
+    /// The sectors of this store in the engine's address space.
     pub(crate) fn sectors(&self) -> Range<u64> {
         self.base_sectors..self.base_sectors + self.geometry.total_bytes() / UNIT_BYTES
     }
 
-    /// Returns whether an address is of this store.
+    /// Returns whether an address belongs to this store.
     pub(crate) fn holds(&self, address: Address) -> bool {
         self.sectors().contains(&address.units())
     }
@@ -76,13 +78,13 @@ impl Space {
         self.base_sectors * (UNIT_BYTES / UNIT)
     }
 
-    /// The spot of a record in segment `index` at `offset_units`.
+    /// Returns the spot of a record in segment `index` at `offset_units`.
     pub(crate) fn spot(&self, index: u32, offset_units: u32) -> Option<Spot> {
         let units = self.geometry.segment_at(index) / UNIT + u64::from(offset_units);
         Spot::from_units(self.base_units() + units)
     }
 
-    /// Segment and offset in it of a spot of this store.
+    /// Returns the segment of a spot of this store, and the offset in that segment.
     pub(crate) fn locate(&self, spot: Spot) -> Option<(u32, u32)> {
         let local = spot.units().checked_sub(self.base_units())?;
         let (index, offset) = self.geometry.segment_with(local * UNIT)?;
@@ -95,33 +97,33 @@ impl Space {
             .map_or(0, |life| life.load(Ordering::Acquire))
     }
 
-    /// The lives of all segments about now; 0 for one without.
+    /// The present lives of all segments (they may change meanwhile); 0 for a segment without a life.
     pub(crate) fn lives(&self) -> impl Iterator<Item = u64> {
         self.lives.iter().map(|life| life.load(Ordering::Relaxed))
     }
 
-    /// The life of the segment that was begun first.
+    /// The oldest present life of all segments.
     pub(crate) fn oldest_life(&self) -> Option<u64> {
         let lives = self.lives.iter().map(|life| life.load(Ordering::Acquire));
         lives.filter(|life| *life != 0).min()
     }
 
-    /// Segments that hold something.
+    /// The number of segments that have a life.
     pub(crate) fn used_segments(&self) -> usize {
         self.lives().filter(|life| *life != 0).count()
     }
 
-    /// A segment has this life from now on; 0: none.
+    /// Sets the life that a segment has from now on; 0: none.
     pub(crate) fn begin_life(&self, index: u32, sequence: u64) {
         self.lives[index as usize].store(sequence, Ordering::Release);
     }
 
-    /// Sets the life that an opening found, before the store is shared.
+    /// Sets the life that the opening of the store found, before the store is shared.
     pub(crate) fn recall_life(&self, index: u32, sequence: u64) {
         self.lives[index as usize].store(sequence, Ordering::Relaxed);
     }
 
-    /// No segment has a life any more.
+    /// Ends the lives of all segments.
     pub(crate) fn end_lives(&self) {
         for life in &self.lives {
             life.store(0, Ordering::Release);
@@ -139,13 +141,14 @@ impl Space {
         })
     }
 
-    /// Place in the log of a record at `spot`, in the segment's present life.
+    /// Returns the place in the log of a record at `spot`, in the segment's present life.
     pub(crate) fn position(&self, spot: Spot) -> Option<LogPosition> {
         let (index, offset) = self.locate(spot)?;
         Some(LogPosition::new(self.life(index), offset))
     }
 
-    /// The aligned read that covers the record of an index entry, of the store with this number.
+    /// Returns the aligned read that covers the record of an index entry; `store` is the number of this
+    /// store.
     pub(super) fn plan(&self, store: StoreId, hash: KeyHash, entry: &Entry) -> Option<ReadPlan> {
         let spot = Spot::of(entry);
         let (index, _) = self.locate(spot)?;

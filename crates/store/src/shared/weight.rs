@@ -1,17 +1,18 @@
-//! How new objects are shared out among stores. A pure decision.
+//! The division of new objects among stores. The functions are pure.
 
-/// Seconds of work that may wait for a store before it gets less than its capacity's share: about
-/// as much waits anyway until it is old enough to be written.
+/// The backlog of a store, in seconds of its work, from which on the store gets less than the share of
+/// its capacity. About this much waits anyway until it is old enough to be written.
 const BACKLOG: f64 = 2.0;
-/// Shares move in steps of this part, so that most groups stay where they are.
+/// Shares change in steps of this part (1/n), so that most groups stay on their stores.
 const STEP: f64 = 8.0;
 
-/// The share of a store: its capacity, less if it does not get on with what it is given.
+/// Returns the share of a store: its capacity, or less if the store is too slow for the objects that it
+/// gets.
 ///
-/// `waits` bytes are to be written by a store that writes `speed` bytes per second (0: not known).
-/// A store behind by more than two seconds gets proportionally less, down to an eighth, so that
-/// its queue settles there instead of filling up: then admissions would be dropped while another
-/// store idles. Without a backlog the share is the capacity alone.
+/// `waits` bytes wait for a store that writes `speed` bytes per second (0: not known). A store with a
+/// backlog of more than two seconds gets proportionally less, down to an eighth. So its queue reaches a
+/// stable length and does not fill up; a full queue would drop objects while another store is idle.
+/// Without a backlog, the share is the capacity.
 pub(crate) fn share(capacity: u32, waits: u64, speed: u64) -> f64 {
     let whole = f64::from(capacity.max(1));
     if speed == 0 {
@@ -22,13 +23,13 @@ pub(crate) fn share(capacity: u32, waits: u64, speed: u64) -> f64 {
     whole * part
 }
 
-/// Bytes that may wait for one of several stores before new objects go to the others, of `pending` bytes
-/// that may wait for all.
+/// Returns the number of bytes that may wait for one of several stores before new objects go to the
+/// other stores; `pending` is the number of bytes that may wait for all stores.
 ///
-/// While more comes in than the stores can write, about half of `pending` waits. Each store gets the
-/// part `speed` / `all` of that half, where `all` is the sum of the speeds of the stores, so that
-/// each always has something to write. With `all` = 0, because some speed is not known, a store
-/// leaves a quarter to the others.
+/// While more bytes arrive than the stores can write, about half of `pending` waits. Each store gets
+/// the part `speed` / `all` of that half, so that each store always has something to write; `all` is
+/// the sum of the speeds of the stores. If `all` is 0 because the speed of a store is not known, a
+/// store leaves a quarter of `pending` to the others.
 pub(crate) fn room(pending: u64, speed: u64, all: u64) -> u64 {
     if all == 0 {
         return pending / 4 * 3;
@@ -37,7 +38,7 @@ pub(crate) fn room(pending: u64, speed: u64, all: u64) -> u64 {
     u64::try_from(part).unwrap_or(pending)
 }
 
-/// The speed of a store after it wrote `bytes` in `nanos`: an average over about eight writes.
+/// Returns the speed of a store after it wrote `bytes` in `nanos`: an average over about eight writes.
 pub(crate) fn speed(before: u64, bytes: u64, nanos: u128) -> u64 {
     let seconds = (nanos as f64 / 1e9).max(1e-6);
     let now = bytes as f64 / seconds;
@@ -80,7 +81,8 @@ mod tests {
         assert!((100_000..120_000).contains(&known), "{known}");
     }
 
-    /// Four stores of one capacity and more than they can write: each writes all that it can.
+    /// Four stores have the same capacity, and more bytes arrive than they can write: each store writes
+    /// as much as it can.
     #[test]
     fn stores_of_any_speed_are_kept_busy() {
         const PENDING: u64 = 16_000_000;
@@ -88,7 +90,7 @@ mod tests {
         let (mut waits, mut written) = ([0_u64; 4], [0_u64; 4]);
         let mut random = foxy_base::Rng::new(1);
         for turn in 0..2_000 {
-            // Fills wait while half of what may wait does.
+            // Fills pause while half of `PENDING` waits.
             while waits.iter().sum::<u64>() < PENDING / 2 {
                 let all = speeds.iter().sum();
                 let has_room = |n: &usize| waits[*n] < room(PENDING, speeds[*n], all);
@@ -103,7 +105,7 @@ mod tests {
                 waits[*chosen.map_or(&able[0], |(n, _)| n)] += 64 << 10;
             }
             for n in 0..4 {
-                // A turn is 50 ms; only the turns after the first minute count.
+                // A turn takes 50 ms; only the turns after the first minute are counted.
                 let able = waits[n].min(speeds[n] / 20);
                 waits[n] -= able;
                 written[n] += if turn < 1_200 { 0 } else { able };
@@ -122,8 +124,8 @@ mod tests {
         assert_eq!(room(u64::MAX, u64::MAX, 1), u64::MAX, "no sum, no panic");
     }
 
-    /// Two stores of one capacity, one ten times slower than what comes in: the queue of the slow
-    /// one stays bounded, and the fast one takes the rest.
+    /// Two stores have the same capacity, and one is too slow for its half of the arriving bytes: the
+    /// queue of the slow store stays bounded, and the fast store takes the rest.
     #[test]
     fn the_queue_of_a_slow_store_settles() {
         let (speeds, mut waits) = ([1_000_000_u64, 50_000_000], [0_u64, 0]);
@@ -131,7 +133,7 @@ mod tests {
             let shares = [0, 1].map(|n| share(100, waits[n], speeds[n]));
             let all: f64 = shares.iter().sum();
             for n in [0, 1] {
-                // 5 MB/s come in, in steps of 100 ms.
+                // 5 MB/s arrive, in steps of 100 ms.
                 waits[n] += (500_000.0 * shares[n] / all) as u64;
                 waits[n] = waits[n].saturating_sub(speeds[n] / 10);
             }

@@ -1,5 +1,5 @@
-//! Reading what lies around an object: fewer reads where objects are asked for together, none
-//! of it elsewhere, and never anything that is not the latest.
+//! Reading the neighbours of an object: fewer reads where objects are requested together, no extra
+//! bytes elsewhere, and never an object that is not the latest.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ fn body(page: u64, n: u64) -> Vec<u8> {
     format!("{page}/{n} ").repeat(30).into_bytes()
 }
 
-/// A store of pages, each put with all its objects, and nothing in memory.
+/// Makes a store of pages, each put together with all its objects, and clears memory.
 fn pages() -> Rig {
     let mut rig = Rig::new(64, MEMORY, 3);
     for page in 0..PAGES {
@@ -34,7 +34,8 @@ fn pages() -> Rig {
     rig
 }
 
-/// Returns the object for a request that reads around; without `widen`, alone.
+/// Returns the object for a request that reads neighbours along; without `widen`, the read covers the
+/// object only.
 fn get(rig: &Rig, key: &str, widen: bool) -> Option<Arc<Object>> {
     for _ in 0..2 {
         let plan = match rig.engine.reads().lookup(hash(key), key.as_bytes()) {
@@ -60,7 +61,7 @@ fn get(rig: &Rig, key: &str, widen: bool) -> Option<Arc<Object>> {
     None
 }
 
-/// Visits random pages with all their objects; device reads.
+/// Visits random pages with all their objects. Returns the number of device reads.
 fn visit(rig: &Rig, pages: u64, widen: bool, seed: u64) -> u64 {
     let mut rng = Rng::new(seed);
     let before = rig.disk.counts().reads;
@@ -76,7 +77,7 @@ fn visit(rig: &Rig, pages: u64, widen: bool, seed: u64) -> u64 {
     rig.disk.counts().reads - before
 }
 
-/// Makes the rule say yes, whatever it has seen.
+/// Makes the rule allow longer reads, whatever it has seen.
 fn insist(rig: &Rig) {
     let store = rig.engine.fleet().store(StoreId(0)).unwrap();
     let mut rule = store.around.rule();
@@ -116,7 +117,7 @@ fn what_is_asked_for_alone_is_read_alone() {
     assert_eq!(ask(2_000), disappointed);
 }
 
-/// Old versions, purged objects and those that memory has lie around as well.
+/// Old versions, purged objects and objects that memory has are among the neighbours as well.
 #[test]
 fn what_lies_around_is_taken_only_if_it_is_the_latest() {
     let mut rig = pages();
@@ -163,7 +164,7 @@ fn longer_reads_under_way_have_a_bound() {
     assert_eq!(rig.engine.foundation().memory.budget().wide(), 0);
 }
 
-/// A bad sector beside an object does not cost the object.
+/// A bad sector beside an object must not cost the object.
 #[test]
 fn a_longer_read_that_fails_is_made_again_alone() {
     let rig = pages();

@@ -1,4 +1,4 @@
-//! The ordinary life of a store.
+//! The normal operation of a store.
 
 use foxy_disk::Keep;
 
@@ -17,7 +17,7 @@ fn an_engine_without_a_store_serves_from_memory() {
         panic!("not in memory")
     };
     assert_eq!(found.body(), &b"one"[..]);
-    // A key with the same hash (impossible, but harmless) is not the same key.
+    // A different key with the same hash (impossible, but harmless) counts as a different key.
     assert!(matches!(
         engine.reads().lookup(hash("a"), b"b"),
         Lookup::Miss
@@ -94,7 +94,7 @@ fn a_drained_store_needs_no_scan_and_goes_on_in_its_segment() {
     rig.fill("a", 10);
     assert!(rig.writer.drain(std::time::Duration::from_secs(1)));
     let mut again = rig.crash(Keep::Nothing);
-    // Only the segment that is ready to be written is looked into.
+    // Only the segment that is ready to be written is searched.
     assert_eq!(again.counts().load_scans, 1);
     assert!(again.get("filler a 3").is_some());
     again.fill("b", 5);
@@ -129,7 +129,7 @@ fn used_records_survive_reuse_and_unused_ones_do_not() {
             Some("hot body"),
             "round {round}"
         );
-        // Only disk hits and presence in the RAM tier count as use.
+        // Only disk hits and presence in the RAM tier count as uses.
         rig.engine
             .ground()
             .tables
@@ -168,7 +168,7 @@ fn large_objects_come_back_whole() {
         assert!(whole == data);
         assert!(rig.fragment(&head, head.fragment_count()).is_none());
     }
-    // A later version has fragments of its own.
+    // A later version has its own fragments.
     let old = rig.get("large").unwrap();
     let newer = rig.put("large", &vec![1; 50_000]).object;
     assert_ne!(old.meta().version, newer.meta().version);
@@ -211,14 +211,14 @@ fn an_aborted_or_false_large_object_leaves_nothing() {
         put.finish().admitted,
         Admission::Refused(DropReason::TooLarge)
     );
-    // One that turns out small is stored whole.
+    // An object that turns out to be small is stored whole.
     let mut put = rig.engine.put_large(new(None));
     put.append(b"small");
     let put = put.finish();
     assert!(!put.object.is_large() && put.admitted == Admission::Disk);
 }
 
-/// A 304 that comes late: meanwhile another version was stored, and memory knows of neither.
+/// A 304 comes late: meanwhile another version was stored, and memory has neither version.
 #[test]
 fn a_late_refresh_does_not_put_an_old_version_over_a_newer_one() {
     let mut rig = Rig::new(32, MEMORY, 9);
@@ -286,7 +286,7 @@ fn pending_objects_are_bounded_and_dropped_beyond() {
     assert!(stats.pending_bytes <= 1 << 19);
     assert!(stats.counts.drop_pending > 0);
     assert!(admitted.contains(&Admission::Memory(DropReason::PendingFull)));
-    // Everything admitted to disk can be read from memory.
+    // Every object that was admitted to disk can be read from memory.
     for (n, admission) in admitted.iter().enumerate() {
         assert!(*admission != Admission::Disk || rig.get(&format!("k{n}")).is_some());
     }

@@ -1,4 +1,4 @@
-//! More rules that nothing else notices when they are broken (`cargo xtask mutants`).
+//! More rules for which no other test fails when they are broken (`cargo xtask mutants`).
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ fn tag(rig: &Rig, text: &str) -> SyncTicket {
         .1
 }
 
-/// A flush while what is held stays held, asked for by the purge journal.
+/// Carries out a flush that the purge journal requests, while held operations stay held.
 fn flush(rig: &mut Rig) {
     let segments = rig.segments_at();
     let ticket = tag(rig, "asks for a flush");
@@ -56,7 +56,7 @@ fn superblocks(disk: &MemDisk) -> [Superblock; 2] {
     Superblock::decode_both(&disk.peek(0, 2 * SUPERBLOCK_BYTES)).map(Result::unwrap)
 }
 
-/// A cluster that another one overtakes is torn by a kill: it costs itself alone.
+/// A cluster that another cluster overtakes is torn by a kill: only its own contents are lost.
 #[test]
 fn no_mark_passes_a_cluster_that_is_under_way() {
     let mut rig = Rig::new(16, MEMORY, 1);
@@ -93,7 +93,8 @@ fn no_mark_passes_a_cluster_that_is_under_way() {
     assert!(again.text("b").is_some() && again.text("c").is_some());
 }
 
-/// A cluster that names a mark covers what lies before the mark when it is durable itself.
+/// A cluster that contains a mark covers the removals before the mark once the cluster itself is
+/// durable.
 #[test]
 fn a_removal_counts_until_the_cluster_that_covers_it_is_durable() {
     let mut rig = Rig::new(16, MEMORY, 2);
@@ -128,7 +129,8 @@ fn both_superblocks_say_who_is_there() {
     }
 }
 
-/// A half in which every block is there once is followed by one in which they are there twice.
+/// A half in which every block is written once is followed by a half in which every block is written
+/// twice.
 #[test]
 fn a_journal_is_doubled_where_there_is_room() {
     let mut rig = Rig::new(16, MEMORY, 3);
@@ -162,7 +164,7 @@ fn a_journal_is_doubled_where_there_is_room() {
     assert!(newest.newest.doubled, "{newest:?}");
 }
 
-/// A power cut in a write of several blocks might keep a later block without the earlier ones.
+/// A power cut during a write of several blocks might keep a later block without the earlier blocks.
 #[test]
 fn purges_of_several_blocks_are_a_snapshot_in_the_other_half() {
     let mut rig = Rig::new(400, 4 * MEMORY, 5);
@@ -196,7 +198,7 @@ fn a_store_that_takes_no_writes_acknowledges_no_purge() {
     assert_eq!(ticket.outcome(), Some(Durable::Failed));
 }
 
-/// The note is written, but nobody knows whether it is on the medium.
+/// The note is written, but the medium may not have it.
 #[test]
 fn a_purge_whose_flush_failed_is_not_acknowledged() {
     let mut rig = Rig::new(16, MEMORY, 7);
@@ -225,7 +227,8 @@ fn a_store_that_was_taken_out_says_so_on_its_disk() {
     }
 }
 
-/// Removals while the store is away are told from its records by its log, which must be complete.
+/// The log of a store decides which of its records were removed while it was away, so the log must be
+/// complete.
 #[test]
 fn a_store_that_leaves_with_something_unwritten_or_unloaded_comes_back_empty() {
     let mut live = two_filled();
@@ -241,7 +244,7 @@ fn a_store_that_leaves_with_something_unwritten_or_unloaded_comes_back_empty() {
     live.add(1);
     live.settle();
     assert_eq!(live.on_disk(), left);
-    // One that is still being loaded.
+    // The store is still being loaded.
     let mut live = two_filled().crash(None);
     assert!(live.is_open(1));
     let store = live.engine.fleet().store(live.id(1)).unwrap();
@@ -255,7 +258,7 @@ fn a_store_that_leaves_with_something_unwritten_or_unloaded_comes_back_empty() {
     assert_eq!(live.on_disk(), left);
 }
 
-/// The disk does not take that its contents do not count, but is in order otherwise.
+/// The disk does not accept the write that its contents do not count, but works otherwise.
 #[test]
 fn the_others_note_a_store_that_leaves_without_saying_so() {
     let mut live = two_filled();
@@ -267,7 +270,7 @@ fn the_others_note_a_store_that_leaves_without_saying_so() {
     assert!(live.engine.purges().purge_sequence() > before);
 }
 
-/// Whoever opened it meanwhile may have stored something there.
+/// Another process that opened it meanwhile may have stored something in it.
 #[test]
 fn a_store_that_somebody_else_opened_meanwhile_comes_back_empty() {
     let mut live = two_filled();
@@ -285,7 +288,8 @@ fn a_store_that_somebody_else_opened_meanwhile_comes_back_empty() {
     assert_eq!(live.on_disk(), left);
 }
 
-/// The disk takes superblocks and no clusters: what the store missed is not void in its log.
+/// The disk accepts superblocks but no clusters: the records that the store should have removed are not
+/// void in its log.
 #[test]
 fn what_comes_back_counts_when_what_it_missed_is_durably_void() {
     let mut live = two_filled();
@@ -310,7 +314,7 @@ fn what_comes_back_counts_when_what_it_missed_is_durably_void() {
     }
 }
 
-/// A removal that comes just when the removal log drops the earlier entries that are covered.
+/// A removal arrives just when the removal log drops the earlier entries that are covered.
 #[test]
 fn a_removal_in_the_inbox_counts() {
     let mut rig = Rig::new(32, 4 * MEMORY, 9);
@@ -329,7 +333,7 @@ fn a_removal_in_the_inbox_counts() {
     }
 }
 
-/// The damaged superblock may have been the newer one.
+/// The damaged superblock may have been the newer of the two.
 #[test]
 fn beside_a_damaged_superblock_no_generation_is_given_twice() {
     let mut rig = Rig::new(16, MEMORY, 10);

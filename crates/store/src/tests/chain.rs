@@ -1,4 +1,4 @@
-//! The chain of clusters: gaps that are no damage, gaps that are, and what covers removals.
+//! The chain of clusters: gaps that are no damage, gaps that are damage, and the covering of removals.
 
 #[expect(clippy::duplicate_mod, reason = "the golden test has its own")]
 #[path = "../../../../golden/read.rs"]
@@ -14,7 +14,7 @@ use crate::*;
 
 const MEMORY: u64 = 1 << 20;
 
-/// Passes time in small steps, as a busy thread would.
+/// Advances the time in small steps, as a busy thread would see it.
 fn pass(rig: &mut Rig, millis: u64) {
     for _ in 0..millis / 10 {
         rig.clock.advance(Duration::from_millis(10));
@@ -30,7 +30,7 @@ fn settled(seed: u64) -> Rig {
     rig
 }
 
-/// Headers of the first segment, in order of place.
+/// Returns the headers of the first segment, in order of place.
 fn headers(rig: &Rig) -> Vec<(u64, ClusterHeader)> {
     let geometry = geometry(&rig.engine);
     let begin = geometry.segment_at(0);
@@ -70,8 +70,8 @@ fn clusters_are_numbered_without_gaps_and_name_the_one_before() {
     assert_eq!(rig.kill().counts().damaged, 0);
 }
 
-/// A cluster could not be written: its contents are written elsewhere, and a later cluster names it
-/// as given up.
+/// A cluster could not be written: its contents are written at another place, and a later cluster names
+/// it as given up.
 #[test]
 fn a_cluster_that_could_not_be_written_is_no_damage() {
     let mut rig = settled(2);
@@ -105,7 +105,7 @@ fn a_cluster_that_could_not_be_written_is_no_damage() {
     }
 }
 
-/// A flushed cluster that is missing voids what lies before it, and nothing after it; the next start
+/// A missing cluster that was flushed voids everything before it, and nothing after it. The next start
 /// finds no new damage.
 #[test]
 fn a_damaged_cluster_voids_what_is_older_and_is_counted_once() {
@@ -130,8 +130,8 @@ fn a_damaged_cluster_voids_what_is_older_and_is_counted_once() {
     assert_eq!(last.counts().damaged, 0);
 }
 
-/// At rest, a removal costs one more cluster, which covers it; until then the removal is in the
-/// removal log.
+/// When the log is at rest, a removal costs one more cluster, which covers it; until then the removal
+/// is in the removal log.
 #[test]
 fn a_removal_counts_until_a_durable_cluster_covers_it() {
     let mut rig = settled(5);
@@ -146,11 +146,12 @@ fn a_removal_counts_until_a_durable_cluster_covers_it() {
             seen.push(step);
         }
     }
-    // The tombstone, then the empty cluster, then the flush that makes that one durable.
+    // The tombstone comes first, then the empty cluster, then the flush that makes the empty cluster
+    // durable.
     let begin = seen[0].0;
     let expected = [(begin, 1), (begin + 1, 1), (begin + 2, 1), (begin + 2, 0)];
     assert_eq!(seen, expected);
-    // Before it is covered, damage of the tombstone's cluster undoes nothing.
+    // Before the tombstone is covered, damage of its cluster undoes no removal.
     let mut rig = settled(6);
     rig.supersede("k");
     pass(&mut rig, 100);
@@ -163,7 +164,7 @@ fn a_removal_counts_until_a_durable_cluster_covers_it() {
     assert_eq!(again.text("k"), None);
 }
 
-/// While objects are written, their clusters cover removals: not one more is written.
+/// While objects are written, their clusters cover removals: no additional cluster is written.
 #[test]
 fn a_busy_log_writes_no_clusters_to_cover_removals() {
     let mut rig = settled(7);
@@ -185,8 +186,8 @@ fn a_busy_log_writes_no_clusters_to_cover_removals() {
     assert!(log < 120, "{log} removals count though most are covered");
 }
 
-/// The slot of a segment that was marked for its next life is damaged: nobody knows that it was
-/// marked, and what was superseded since has left no trace.
+/// The slot of a segment that was marked for its next life is damaged: no record of the mark is left,
+/// and supersessions since then were not logged.
 #[test]
 fn a_damaged_slot_does_not_bring_a_former_life_back() {
     let mut rig = Rig::new(8, MEMORY, 8);
@@ -206,7 +207,7 @@ fn a_damaged_slot_does_not_bring_a_former_life_back() {
     assert!(marked.is_some());
     let life = rig.engine.fleet().store(StoreId(0)).unwrap().space.life(0);
     assert_eq!(life, 9, "marked, and nothing written to it");
-    // Nothing is known of it: this leaves no trace.
+    // The index does not know the record, so this removal is not logged.
     rig.supersede("k");
     rig.settle();
     let geometry = geometry(&rig.engine);
@@ -214,7 +215,7 @@ fn a_damaged_slot_does_not_bring_a_former_life_back() {
         let disk = rig.disk.kill();
         disk.corrupt(geometry.slot_at(index) + 9, 1, |b| b[0] ^= 1);
         let mut again = Rig::open(disk, MEMORY, 9, options());
-        // Before reuse takes it again.
+        // This must happen before reuse takes the segment again.
         while again.engine.stats().stores[0].loading {
             again.turns(1);
         }
@@ -222,7 +223,8 @@ fn a_damaged_slot_does_not_bring_a_former_life_back() {
     }
 }
 
-/// A store from before the chain: both superblocks tell of it before the first cluster with a link.
+/// A store from before the chain: both superblocks name the chain before the first cluster with a link
+/// is written.
 #[test]
 fn a_store_without_a_chain_begins_one_with_its_contents_kept() {
     let path = frozen::path(env!("CARGO_MANIFEST_DIR"), "v1");

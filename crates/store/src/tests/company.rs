@@ -1,5 +1,5 @@
-//! Stores that meet at a start: which of them may be believed, whatever happened before, and what
-//! a start that fails or is cut short costs.
+//! Stores that meet at a start: which of them may be trusted, whatever happened before, and the cost of
+//! a start that fails or is cut short.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use foxy_disk::{Fault, FaultPlan, FaultRule, MemDisk, OpClass};
 use super::several_rig::{KEYS, Several, disk};
 use crate::*;
 
-/// From its operation `after` on the disk fails; reads alone, writes alone, or all.
+/// Lets the disk fail from its operation `after` on: for reads, for writes, or for all operations.
 fn fails(disk: &MemDisk, class: OpClass, after: u64) {
     let rule = FaultRule::new(class, Fault::EIO).after(after);
     disk.set_faults(FaultPlan::none().and(rule));
@@ -20,8 +20,8 @@ fn repaired(disks: &[MemDisk]) -> Vec<MemDisk> {
     disks.iter().map(MemDisk::kill).collect()
 }
 
-/// Tries starts of `disks` with one of them failing ever later, until one succeeds; after each
-/// that fails, the same disks in good order.
+/// Tries starts of `disks` in which one disk fails ever later, until a start succeeds. After each
+/// failed start, `then` runs with the same disks in working order.
 fn failing_starts(several: &Several, disks: &[MemDisk], mut then: impl FnMut(&[MemDisk])) -> u64 {
     let mut failed = 0;
     for victim in 0..disks.len() {
@@ -43,7 +43,7 @@ fn failing_starts(several: &Several, disks: &[MemDisk], mut then: impl FnMut(&[M
 #[test]
 fn a_start_that_fails_on_one_store_costs_no_other_its_contents() {
     let several = Several::filled();
-    // One more store, so that there is something new to say.
+    // One more store is added, so that there is a new company to record.
     let mut disks = several.killed_disks();
     disks.push(disk(16, 3));
     let failed = failing_starts(&several, &disks, |disks| {
@@ -77,7 +77,7 @@ fn after_a_start_that_failed_before_all_were_open_any_of_the_stores_serves_alone
 #[test]
 fn a_store_that_was_missing_for_a_run_brings_nothing_back_and_costs_its_own_objects_alone() {
     let (mut alone, away, missing) = Several::filled().without_the_second();
-    // Its objects are replaced and purged while it is away.
+    // The store's objects are replaced and purged while it is away.
     for (n, key) in missing.iter().enumerate() {
         alone.put(*key);
         if n % 2 == 0 {
@@ -118,7 +118,8 @@ fn stores_that_served_one_without_the_other_and_then_the_other_way_round_both_be
     let [first, second]: [MemDisk; 2] = several.killed_disks().try_into().unwrap();
     let mut one = several.kill(vec![first]);
     one.put_all();
-    // The second alone cannot know of that; what it replaces itself, the first does not know.
+    // The second store alone cannot know of that, and the first store does not know what the second one
+    // replaces.
     let mut other = Several::open(vec![second]);
     other.put_all();
     let mut disks = one.killed_disks();
@@ -144,7 +145,7 @@ fn a_store_from_another_machine_begins_empty_and_costs_the_others_nothing() {
     assert_eq!(several.kill(disks).hits(), KEYS);
 }
 
-/// The first store goes on alone and replaces what the second holds; then both are there.
+/// The first store runs alone and replaces the objects of the second store; then both are there.
 fn left_out_and_back(both: &Several, what: &str) {
     let (mut alone, away, missing) = both.without_the_second();
     for key in &missing {
@@ -162,7 +163,7 @@ fn left_out_and_back(both: &Several, what: &str) {
 
 #[test]
 fn a_store_that_was_new_at_the_last_start_is_known_to_the_others() {
-    // The first has a history of its own, and at the next start a company of one again.
+    // The first store has its own history, and at the next start it is again a company of one.
     let first = Several::open(vec![disk(16, 1)]);
     let mut disks = first.killed_disks();
     disks.push(disk(16, 2));
@@ -176,7 +177,7 @@ fn a_store_that_was_added_while_running_is_known_to_the_others() {
     let mut both = Several::open(vec![disk(16, 1)]);
     both.add(disk(16, 2)).unwrap();
     both.put_all();
-    // In the configuration at the next start, it has what it had.
+    // The added store is in the configuration at the next start, and has its former contents.
     assert_eq!(both.kill(both.killed_disks()).hits(), KEYS);
     left_out_and_back(&both, "added");
 }
@@ -190,7 +191,7 @@ fn an_added_store_takes_nothing_before_the_others_say_that_it_is_there() {
         both.put(key);
     });
     both.disks[1].set_log(true);
-    // The first one's thread is busy elsewhere.
+    // The thread of the first store is busy with other work.
     for _ in 0..100 {
         both.clock.advance(std::time::Duration::from_millis(50));
         both.writers[1].turn();
@@ -220,7 +221,8 @@ fn a_store_whose_superblocks_cannot_be_read_is_not_taken_for_a_new_one() {
     let (mut alone, away, missing) = Several::filled().without_the_second();
     missing.iter().for_each(|key| alone.supersede(*key));
     alone.run(60);
-    // The store that knows cannot be read when the stores meet, but could be when it is opened.
+    // The store that knows of the removals cannot be read when the stores meet, but could be read when
+    // it is opened.
     let disks = [alone.disks[0].kill(), away.kill()];
     let attempts = FaultRule::new(OpClass::Read, Fault::EIO).times(4);
     disks[0].set_faults(FaultPlan::none().and(attempts));
@@ -232,8 +234,8 @@ fn a_store_whose_superblocks_cannot_be_read_is_not_taken_for_a_new_one() {
     );
 }
 
-/// The stores of a run, in their order: at least one of those of the last run, which knows what the
-/// last run did.
+/// Returns the stores of a run, in their order. At least one of them is from the last run, so it knows
+/// what the last run did.
 fn some_of(rng: &mut Rng, last: &BTreeSet<usize>, all: usize) -> Vec<usize> {
     let known: Vec<_> = last.iter().copied().collect();
     let sure = known[rng.below(known.len() as u64) as usize];

@@ -1,4 +1,4 @@
-//! A short workload, cut at every point and in every way that matters: before each operation of
+//! A short workload with a crash at every point and in every way that matters: before each operation of
 //! the disk, with every subset of the writes that were not durable, whole or torn.
 
 use std::collections::HashMap;
@@ -9,7 +9,8 @@ use foxy_disk::{Keep, MemDisk};
 use super::rig::{Rig, SEGMENT, hash, options};
 use crate::*;
 
-/// Writes whose subsets are all tried; of more, each alone and all but each.
+/// Up to this number of writes, all subsets are tried; of more writes, each write alone, and all writes
+/// but one.
 const SUBSETS_OF: usize = 3;
 const MEMORY: u64 = 1 << 20;
 const KEYS: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
@@ -26,7 +27,7 @@ impl Allowed {
         states.push(text.map(str::to_owned));
     }
 
-    /// The present state was made durable.
+    /// Notes that the present state was made durable.
     fn durable(&mut self) {
         for states in self.power.values_mut() {
             states.drain(..states.len() - 1);
@@ -56,7 +57,7 @@ struct Cut {
 }
 
 impl Cut {
-    /// Every crash that this moment can bring.
+    /// Tries every crash that is possible at this moment.
     fn every_way(&mut self) {
         self.after(Keep::All, true, "kill");
         self.after(Keep::Nothing, false, "nothing kept");
@@ -74,7 +75,7 @@ impl Cut {
                 self.after(Keep::Writes(&mut others), false, "all but one");
             }
         }
-        // Torn: the first or the last half of the sectors of every write.
+        // Torn writes keep the first or the last half of the sectors of every write.
         let halves: HashMap<usize, u64> =
             unsynced.iter().map(|w| (w.index, w.len / 1024)).collect();
         let mut first = |w: &foxy_disk::Unsynced, n: u64| n < halves[&w.index];
@@ -99,7 +100,7 @@ impl Cut {
         self.allowed.now(key, visible.then_some(text));
     }
 
-    /// A turn, every operation of which is a crash point.
+    /// Makes a turn; each of its operations is a crash point.
     fn turn(&mut self) {
         self.rig.disk.set_step(true);
         self.rig.clock.advance(Duration::from_millis(300));
@@ -117,7 +118,8 @@ impl Cut {
     }
 }
 
-/// Four segments, so that the workload seals, reuses, reinserts and overwrites in a few steps.
+/// Makes a store of four segments, so that the workload seals, reuses, reinserts and overwrites in a
+/// few steps.
 fn small() -> Rig {
     let len = 4 * u64::from(SEGMENT + 4096) + (64 << 10);
     let options = StoreOptions {
@@ -137,7 +139,7 @@ fn every_crash_point_of_a_short_workload_keeps_to_the_oracle() {
     let rounds = if super::is_long() { 48 } else { 8 };
     for round in 0..rounds {
         for key in KEYS {
-            // The last one stays for some rounds, and is written again by reuse.
+            // The last key stays for some rounds, and reuse writes its record again.
             if key != "f" || round % 6 == 0 {
                 cut.put(key, &format!("{key} {round}"));
             }
@@ -172,7 +174,8 @@ fn every_crash_point_of_a_short_workload_keeps_to_the_oracle() {
     assert!(cut.points > 800, "{} points", cut.points);
 }
 
-/// Objects of one and more sectors, a removal, a sealed segment and an open one.
+/// Makes a store with objects of one and of several sectors, a removal, a sealed segment and an open
+/// segment.
 fn little_store() -> (Rig, HashMap<&'static str, String>) {
     let mut rig = small();
     let mut texts = HashMap::new();
@@ -191,7 +194,8 @@ fn little_store() -> (Rig, HashMap<&'static str, String>) {
     (rig, texts)
 }
 
-/// No flipped byte of a small store gives other or older bytes, and one in a record is a miss.
+/// No flipped byte of a small store causes a lookup to return other or older bytes, and a flipped byte
+/// in a record is a miss.
 #[test]
 fn every_flipped_byte_of_a_small_store_is_a_miss_or_harmless() {
     let (rig, texts) = little_store();
@@ -201,8 +205,8 @@ fn every_flipped_byte_of_a_small_store_is_a_miss_or_harmless() {
     let step = if super::is_long() { 1 } else { 4096 };
     let (mut flips, mut misses) = (0u64, 0u64);
     for at in 0..len {
-        // Zeros are many and alike; in the ordinary run bodies are too, and of the others an eighth
-        // must do. (Records have a test of their own.)
+        // Zero bytes and bytes of bodies are many and alike, so the ordinary run flips few of these. Of
+        // the other bytes, it flips an eighth. (Another test covers records.)
         let plain = bytes[at as usize] == 0 || (b'a'..=b'f').contains(&bytes[at as usize]);
         if at % (if plain { step } else { step.min(8) }) != 0 {
             continue;

@@ -1,19 +1,19 @@
-//! Starts with less memory than the index of all objects needs.
+//! Starts with less memory than the index needs for all objects.
 
 use super::rig::{Rig, options};
 use foxy_disk::MemDisk;
 
 const KEYS: usize = 60_000;
-/// Enough for all.
+/// Enough memory for all objects.
 const LARGE: u64 = 64 << 20;
-/// Enough for the index entries of about half of them.
+/// Enough memory for the index entries of about half of the objects.
 const SMALL: u64 = 1 << 20;
 
 fn name(n: usize) -> String {
     format!("k{n}")
 }
 
-/// Does something with each key in turn, `together` of them before the writer comes to rest.
+/// Calls `each` for every key in turn; the writer comes to rest after every `together` keys.
 fn with_all(rig: &mut Rig, together: usize, each: impl Fn(&Rig, &str)) {
     for n in 0..KEYS {
         each(rig, &name(n));
@@ -32,7 +32,7 @@ fn supersede(rig: &Rig, key: &str) {
     rig.supersede(key);
 }
 
-/// A disk with all objects, the one with the highest number is the newest.
+/// Returns a disk with all objects; the object with the highest number is the newest.
 fn written() -> MemDisk {
     let mut rig = Rig::new(700, LARGE, 41);
     with_all(&mut rig, 1000, put);
@@ -45,7 +45,7 @@ fn start(disk: MemDisk, memory: u64) -> Rig {
     rig
 }
 
-/// The number of objects that are found.
+/// The number of objects that lookups find.
 fn found(rig: &Rig) -> usize {
     (0..KEYS).filter(|n| rig.get(&name(*n)).is_some()).count()
 }
@@ -61,13 +61,14 @@ fn what_a_full_index_has_no_room_for_is_void_by_one_floor() {
     assert!(counts.removals_logged as usize * 2 < left, "{counts:?}");
     assert_eq!(found(&rig), loaded);
     assert!(rig.get(&name(KEYS - 1)).is_some() && rig.get(&name(0)).is_none());
-    // The segments before the one that filled the index count at the next start, wherever there is room.
+    // The segments that are older than the one that filled the index count at the next start, if there
+    // is room.
     let again = start(rig.disk.kill(), LARGE);
     assert!(found(&again) > loaded / 4 * 3, "{loaded}");
     assert!(again.get(&name(0)).is_none());
 }
 
-/// Nothing is known of the objects that found no room, so that their removal leaves no trace in the log.
+/// The index does not know the objects for which it found no room, so their removal is not logged.
 #[test]
 fn what_a_full_index_had_no_room_for_does_not_come_back_out_of_date() {
     let mut rig = start(written(), SMALL);
@@ -75,8 +76,8 @@ fn what_a_full_index_had_no_room_for_does_not_come_back_out_of_date() {
     assert_eq!(found(&start(rig.disk.kill(), LARGE)), 0);
 }
 
-/// A running engine whose index is full: some new objects take the places of older ones. What has no place
-/// does not come back.
+/// The index of a running engine is full: some new objects replace older ones. A displaced object does not
+/// return.
 #[test]
 fn new_objects_find_room_in_a_full_index_and_what_gave_way_is_void() {
     let mut rig = Rig::new(700, SMALL, 43);
@@ -91,7 +92,7 @@ fn new_objects_find_room_in_a_full_index_and_what_gave_way_is_void() {
     assert_eq!(there + displaced, KEYS);
     let again = start(rig.disk.kill(), LARGE);
     assert_eq!(found(&again), there, "and no others");
-    // Nothing is known of what gave way.
+    // The index does not know the displaced objects.
     with_all(&mut rig, 1000, supersede);
     assert_eq!(found(&start(rig.disk.kill(), LARGE)), 0);
 }

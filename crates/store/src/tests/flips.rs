@@ -1,6 +1,6 @@
-//! One flipped bit in a store whose process was killed: nothing comes back that was purged or
-//! replaced, and nothing else is given. Open segments, slots, both superblocks, the purge journal and
-//! the removal log are all flipped.
+//! One flipped bit in a store whose process was killed: no purged or replaced object returns, and no
+//! other bytes are returned. The flips cover open segments, slots, both superblocks, the purge journal
+//! and the removal log.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -28,7 +28,7 @@ fn text(n: u32, version: u32) -> Vec<u8> {
     text
 }
 
-/// A store and what each key may give.
+/// A store, and the contents that each key may have.
 pub(super) struct Killed {
     pub(super) image: MemDisk,
     latest: HashMap<String, Option<Vec<u8>>>,
@@ -59,8 +59,8 @@ fn acknowledged(rig: &mut Rig, ticket: &SyncTicket) {
 }
 
 impl Killed {
-    /// Objects in sealed and open segments, replaced, superseded and purged in all of them; killed
-    /// `pause` after the last purge was acknowledged.
+    /// Makes a store with objects in sealed and open segments; in all of these, objects are replaced,
+    /// superseded and purged. The process is killed `pause` after the last purge was acknowledged.
     pub(super) fn new(pause: Duration) -> Self {
         let mut rig = Rig::new(10, MEMORY, 77);
         rig.settle();
@@ -90,7 +90,7 @@ impl Killed {
             keep(name(4 + n), None);
         }
         rig.fill("newer", 100);
-        // From here on everything lies in the open segment, or the one before.
+        // From here on, everything goes to the open segment or to the segment before it.
         for n in 8..12 {
             rig.put(&name(n), &text(n, 2));
             keep(name(n), Some(text(n, 2)));
@@ -122,7 +122,7 @@ impl Killed {
         }
     }
 
-    /// Starts after bit `bit` of byte `at` was flipped, and returns how many keys are found.
+    /// Flips bit `bit` of byte `at`, starts, and returns the number of keys that are found.
     fn flip(&self, at: u64, bit: u64) -> u64 {
         let disk = self.image.kill();
         disk.corrupt(at, 1, |b| b[0] ^= 1 << bit);
@@ -164,7 +164,8 @@ impl Killed {
         found
     }
 
-    /// Bytes that are not records, by what they belong to, and those of records.
+    /// Returns the byte ranges outside records, by the structure to which they belong, and the byte
+    /// ranges of records.
     fn parts(&self) -> (Vec<Range<u64>>, Vec<Range<u64>>) {
         let rig = Rig::open(self.image.kill(), MEMORY, 1, options());
         let store = rig.engine.fleet().store(StoreId(0)).unwrap();
@@ -200,7 +201,7 @@ impl Killed {
     }
 }
 
-/// In the ordinary run, a limited number of flips of each kind; in the long run, every bit outside
+/// The ordinary run makes a limited number of flips of each kind. The long run flips every bit outside
 /// records, and a limited number in records.
 const SOME: u64 = 400;
 const RECORD_BITS: u64 = 10_000;
@@ -219,7 +220,7 @@ fn flip_bits(pause: Duration) {
         .iter()
         .map(|r| all(std::slice::from_ref(r)))
         .collect();
-    // The newest ones most: they are those of open segments.
+    // The newest clusters get the most flips: they are in open segments.
     kinds.push(all(clusters));
     kinds.push(all(&clusters[clusters.len() - 8..]));
     let (mut rng, mut flips, mut found) = (Rng::new(3), 0, 0);
@@ -245,7 +246,8 @@ fn flip_bits(pause: Duration) {
         }
     }
     if super::is_long() {
-        // Of bytes that are zero one bit each: nearly all belong to places never written.
+        // In a zero byte only one bit is flipped: nearly all zero bytes belong to places that were
+        // never written.
         for at in ranges.iter().flat_map(Clone::clone) {
             if !written(&at) {
                 found += killed.flip(at, rng.below(8));
@@ -267,7 +269,7 @@ fn a_flipped_bit_of_a_store_killed_right_after_a_purge_brings_nothing_back() {
     flip_bits(Duration::ZERO);
 }
 
-/// The smallest case: one object, a purge of it, later ones, one bit in one header.
+/// The smallest case: one object, a purge of it, later objects, and one flipped bit in one header.
 #[test]
 fn a_purge_in_an_open_segment_outlives_a_flipped_bit_of_its_cluster() {
     let mut rig = Rig::new(16, MEMORY, 5);

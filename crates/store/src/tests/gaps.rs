@@ -1,4 +1,4 @@
-//! Rules whose breach no other test noticed: each test fails if its rule is left out.
+//! Rules whose breach no other test detected: each test fails if its rule is left out.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use crate::*;
 
 const MEMORY: u64 = 1 << 20;
 
-/// Held operations of a class at or behind `from`, by number.
+/// Returns the numbers of the held operations of a class at or after byte `from`.
 pub(super) fn held(rig: &Rig, class: OpClass, from: u64) -> Vec<u64> {
     let held = rig.disk.held().into_iter();
     let right = held.filter(|op| op.class == class && op.at >= from);
     right.map(|op| op.id).collect()
 }
 
-/// Turns with a little time, until an operation of this class is held.
+/// Makes turns with short steps of time, until an operation of this class is held.
 pub(super) fn until_held(rig: &mut Rig, class: OpClass, from: u64) -> u64 {
     for _ in 0..50 {
         if let Some(id) = held(rig, class, from).first() {
@@ -30,7 +30,7 @@ pub(super) fn until_held(rig: &mut Rig, class: OpClass, from: u64) -> u64 {
     panic!("no {class:?} comes: {:?}", rig.disk.held());
 }
 
-/// A flush makes durable what was complete when it began, and nothing that completed during it.
+/// A flush makes durable what was complete when it began, and no write that completed during it.
 #[test]
 fn a_ticket_does_not_end_with_a_flush_that_began_before_its_write_was_complete() {
     let mut rig = Rig::new(16, MEMORY, 1);
@@ -44,7 +44,7 @@ fn a_ticket_does_not_end_with_a_flush_that_began_before_its_write_was_complete()
     let first = until_held(&mut rig, OpClass::Write, segments);
     rig.disk.release(first);
     let flush = until_held(&mut rig, OpClass::Flush, 0);
-    // The flush is under way: now comes the tombstone.
+    // The flush is under way: the tombstone follows now.
     let purge = rig.engine.purge(hash("k"), b"k");
     let tombstone = until_held(&mut rig, OpClass::Write, segments);
     rig.disk.release(tombstone);
@@ -61,7 +61,7 @@ fn a_ticket_does_not_end_with_a_flush_that_began_before_its_write_was_complete()
     assert_eq!(rig.crash(Keep::Nothing).text("k"), None);
 }
 
-/// More waits than may be under way at once.
+/// More clusters wait than may be under way at once.
 #[test]
 fn a_sync_waits_for_all_that_is_gathered() {
     let mut rig = Rig::new(40, 4 << 20, 2);
@@ -105,8 +105,8 @@ fn a_purge_of_a_url_is_noted_for_a_store_that_is_away() {
     assert!(away.iter().all(|key| !again.on_disk().contains(key)));
 }
 
-/// Its removals are not known, so nothing older counts; and nothing comes back when the segment can
-/// be read again.
+/// The removals in the segment are not known, so no older record counts; and nothing returns when the
+/// segment becomes readable again.
 #[test]
 fn an_open_segment_that_cannot_be_read_undoes_no_purge() {
     let mut rig = Rig::new(40, MEMORY, 4);
@@ -136,7 +136,7 @@ fn an_open_segment_that_cannot_be_read_undoes_no_purge() {
     assert_eq!(last.text("new").as_deref(), Some("body"));
 }
 
-/// Until the mark of the next life is durable a start would load the old one.
+/// Until the mark of the next life is durable, a start would load the old life.
 #[test]
 fn a_mark_that_could_not_be_written_drops_nothing() {
     let mut rig = Rig::new(8, MEMORY, 6);
@@ -160,7 +160,8 @@ fn a_mark_that_could_not_be_written_drops_nothing() {
             forget_ram(&rig, "k");
             if !failed && rig.counts().write_errors > errors {
                 failed = true;
-                // The mark is tried again after a pause, which does not pass here.
+                // The mark is tried again after a pause; no time passes here, so the pause does not
+                // end.
                 rig.turns(20);
                 assert!(rig.plan("k").is_some(), "filler {n}");
                 rig.supersede("k");

@@ -1,4 +1,5 @@
-//! The write budget: everything while it lasts, then what the rule lets in, and never more bytes.
+//! The write budget: all objects are written while it lasts, then only what the rule admits, and never
+//! more bytes than it allows.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,7 +34,7 @@ fn put(engine: &Arc<Engine>, key: &str) -> Admission {
     engine.put(object(key, &[7; SIZE])).admitted
 }
 
-/// Uses the budget up with other objects of these sizes.
+/// Spends the budget on other objects of these sizes.
 fn spend(engine: &Arc<Engine>, sizes: &[usize]) {
     for &size in sizes {
         let put = |n: u32| engine.put(object(&format!("spent {size} {n}"), &vec![7; size]));
@@ -56,9 +57,9 @@ fn second_uses_enter_at_the_end_of_the_budget_and_first_ones_stay_in_memory() {
         Lookup::Memory(_)
     ));
     assert_eq!(put(&engine, "once"), Admission::Disk);
-    // A replacement was requested before.
+    // The replaced object was requested before.
     assert_eq!(put(&engine, "before"), Admission::Disk);
-    // Time earns budget again.
+    // With time, the budget grows again.
     clock.advance(Duration::from_secs(5));
     assert_eq!(put(&engine, "later"), Admission::Disk);
     assert!(engine.stats().counts.drop_budget >= 2);

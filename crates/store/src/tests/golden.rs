@@ -1,8 +1,8 @@
-//! A whole store of format version 1, as it was when that was frozen: opened, everything is found
-//! in it that is to be found, and nothing else.
+//! A complete store of format version 1, as it was when that version was frozen. A start finds
+//! everything that should be found in it, and nothing else.
 //!
-//! `FOXY_WRITE_GOLDEN=1 cargo test -p foxy-store golden` made `golden/v1/store.hex`. Stores of version 1 are
-//! out in the world: a test that fails here means a change that has to be taken back, and no new file.
+//! The command `FOXY_WRITE_GOLDEN=1 cargo test -p foxy-store golden` made `golden/v1/store.hex`. Stores of
+//! version 1 are in use: if a test fails here, the change must be reverted, and no new file may be made.
 
 #[path = "../../../../golden/read.rs"]
 mod frozen;
@@ -23,7 +23,7 @@ const TINY: usize = 400;
 const LARGE: &str = "forward GET http://a.test/large";
 const PAGE: &str = "forward GET http://a.test/page";
 const GERMAN: &str = "forward GET http://a.test/page\n00000000000000ab\nde";
-/// In quarantine.
+/// The segment in quarantine.
 const BAD: u32 = 8;
 
 pub(super) fn path(folder: &str) -> PathBuf {
@@ -34,7 +34,7 @@ fn name(n: u32) -> String {
     format!("forward GET http://h{n}.test/object/{n}")
 }
 
-/// Compresses well, and differs between objects and versions.
+/// Makes a content that compresses well, and differs between objects and versions.
 fn content(n: u32, version: u32) -> Vec<u8> {
     let mut body = format!("{n}/{version} ").into_bytes();
     body.resize(200 + 500 * n as usize, b'a' + (n % 26) as u8);
@@ -45,8 +45,9 @@ fn large() -> Vec<u8> {
     (0..15_000).map(|at| b'A' + (at / 1000) as u8).collect()
 }
 
-/// Objects, variants, a large one, removals and purges of every kind; a store that grew, was one of
-/// two, has a segment in quarantine, lives of the second round, and a removal that is in its log alone.
+/// Makes a store with objects, variants, a large object, and removals and purges of every kind. The
+/// store has grown, was one of two stores, has a segment in quarantine, lives of the second round, and
+/// a removal that is in its removal log only.
 fn make() -> MemDisk {
     let mut live = Live::new(&[6, 6], 1);
     live.remove(1);
@@ -113,7 +114,7 @@ fn make() -> MemDisk {
     live.slots[0].disk.kill()
 }
 
-/// The text form that [`frozen::unhex`] reads.
+/// Returns the text form that [`frozen::unhex`] reads.
 pub(super) fn hex(disk: &MemDisk) -> String {
     let bytes = disk.peek(0, disk.len() as usize);
     let mut text = format!("length {}\n", bytes.len());
@@ -176,7 +177,8 @@ fn a_store_of_version_1_gives_what_is_in_it() {
     let pieces = (0..3).map(|n| rig.fragment(&head, n).unwrap().body().to_vec());
     assert!(pieces.collect::<Vec<_>>().concat() == large());
     assert_eq!(rig.engine.stats().stores[0].quarantined, 1);
-    // And it goes on: what is stored now is found after a restart, beside the rest.
+    // The store also continues to work: an object that is stored now is found after a restart, beside
+    // the others.
     rig.put("new", b"version 1");
     rig.settle();
     let again = rig.kill();

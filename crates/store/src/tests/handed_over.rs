@@ -1,5 +1,5 @@
-//! A store grows, or leaves and returns, while something is removed: at every moment that its disk sees.
-//! The removal holds when everything is loaded anew.
+//! A store grows, or leaves and returns, while something is removed. This is tested at every moment that
+//! the store's disk can observe. The removal must hold when everything is loaded again.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -23,14 +23,14 @@ const AT_MOST: Duration = Duration::from_secs(60);
 
 type Act = Box<dyn FnOnce() + Send>;
 
-/// An act that is due at a moment: each call of the disk or of a queue is one.
+/// An action that is due at a moment: each call of the disk or of a queue is a moment.
 #[derive(Clone, Default)]
 struct Moments(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
     now: u64,
-    /// The next event, and its moment.
+    /// The next action, and its moment.
     act: Option<(u64, Act)>,
 }
 
@@ -41,7 +41,7 @@ impl std::fmt::Debug for Moments {
 }
 
 impl Moments {
-    /// Begins to count; the act follows at this moment.
+    /// Begins to count moments; the action follows at moment `at`.
     fn begin(&self, at: u64, act: Act) {
         *self.0.lock() = State {
             now: 0,
@@ -54,14 +54,14 @@ impl Moments {
         state.now += 1;
         let now = state.now;
         let due = state.act.take_if(|(at, _)| *at == now);
-        // It writes to this disk itself.
+        // The action itself writes to this disk.
         drop(state);
         if let Some((_, act)) = due {
             act();
         }
     }
 
-    /// True if the act was carried out.
+    /// Returns true if the action was carried out.
     fn is_over(&self) -> bool {
         self.0.lock().act.is_none()
     }
@@ -147,7 +147,7 @@ impl Disk for Seen {
     }
 }
 
-/// A store with `k` and `other` on a disk that shows its moments.
+/// A store with `k` and `other`, on a disk that counts moments.
 struct Scene {
     engine: Arc<Engine>,
     writer: Option<Writer>,
@@ -207,7 +207,7 @@ impl Scene {
         self.open();
     }
 
-    /// No store is there, and everything is purged. That is acknowledged at once.
+    /// Purges everything while no store is there. This is acknowledged at once.
     fn purge_all_while_away(&mut self, soft: bool) {
         assert!(self.writer.take().unwrap().close(AT_MOST));
         let everything = purge(PurgeKind::All, "", soft);
@@ -216,12 +216,13 @@ impl Scene {
         assert_eq!(ticket.outcome(), Some(Durable::Yes));
     }
 
-    /// True if a lookup finds `k`, in memory or on disk.
+    /// Returns true if a lookup finds `k`, in memory or on disk.
     fn knows(&self) -> bool {
         !matches!(self.engine.reads().lookup(hash("k"), b"k"), Lookup::Miss)
     }
 
-    /// True if a request gets `k`: what a purge of many covers goes when it is read.
+    /// Returns true if a request gets `k`: an object that a purge of many objects covers is removed
+    /// when it is read.
     fn gives(&self) -> bool {
         match self.engine.reads().lookup(hash("k"), b"k") {
             Lookup::Miss => false,
@@ -235,10 +236,11 @@ impl Scene {
     }
 }
 
-/// A way to remove `k`, and what is left of `other` then.
+/// A way to remove `k`, and the state of `other` after it.
 type Removal = (fn(&Engine), Option<&'static str>);
 
-/// Removes `k` at this moment of `work`; false if that was over before.
+/// Removes `k` at this moment of `work`, and checks that it stays removed. Returns false if `work`
+/// ended before.
 fn holds(at: u64, work: fn(&mut Scene), (remove, other): Removal) -> bool {
     let mut scene = Scene::new();
     let acting = Arc::clone(&scene.engine);
@@ -264,7 +266,7 @@ fn holds(at: u64, work: fn(&mut Scene), (remove, other): Removal) -> bool {
 }
 
 const REMOVALS: [Removal; 3] = [
-    // While it is away, nothing is known of it.
+    // While the store is away, nothing about it is in memory.
     (
         |engine| {
             engine.supersede(hash("k"), b"k");
@@ -299,8 +301,8 @@ fn a_removal_at_any_moment_of_leaving_and_returning_holds() {
     at_every_moment(Scene::leave_and_return);
 }
 
-/// True if this moment of the return came. The process ends there, killed or with a `power` cut, and has no
-/// other memory of the purge.
+/// Returns true if this moment of the return occurred. The process ends at that moment, by a kill or by a
+/// `power` cut, and nothing else remembers the purge.
 fn holds_after(moment: u64, soft: bool, power: bool, refused: u64) -> bool {
     let mut scene = Scene::new();
     scene.purge_all_while_away(soft);

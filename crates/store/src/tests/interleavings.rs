@@ -1,8 +1,9 @@
 //! Every order of a few steps: operations of a user, turns of the writer, and completions of the device.
 //!
-//! All changes of a key happen under the lock of its shard, so that an operation is one step for everybody
-//! else; what lies between steps are writes, flushes and reads under way. A disk that holds them makes each order a run
-//! of its own. After each run the key is looked up, after a kill at that moment too, and after both have come to rest.
+//! All changes of a key happen under the lock of its shard, so that an operation is one step for all other
+//! threads; the only events between steps are writes, flushes and reads under way. A disk that holds these
+//! operations makes each order a separate run. After each run the key is looked up. It is looked up again
+//! after a kill at that moment, and when both stores have come to rest.
 
 use std::time::Duration;
 
@@ -18,12 +19,13 @@ enum Step {
     User,
     /// A turn of the writer, 60 ms later.
     Turn,
-    /// The device completes what was asked first, or last.
+    /// The device completes the oldest requested operation.
     First,
+    /// The device completes the newest requested operation.
     Last,
 }
 
-/// The user's action on `k`, and the answers that it may give from then on.
+/// The user's action on `k`, and the content that a lookup may return from then on.
 type Operation = (fn(&Rig), Option<&'static str>);
 
 fn put_two(rig: &Rig) {
@@ -41,7 +43,7 @@ fn purge(rig: &Rig) {
 fn forget(rig: &Rig) {
     rig.engine.foundation().memory.clear();
 }
-/// Others, so that the next segment is needed.
+/// Stores other objects, so that the next segment is needed.
 fn others(rig: &Rig) {
     for n in 0..8 {
         rig.engine.put(object(&format!("more {n}"), &[b'm'; 7000]));
@@ -49,7 +51,7 @@ fn others(rig: &Rig) {
 }
 
 struct Scene<'a> {
-    /// The disk as it is before each run, and whether all of it is loaded.
+    /// The disk before each run, and whether its contents are loaded completely.
     image: &'a MemDisk,
     loaded: bool,
     operations: &'a [Operation],
@@ -58,7 +60,7 @@ struct Scene<'a> {
 }
 
 impl Scene<'_> {
-    /// All orders of the user's operations, so many turns and completions.
+    /// Tries all orders of the user's operations, this many turns and this many completions.
     fn explore(&mut self, turns: usize, completions: usize) {
         let left = [self.operations.len(), turns, completions];
         self.next(&mut Vec::new(), left);
@@ -125,7 +127,7 @@ impl Scene<'_> {
         self.runs += 1;
     }
 
-    /// The latest version or nothing.
+    /// Checks that a lookup returns the latest version or nothing.
     fn check(&mut self, rig: &Rig, expected: Option<&str>, steps: &[Step], when: &str) {
         let found = rig.text("k");
         self.hits += u64::from(found.is_some());
@@ -136,7 +138,7 @@ impl Scene<'_> {
     }
 }
 
-/// A store with `k` in a sealed segment.
+/// Makes a store with `k` in a sealed segment.
 fn sealed() -> Rig {
     let mut rig = Rig::new(8, MEMORY, 3);
     rig.put("k", b"one");
@@ -162,7 +164,7 @@ fn explore(image: &MemDisk, loaded: bool, all: &[&[Operation]], counts: (usize, 
     assert!(hits > 1000, "{hits}");
 }
 
-/// Turns and completions of each run.
+/// Returns the number of turns and of completions of each run.
 fn counts() -> (usize, usize) {
     if super::is_long() { (5, 3) } else { (3, 2) }
 }
@@ -184,7 +186,7 @@ fn no_order_of_loading_and_removals_gives_an_old_version() {
     explore(&sealed().disk.kill(), false, &WRITTEN, counts());
 }
 
-/// The segment with `k` is next in line to be reused.
+/// The segment with `k` is the next one to be reused.
 #[test]
 fn no_order_of_reuse_and_removals_gives_an_old_version() {
     let mut rig = sealed();

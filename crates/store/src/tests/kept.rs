@@ -1,4 +1,4 @@
-//! Rules of order and of failing disks, by a test each.
+//! Tests of rules for the order of writes and for failing disks, one test for each rule.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ fn pass(rig: &mut Rig, millis: u64) {
     }
 }
 
-/// Keys in one cluster each.
+/// Makes a store with these keys, each in its own cluster.
 fn with(keys: &[&str], seed: u64) -> Rig {
     let mut rig = Rig::new(16, MEMORY, seed);
     rig.settle();
@@ -34,7 +34,7 @@ fn with(keys: &[&str], seed: u64) -> Rig {
     rig
 }
 
-/// The newest cluster of the first segment.
+/// Returns the place of the newest cluster of the first segment.
 fn newest_cluster(rig: &Rig) -> u64 {
     let geometry = geometry(&rig.engine);
     let bytes = rig
@@ -48,7 +48,7 @@ fn newest_cluster(rig: &Rig) -> u64 {
     geometry.segment_at(0) + newest.max().unwrap().1
 }
 
-/// A removal that is still in the inbox when the flush of an earlier one is done.
+/// A removal is still in the inbox when the flush of an earlier removal is done.
 #[test]
 fn a_removal_in_the_inbox_counts_while_an_earlier_one_settles() {
     for apart in 0..500 {
@@ -62,8 +62,8 @@ fn a_removal_in_the_inbox_counts_while_an_earlier_one_settles() {
     }
 }
 
-/// A removal counts until it is covered itself, though an earlier one is: one damaged cluster undoes
-/// neither.
+/// A removal counts until it is covered itself, even if an earlier removal is covered: one damaged
+/// cluster undoes neither of them.
 #[test]
 fn a_removal_that_is_not_covered_counts_beside_one_that_is() {
     for apart in (0..5_000).step_by(400) {
@@ -72,7 +72,7 @@ fn a_removal_that_is_not_covered_counts_beside_one_that_is() {
         pass(&mut rig, apart);
         rig.supersede("b");
         for step in 0..55 {
-            // A log at rest would cover at once what is durable.
+            // A log at rest would cover durable removals at once.
             rig.put(&format!("busy {step}"), b"body");
             pass(&mut rig, 100);
             let disk = rig.disk.kill();
@@ -84,8 +84,8 @@ fn a_removal_that_is_not_covered_counts_beside_one_that_is() {
     }
 }
 
-/// A store that takes no writes cannot note removals either: it writes that its contents do not count
-/// as soon as its disk takes that write.
+/// A store that takes no writes cannot note removals either: it records on its disk that its contents
+/// do not count as soon as the disk accepts that write.
 #[test]
 fn a_store_that_takes_no_writes_says_so_on_its_disk() {
     let mut rig = with(&["k"], 4);
@@ -105,7 +105,7 @@ fn a_store_that_takes_no_writes_says_so_on_its_disk() {
     assert_eq!(rig.kill().text("k"), None);
 }
 
-/// Purges of one moment that fill several blocks.
+/// Purges that are made at one moment fill several blocks.
 #[test]
 fn purges_that_fill_several_blocks_are_all_there_after_a_power_cut() {
     let disk = foxy_disk::MemDisk::new(256 << 20, 512, 5);
@@ -136,7 +136,8 @@ fn purges_that_fill_several_blocks_are_all_there_after_a_power_cut() {
     assert_eq!(again.counts().damaged, 0);
 }
 
-/// A store comes back that was missing while its objects were removed, and no company was recorded.
+/// A store was missing while its objects were removed, and no company was recorded; then the store
+/// comes back.
 #[test]
 fn a_store_that_is_added_after_removals_begins_empty() {
     let own = StoreOptions {
@@ -179,7 +180,7 @@ fn no_segment_is_reused_while_the_store_is_being_loaded() {
     assert_eq!(again.counts().load_given_up, 0);
 }
 
-/// A segment in quarantine may be the open one.
+/// The segment in quarantine may be the open one.
 #[test]
 fn an_open_segment_in_quarantine_gets_nothing_more() {
     let mut rig = with(&["k"], 9);
@@ -203,7 +204,7 @@ fn an_open_segment_in_quarantine_gets_nothing_more() {
     assert_eq!(rig.text("later 19").as_deref(), Some("body"));
 }
 
-/// Content of a segment that is passed over stays known until the mark of the next one is durable.
+/// The contents of a skipped segment stay known until the mark of the next segment is durable.
 #[test]
 fn what_is_removed_of_a_segment_that_is_passed_over_stays_removed() {
     for skip in 0..16 {
@@ -213,7 +214,7 @@ fn what_is_removed_of_a_segment_that_is_passed_over_stays_removed() {
         let slots = geometry.slot_at(0)..geometry.segment_at(0);
         let stuck = FaultRule::new(OpClass::Write, Fault::Stuck).within(slots);
         several.disks[0].set_faults(FaultPlan::from(stuck.after(skip)));
-        // As long as there is room.
+        // This goes on as long as there is room.
         for key in (0..KEYS).cycle().take(6 * KEYS as usize) {
             if key % 3 == 0 {
                 several.put(key);
@@ -223,12 +224,13 @@ fn what_is_removed_of_a_segment_that_is_passed_over_stays_removed() {
         (0..KEYS).for_each(|key| several.supersede(key));
         several.run(120);
         let cut = several.disks[0].crash(Keep::Nothing);
-        // Whatever is found is not the latest: that is checked.
+        // All keys were superseded, so any key that is found would be outdated, which `hits` checks.
         assert_eq!(several.kill(vec![cut]).hits(), 0, "{skip}");
     }
 }
 
-/// Two segments are marked for their next lives, and empty. Writing goes on in the first one.
+/// Two segments are marked for their next lives, and are empty. Writing continues in the first of
+/// these.
 #[test]
 fn of_two_marked_segments_both_are_used() {
     let mut tried = 0;
@@ -285,8 +287,8 @@ fn of_two_marked_segments_both_are_used() {
     assert!(tried > 0);
 }
 
-/// A file system without room breaks nothing: writing goes on when there is room again, and until then
-/// nobody is told that something is durable.
+/// A file system without room breaks nothing: writing continues when there is room again, and until
+/// then no ticket reports that something is durable.
 #[test]
 fn a_store_without_room_goes_on_when_there_is_room_again() {
     let mut rig = with(&["k", "l"], 13);

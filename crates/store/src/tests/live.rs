@@ -1,5 +1,5 @@
-//! Stores that are added, drained, taken out, put back and made longer while everything runs:
-//! contents stay, and every crash of a growth leaves one store or the other.
+//! Stores are added, drained, taken out, put back and made longer while everything runs. Their contents
+//! stay, and after a crash during a growth, the store is either unchanged or grown.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,7 +43,8 @@ fn a_drained_store_is_empty_of_what_is_wanted_and_goes_without_a_loss() {
     assert!(live.remove(0));
     assert_eq!(live.engine.stats().stores.len(), 1);
     assert_eq!(live.on_disk(), all(), "everything is on the other store");
-    // Also after a kill of the whole; and its disk is nobody's.
+    // This is also so after a kill of the process; and no engine uses the disk of the store that was
+    // taken out.
     let mut again = live.crash(None);
     again.settle();
     assert_eq!(again.on_disk(), all());
@@ -78,7 +79,8 @@ fn a_store_comes_back_with_its_contents_but_for_what_was_removed_meanwhile() {
         assert!(live.remove(1));
         let left = live.on_disk();
         assert!(left.len() > 5 && left.len() < KEYS as usize - 5);
-        // Of the keys on the store that is away, some are purged, some stored again; the others stay.
+        // Of the keys on the store that is away, some are purged, some are stored again, and the others
+        // stay.
         let away: Vec<_> = all().difference(&left).copied().collect();
         let (gone, newer) = (&away[..3], &away[3..5]);
         gone.iter().for_each(|key| live.supersede(*key));
@@ -88,7 +90,7 @@ fn a_store_comes_back_with_its_contents_but_for_what_was_removed_meanwhile() {
         live.settle();
         let expected: BTreeSet<_> = all().into_iter().filter(|k| !gone.contains(k)).collect();
         assert_eq!(live.on_disk(), expected);
-        // Voided records are void in their log, also where no process remembers them.
+        // Voided records are void in the log of their store, also if no process remembers them.
         let mut again = live.crash(kill.then_some(5));
         again.settle();
         assert_eq!(again.on_disk(), expected, "kill {kill}");
@@ -106,7 +108,7 @@ fn a_sweep_does_not_end_before_it_went_through_a_store_that_comes_meanwhile() {
         }
         live.purge(PurgeKind::Host, "h1.test", false);
         live.settle();
-        // Otherwise the sweep finds everything in memory.
+        // Without this, the sweep finds everything in memory.
         live.engine.foundation().memory.clear();
         let mut sweep = live.engine.purges().sweep().unwrap();
         sweep.step();
@@ -154,7 +156,8 @@ fn a_store_that_nobody_remembers_is_taken_in_empty_while_running() {
     let mut live = Live::new(&[16, 16], 3);
     (0..KEYS).for_each(|key| live.put(key));
     live.settle();
-    // Both disks, at another engine that had something to do before the second was added.
+    // Both disks are opened by another engine, which had changed something before the second disk was
+    // added.
     let mut other = live.crash(None);
     other.remove(1);
     let slots = std::mem::take(&mut other.slots);
@@ -176,7 +179,7 @@ fn a_store_that_nobody_remembers_is_taken_in_empty_while_running() {
     assert_eq!(again.on_disk(), all());
 }
 
-/// A record that moves is read from its disk, while memory may have another copy of it.
+/// A record that is moved is read from its disk, while memory may have another copy of it.
 #[test]
 fn a_soft_purge_makes_stale_each_copy_in_memory() {
     let mut live = Live::new(&[16, 16], 3);
@@ -190,7 +193,7 @@ fn a_soft_purge_makes_stale_each_copy_in_memory() {
     live.purge(PurgeKind::Host, "h1.test", true);
     live.sweep();
     live.settle();
-    // Nothing of the purge's time is on a disk any more, so it retires.
+    // No disk contains records of the purge's time any more, so the purge retires.
     assert!(live.remove(0) && live.remove(1));
     assert!(live.engine.purges().sweep().is_none());
     assert_eq!(live.engine.purges().active_purges(), 0);
@@ -200,7 +203,7 @@ fn a_soft_purge_makes_stale_each_copy_in_memory() {
     assert_eq!(live.stale.get(), KEYS / 4);
 }
 
-/// The disk of the only store does not answer while the store is taken out, and is there again after the
+/// The disk of the only store does not answer while the store is taken out, and works again after the
 /// next start.
 #[test]
 fn no_purge_is_durable_once_a_store_went_that_nobody_can_note() {
@@ -225,7 +228,7 @@ fn no_purge_is_durable_once_a_store_went_that_nobody_can_note() {
     live.run(400);
     assert!(!live.remove(0));
     assert_eq!(outcome(&mut live), [Some(Durable::Failed); 2]);
-    // Another store can note it from now on.
+    // From now on another store can note it.
     live.add(1);
     live.settle();
     assert_eq!(outcome(&mut live), [Some(Durable::Yes); 2]);
@@ -255,7 +258,7 @@ fn a_store_grows_with_its_contents_and_uses_the_new_room() {
     let mut again = live.crash(None);
     again.settle();
     assert_eq!(kept(&again), found);
-    // Over the whole of it, and round.
+    // The writes fill the whole store, several times.
     for round in 0..20 {
         for key in 0..8 * KEYS {
             again.put(key);
@@ -316,7 +319,7 @@ fn every_crash_of_a_growth_leaves_the_contents() {
                 14 => new += 1,
                 other => panic!("{other} segments"),
             }
-            // It may be tried again, and works.
+            // The growth may be tried again, and succeeds.
             if again.health(0).segments == 8 {
                 assert_eq!(again.grow(0, 0).unwrap(), 14, "{stop}");
                 again.settle();
@@ -355,15 +358,15 @@ fn what_is_removed_by_someone_who_knows_the_stores_of_before_a_return_stays_remo
     let key = *all().difference(&there).next().unwrap();
     let (engine, hash) = (live.engine.clone(), hash(&Live::name(key)));
     thread::scope(|scope| {
-        // As `Engine::supersede` does it: under the lock of its part of the tables it tells the
-        // stores that are in the list ...
+        // This is the order of `Engine::supersede`: under the lock of its part of the tables, it passes
+        // the removal to the stores that are in the list ...
         let part = engine.ground().tables.shard(hash).write();
         let back = scope.spawn(|| live.add(1));
         while engine.fleet().stores().len() < 2 {
             thread::yield_now();
         }
-        // ... and, after one has come back (time enough for it to go on, if it does not wait),
-        // those that are away.
+        // ... and then to the stores that are away, after a store has come back. (The wait gives the
+        // return enough time to continue, if it does not wait for the lock.)
         (0..1_000).for_each(|_| thread::yield_now());
         engine.fleet().away().note(hash);
         drop(part);
@@ -391,7 +394,7 @@ fn a_growth_during_which_too_much_is_removed_to_remember_leaves_nothing_to_come_
                     runs.store(true, Ordering::Relaxed);
                 });
             });
-            // On a busy machine the growth would be over before the thread begins.
+            // On a busy machine, the growth would otherwise end before the thread begins.
             while !runs.load(Ordering::Relaxed) {
                 thread::yield_now();
             }
@@ -400,7 +403,7 @@ fn a_growth_during_which_too_much_is_removed_to_remember_leaves_nothing_to_come_
             grown.unwrap();
         });
         live.settle();
-        // Of these nobody may know any more that they are on the disk.
+        // It may be that the engine does not know any more that these records are on the disk.
         (0..KEYS).for_each(|key| live.supersede(key));
         live.settle();
         let too_much = live.health(0).counts.load_given_up > 0;
@@ -414,7 +417,8 @@ fn a_growth_during_which_too_much_is_removed_to_remember_leaves_nothing_to_come_
     panic!("it was never too much");
 }
 
-/// A store that missed purges is drained: what they may have covered is nothing, there and elsewhere.
+/// A store that missed purges is drained: an object that these purges may have covered must not be
+/// found, on this store or on another.
 #[test]
 fn what_a_store_missed_purges_of_does_not_move_to_another() {
     let mut live = Live::new(&[12, 12], 5);

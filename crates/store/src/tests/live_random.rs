@@ -1,12 +1,12 @@
-//! Random histories of stores that come and go, with everything that happens to keys meanwhile.
+//! Random histories of stores that are added and taken out, while all kinds of changes happen to keys.
 
 use foxy_base::Rng;
 
 use super::live_rig::{HOSTS, KEYS, Live, TAGS};
 use crate::*;
 
-/// Stores come, go, drain, grow and crash in any order while keys are stored, removed and purged;
-/// what a lookup gives is always the latest, and what is purged softly is stale.
+/// Stores are added, taken out, drained, made longer and crash in any order while keys are stored,
+/// removed and purged. A lookup always returns the latest version, and softly purged objects are stale.
 #[test]
 fn whatever_stores_do_a_lookup_gives_the_latest_or_nothing() {
     let (mut hits, mut stale, mut purges) = (0, 0, 0);
@@ -44,7 +44,7 @@ fn whatever_stores_do_a_lookup_gives_the_latest_or_nothing() {
     assert!(hits > 4_000 && stale > 200 && purges > 500, "{counted}");
 }
 
-/// A purge of many, now and then of everything; hard or soft.
+/// Makes a purge of many objects, sometimes of everything; it is hard or soft.
 fn some_purge(live: &mut Live, rng: &mut Rng) {
     let (key, soft) = (rng.below(KEYS), rng.chance(0.5));
     let (host, tag) = (key % HOSTS, key % TAGS);
@@ -62,7 +62,7 @@ fn some_purge(live: &mut Live, rng: &mut Rng) {
     }
 }
 
-/// Something happens to the stores.
+/// Makes a random change to the stores.
 fn turn(live: &mut Live, rng: &mut Rng) {
     let n = rng.below(live.slots.len() as u64) as usize;
     match rng.below(12) {
@@ -92,7 +92,7 @@ fn turn(live: &mut Live, rng: &mut Rng) {
             *live = live.crash(None);
         }
         7 => {
-            // Removals are durable then.
+            // By then, removals are durable.
             live.run(60);
             let seed = rng.next_u64();
             *live = live.crash(Some(seed));

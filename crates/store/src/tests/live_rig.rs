@@ -1,4 +1,5 @@
-//! An engine whose stores come and go, driven by hand, and what each key may hold.
+//! An engine whose stores are added and taken out, and the contents that each key may have. The test
+//! drives it step by step.
 
 use std::cell::Cell;
 use std::collections::{BTreeSet, HashMap};
@@ -24,21 +25,21 @@ fn room(segments: u64) -> u64 {
     segments * u64::from(SEGMENT + 4096)
 }
 
-/// A disk, with the writer of its store while that is open.
+/// A disk, and the writer of its store while the store is open.
 pub(super) struct Slot {
     pub(super) disk: MemDisk,
     pub(super) number: u8,
     pub(super) writer: Option<Writer>,
 }
 
-/// An engine whose stores come and go, and what each key may hold.
+/// An engine whose stores are added and taken out, and the contents that each key may have.
 pub(super) struct Live {
     pub(super) clock: Arc<ManualClock>,
     pub(super) engine: Arc<Engine>,
     pub(super) slots: Vec<Slot>,
     pub(super) latest: HashMap<u64, u64>,
     pub(super) version: u64,
-    /// The newest purge that was known when a version was asked for.
+    /// The number of the newest known purge at the time when a version was fetched.
     sequences: HashMap<u64, u64>,
     pub(super) purges: Vec<Made>,
     /// Number of answers that a soft purge had made stale.
@@ -51,7 +52,7 @@ pub(super) struct Made {
     purge: Purge,
     number: u64,
     ticket: Option<SyncTicket>,
-    /// A crash may have lost it.
+    /// True if a crash may have lost it.
     doubtful: bool,
 }
 
@@ -87,7 +88,7 @@ impl Live {
         live
     }
 
-    /// These stores, as Foxy starts.
+    /// Starts with these stores, as Foxy starts.
     fn start(&mut self, open: &[usize]) {
         let disks = open.iter().map(|n| Arc::new(self.slots[*n].disk.clone()));
         let disks: Vec<Arc<dyn Disk>> = disks.map(|disk| disk as _).collect();
@@ -142,7 +143,7 @@ impl Live {
         grown.result
     }
 
-    /// The same after a crash; the stores that were open are in the configuration.
+    /// Starts again after a crash; the stores that were open are in the configuration.
     pub(super) fn crash(&self, seed: Option<u64>) -> Self {
         let again = self.slots.iter().map(|slot| Slot {
             disk: match seed {
@@ -157,7 +158,7 @@ impl Live {
         again
     }
 
-    /// Without a store yet, but with the expected contents.
+    /// Makes an engine without a store, but with the expected contents.
     pub(super) fn heir(&self, slots: Vec<Slot>) -> Self {
         let mut heir = Self::without(slots);
         heir.latest.clone_from(&self.latest);
@@ -182,7 +183,7 @@ impl Live {
         }
     }
 
-    /// Until nothing is left to do.
+    /// Runs until no work is left.
     pub(super) fn settle(&mut self) {
         for _ in 0..2_000 {
             self.run(1);
@@ -194,7 +195,7 @@ impl Live {
         panic!("the writers do not come to rest");
     }
 
-    /// Drains what waits for it, to the end.
+    /// Drains the stores that wait for it, to the end.
     pub(super) fn drain(&mut self) {
         for _ in 0..500 {
             self.run(2);
@@ -224,7 +225,7 @@ impl Live {
         self.put_asked(key, self.engine.purges().purge_sequence());
     }
 
-    /// Stores what the origin was asked for when this was the newest purge.
+    /// Stores an object that was fetched when `sequence` was the number of the newest purge.
     pub(super) fn put_asked(&mut self, key: u64, sequence: u64) {
         self.version += 1;
         let body = body(key, self.version, MAX);
@@ -236,12 +237,13 @@ impl Live {
         if self.engine.put(new).admitted.is_visible() {
             self.latest.insert(key, self.version);
         } else {
-            // The object before may be gone, or was refused for the same reason.
+            // The former object may be removed already, or the new object was refused because a purge
+            // covers it.
             self.supersede(key);
         }
     }
 
-    /// Purges many, or makes them stale.
+    /// Purges many objects, or makes them stale.
     pub(super) fn purge(&mut self, kind: PurgeKind, text: &str, soft: bool) {
         let purge = purge(kind, text, soft);
         if let Ok((number, ticket)) = self.engine.purges().purge_many(&purge, Places::Reserved) {
@@ -254,14 +256,14 @@ impl Live {
         }
     }
 
-    /// Purges one.
+    /// Purges one key.
     pub(super) fn purge_key(&mut self, key: u64) {
         let name = Self::name(key);
         drop(self.engine.purge(hash(&name), name.as_bytes()));
         self.latest.remove(&key);
     }
 
-    /// Returns whether a purge that was surely not lost covers this version.
+    /// Returns whether a purge that was certainly not lost covers this version.
     fn covered(&self, key: u64, version: u64, soft: bool) -> bool {
         let sequence = self.sequences[&version];
         self.purges.iter().any(|made| {
@@ -276,7 +278,7 @@ impl Live {
         self.latest.remove(&key);
     }
 
-    /// Returns whether a request gets the object; it must be the latest.
+    /// Returns whether a request gets the object, and checks that it is the latest version.
     pub(super) fn check(&self, key: u64) -> bool {
         let name = Self::name(key);
         let found = match self.engine.reads().lookup(hash(&name), name.as_bytes()) {
@@ -304,13 +306,13 @@ impl Live {
         found.is_some()
     }
 
-    /// Keys that are found on disks, by themselves.
+    /// Returns the keys that are found on the disks, without memory.
     pub(super) fn on_disk(&self) -> BTreeSet<u64> {
         self.engine.foundation().memory.clear();
         (0..KEYS).filter(|key| self.check(*key)).collect()
     }
 
-    /// A whole sweep, if one is due.
+    /// Makes a complete sweep, if one is due.
     pub(super) fn sweep(&mut self) {
         let Some(mut sweep) = self.engine.purges().sweep() else {
             return;

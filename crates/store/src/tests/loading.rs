@@ -1,4 +1,4 @@
-//! Loading in two lanes at once: many entries to a step.
+//! Loading in two lanes at once, with many entries in a step.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::*;
 const MEMORY: u64 = 2 << 20;
 const KEYS: u32 = 9000;
 
-/// Some twenty segments of tiny objects, a third of them put again, some removed.
+/// Makes some twenty segments of tiny objects; a third of these were put again, and some removed.
 fn written() -> (Rig, BTreeSet<u32>) {
     let mut rig = Rig::new(64, MEMORY, 5);
     let mut put = |range: std::ops::Range<u32>, step: usize, version: &str| {
@@ -82,7 +82,7 @@ fn what_is_removed_while_loading_stays_removed() {
     });
     again.settle();
     gone.extend(late);
-    // Now, and after another start.
+    // Both now, and after another start.
     for rig in [&again, &again.kill()] {
         for n in 0..KEYS {
             assert_eq!(

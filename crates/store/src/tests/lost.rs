@@ -1,4 +1,4 @@
-//! Segments of which neither the summary nor the clusters can be read.
+//! Segments whose summary and clusters cannot be read.
 
 use foxy_disk::{Fault, FaultPlan, FaultRule, Keep, MemDisk, OpClass};
 use foxy_format::{BLOCK, Geometry, SLOT_HEADER_BYTES, SegmentState};
@@ -15,7 +15,8 @@ fn name(key: u64) -> String {
     format!("{key} key")
 }
 
-/// The version that a lookup may give: the even ones were replaced, every fifth was removed.
+/// Returns the version that a lookup may return: the even keys were replaced, and every fifth key was
+/// removed.
 fn latest(key: u64) -> Option<String> {
     match key {
         key if key.is_multiple_of(5) => None,
@@ -24,7 +25,8 @@ fn latest(key: u64) -> Option<String> {
     }
 }
 
-/// First versions, others, replacements, others, removals, others: each over several segments.
+/// Writes first versions, other objects, replacements, other objects, removals and other objects, each
+/// over several segments.
 fn written() -> Rig {
     let mut rig = Rig::new(SEGMENTS, MEMORY, 3);
     let others = |rig: &mut Rig, label: &str| rig.fill(label, 96);
@@ -49,16 +51,17 @@ fn unreadable(disk: &MemDisk, from: u64, to: u64) {
     disk.set_faults(FaultPlan::none().and(rule));
 }
 
-/// The damage to a segment.
+/// The kinds of damage to a segment.
 #[derive(Clone, Copy, Debug)]
 enum Damage {
-    /// The entries of its summary, and it cannot be read: its life is known.
+    /// The entries of its summary are damaged, and the segment cannot be read; its life is known.
     EntriesAndAll,
-    /// Its slot, and it cannot be read.
+    /// Its slot is damaged, and the segment cannot be read.
     SlotAndAll,
-    /// The entries of its summary, and the beginning of this block, perhaps a cluster's table.
+    /// The entries of its summary are damaged, and so is the beginning of this block, which may be a
+    /// cluster's table.
     EntriesAndBlock(u64),
-    /// The beginning of this block of a segment whose clusters tell.
+    /// The beginning of this block is damaged, in a segment that is read by its clusters.
     Block(u64),
 }
 
@@ -122,7 +125,7 @@ fn what_a_lost_segment_removed_stays_removed_and_what_is_removed_of_it_too() {
                 run.supersede(&name(key));
             });
             run.settle();
-            // Readable again.
+            // From here on, the segment is readable again.
             disk.set_faults(FaultPlan::none());
             for keep in [Keep::All, Keep::Nothing] {
                 let again = run.crash(keep);
@@ -169,7 +172,7 @@ fn while_the_disk_does_not_take_that_a_segment_is_lost_every_removal_leaves_a_tr
     for key in 0..KEYS {
         assert_eq!(again.text(&name(key)), None, "key {key} is back");
     }
-    // When it takes that, the store is loaded.
+    // When the disk accepts this write, the store is loaded.
     disk.set_faults(FaultPlan::none());
     run.settle();
 }
@@ -199,8 +202,8 @@ fn what_was_not_loaded_for_too_many_removals_is_not_loaded_later() {
     }
 }
 
-/// A segment is marked for its next life, and the one behind it in line is lost: what is stored from
-/// then on is written behind what nobody knows.
+/// A segment is marked for its next life, and the segment after it is lost: objects that are stored
+/// from then on are written after contents that nobody knows.
 #[test]
 fn what_is_stored_after_a_segment_was_lost_that_follows_a_marked_one_is_kept() {
     let mut rig = Rig::new(8, MEMORY, 8);

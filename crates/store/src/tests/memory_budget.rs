@@ -9,7 +9,7 @@ fn key(n: usize) -> String {
     format!("{n}")
 }
 
-/// An engine with a store that has 1,000 objects of 8 KiB.
+/// Makes an engine with a store that has 1,000 objects of 8 KiB.
 fn filled() -> Rig {
     let mut rig = Rig::new(512, LARGE, 3);
     for n in 0..1_000 {

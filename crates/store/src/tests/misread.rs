@@ -1,4 +1,4 @@
-//! One lost write of a mark, or one read that brings bytes from another place while a store is being
+//! One write of a mark is lost, or one read returns bytes from another place while a store is being
 //! opened: neither undoes a removal.
 
 use std::time::Duration;
@@ -10,8 +10,8 @@ use super::rig::{Rig, geometry, hash, options};
 
 const MEMORY: u64 = 1 << 20;
 
-/// The mark of a next life is lost, and the process is killed once the segment was given up: what was
-/// in it has left the index, and what is removed of it since leaves no trace.
+/// The mark of a next life is lost, and the process is killed once the old life was given up: the index
+/// does not contain its records any more, and removals of them since then were not logged.
 #[test]
 fn a_lost_mark_does_not_bring_a_former_life_back() {
     let (mut lost, mut gone) = (0, 0);
@@ -24,7 +24,7 @@ fn a_lost_mark_does_not_bring_a_former_life_back() {
         rig.disk
             .set_faults(FaultPlan::from(rule.after(skip).times(1)));
         let old = (0..16).map(|n| format!("filler old {n}"));
-        // Not by a lookup: what is used is written again by reuse.
+        // The check is not a lookup, because reuse writes used records again.
         let is_known = |rig: &Rig, key: &str| {
             let mut entries = rig
                 .engine
@@ -47,7 +47,7 @@ fn a_lost_mark_does_not_bring_a_former_life_back() {
             for key in &unknown {
                 rig.supersede(key);
             }
-            // Reuse would take the segment again, once it is loaded.
+            // Reuse would take the segment again once the store is loaded.
             let mut again = rig.crash_unloaded(Keep::All);
             for _ in 0..20 {
                 for key in &unknown {
@@ -63,8 +63,8 @@ fn a_lost_mark_does_not_bring_a_former_life_back() {
     assert!(lost > 6 && gone > 60, "{lost} {gone}");
 }
 
-/// A segment in which writing goes on is marked open again. Without that mark its old summary would
-/// tell its contents, and would lack the removals made from then on.
+/// A segment in which writing continues is marked open again. Without that mark, a start would read its
+/// old summary, which lacks the removals made from then on.
 #[test]
 fn a_lost_mark_of_a_segment_that_is_gone_on_with_undoes_nothing() {
     let mut rig = Rig::new(6, MEMORY, 32);
@@ -91,7 +91,7 @@ fn a_lost_mark_of_a_segment_that_is_gone_on_with_undoes_nothing() {
     assert_eq!(again.kill().text("k"), None);
 }
 
-/// Every read of a start, by several distances.
+/// This tests every read of a start, with several distances to the wrong place.
 #[test]
 fn a_read_from_another_place_while_opening_undoes_nothing() {
     let (mut starts, mut found) = (0, 0);
@@ -108,7 +108,7 @@ fn a_read_from_another_place_while_opening_undoes_nothing() {
                 let rule = FaultRule::new(OpClass::Read, Fault::Misdirected(by));
                 disk.set_faults(FaultPlan::from(rule.after(at).times(1)));
                 let when = format!("read {at} of the start from {by} bytes away");
-                // A start that fails serves nothing.
+                // After a start that fails, no request is served.
                 let Ok(mut rig) = Rig::try_open(disk, MEMORY, 2, options()) else {
                     continue;
                 };
@@ -124,12 +124,13 @@ fn a_read_from_another_place_while_opening_undoes_nothing() {
     assert!(starts > 100 && found > starts * 10, "{starts} {found}");
 }
 
-/// Slots that are read from a place with zeros are not taken for those of segments never used.
+/// Slots that are read from a place with zeros must not be taken for slots of segments that were never
+/// used.
 #[test]
 fn slots_that_are_read_from_elsewhere_are_not_taken_for_empty() {
     let mut rig = Rig::new(10, MEMORY, 34);
     rig.settle();
-    // A block with something in it, then zeros.
+    // The place has a block with contents, then zeros.
     rig.put("k", &[0; 20_000]);
     rig.settle();
     rig.fill("fill", 12);

@@ -1,10 +1,11 @@
 //! Tests of the whole store, on a disk in memory.
 
-/// As in production. The system's would write zeros all over the index's reserved memory.
+/// The same allocator as in production. The system's allocator would write zeros to all of the index's
+/// reserved memory.
 #[global_allocator]
 static ALLOCATOR: foxy_disk::Allocator = foxy_disk::Allocator;
 
-/// Returns whether many more seeds are wanted (`cargo xtask check --long`).
+/// Returns whether a test should use many more seeds (`cargo xtask check --long`).
 fn is_long() -> bool {
     std::env::var_os("FOXY_LONG").is_some()
 }

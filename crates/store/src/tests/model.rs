@@ -1,9 +1,9 @@
-//! The store against its oracle: random operations, crashes and restarts beside a model that
-//! knows what each key may hold.
+//! The store against its oracle: random operations, crashes and restarts, and a model that knows which
+//! versions each key may have.
 //!
-//! Per key the model keeps the states it went through, newest last. A lookup may give the newest
-//! state or a miss; also after a kill, whenever it comes. After a power cut, a state may return
-//! that had not ended when the last sync (or the key's purge) was acknowledged.
+//! For each key the model keeps its past states, newest last. A lookup may return the newest state or a
+//! miss, also after a kill at any moment. After a power cut, an older state may return if it had not
+//! ended when the last sync (or the key's purge) was acknowledged.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -20,9 +20,9 @@ const LARGE: u64 = 24_000;
 
 #[derive(Clone, Debug, Default)]
 struct State {
-    /// Versions the key may hold; none: only a miss.
+    /// The versions that the key may have; if there is none, only a miss is correct.
     versions: Vec<u64>,
-    /// Number of the operation that began it.
+    /// Number of the operation that began this state.
     began: u64,
 }
 
@@ -153,7 +153,7 @@ impl Model {
         states.drain(..keep);
     }
 
-    /// The version a lookup gives; checks every byte.
+    /// Returns the version that a lookup returns, and checks every byte.
     fn found(&self, key: u64) -> Option<u64> {
         let object = self.rig.get(&Self::name(key))?;
         self.version_in(key, &object)
@@ -197,7 +197,7 @@ impl Model {
         }
     }
 
-    /// A read that was under way while other things happened.
+    /// Ends a read that was under way during other operations.
     fn end_read(&mut self) {
         let Some((key, plan, buf)) = self.reads.pop() else {
             return;
@@ -217,8 +217,8 @@ impl Model {
         }
     }
 
-    /// A turn whose operations are carried out one by one, in a random order, with crashes tried
-    /// before each of them. The history itself goes on undisturbed.
+    /// Makes a turn whose operations are carried out one by one, in a random order, and tries crashes
+    /// before each of them. The history itself continues undisturbed.
     fn turn_in_steps(&mut self, crashes: &mut u64) {
         self.rig.disk.set_step(true);
         self.rig
@@ -240,7 +240,7 @@ impl Model {
         self.turn_done();
     }
 
-    /// Checks that the state that a crash at this moment would leave keeps to the oracle.
+    /// Checks that the state after a crash at this moment agrees with the oracle.
     fn crash_here(&mut self, power: bool) {
         let seed = self.rng.next_u64();
         let mut torn = Rng::new(seed);
@@ -311,7 +311,7 @@ fn random_histories_keep_to_the_oracle() {
         wide += model.rig.engine.stats().counts.wide_reads;
         hits += model.hits;
     }
-    // The histories must have been worth something.
+    // The histories must have covered these cases.
     assert!(
         hits > 10_000 && reused > 100 && wide > 20,
         "{hits} hits, {reused} segments reused, {wide} longer reads"
@@ -324,7 +324,7 @@ fn crashes_before_every_operation_keep_to_the_oracle() {
     let seeds = if super::is_long() { 106 } else { 6 };
     for seed in 100..100 + seeds {
         let mut model = Model::new(seed);
-        // A history that fills the store, then one in steps.
+        // First comes a history that fills the store, then a history in steps.
         for _ in 0..400 {
             model.op += 1;
             let key = model.rng.below(KEYS);
@@ -354,7 +354,7 @@ fn crashes_before_every_operation_keep_to_the_oracle() {
                     model.tickets.push((ticket, None, model.op));
                 }
             }
-            // Before anything else happens: what the operation did is not undone by a kill.
+            // This comes before any other operation: a kill must not undo the effect of the operation.
             model.crash_here(false);
             model.crash_here(true);
             crashes += 2;
@@ -383,7 +383,7 @@ fn flipped_bits_are_misses_and_never_other_or_older_bytes() {
     let (image, end) = (model.rig.disk.kill(), model.rig.segments_at() + 8 * 65536);
     let mut hits = 0;
     for n in 0..3000 {
-        // Every third in the first bytes of a structure, where headers are.
+        // Every third flip is in the first bytes of a structure, where headers are.
         let at = if n % 3 == 0 {
             rng.below(end / 4096) * 4096 + rng.below(200)
         } else {

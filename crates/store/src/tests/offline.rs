@@ -1,4 +1,4 @@
-//! Looking into a store changes nothing and tells what a restart would bring back.
+//! Inspecting a store changes nothing, and reports what a restart would load.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,8 @@ fn verified(rig: &Rig, disk: &MemDisk) -> Verification {
     found.unwrap()
 }
 
-/// A store with 80 objects, one of them large, some replaced, one purged but not swept.
+/// Makes a store with 80 objects: one of them is large, some are replaced, and one is purged but not
+/// swept.
 fn sample() -> Rig {
     let mut rig = Rig::new(16, MEMORY, 1);
     for n in (0..79).chain(20..30) {
@@ -78,7 +79,7 @@ fn nothing_is_written_and_everything_is_found() {
             assert!(objects >= 91, "{objects}");
         }
         assert_eq!(image(&disk), before, "it was only read");
-        // It is what a restart brings back.
+        // This is what a restart loads.
         let mut again = Rig::open(disk, MEMORY, 2, options());
         again.settle();
         let there = |n: u64| {
@@ -95,7 +96,7 @@ fn damages_are_counted() {
     let rig = sample();
     let disk = rig.disk.kill();
     let segments = rig.segments_at();
-    // In the body of some record, and in a superblock.
+    // The flips are in the body of a record, and in a superblock.
     disk.corrupt(segments + 9000, 1, |b| b[0] ^= 1);
     disk.corrupt(100, 1, |b| b[0] ^= 1);
     let found = verified(&rig, &disk);

@@ -1,4 +1,4 @@
-//! The order of writes: data that has to be on the disk before other data, and reads until then.
+//! The order of writes: data that must be on the disk before other data, and reads in the meantime.
 
 use foxy_disk::OpClass;
 
@@ -29,7 +29,8 @@ fn a_pending_object_is_read_from_memory_until_its_cluster_is_written() {
     assert!(ticket.is_done() && writes > 0 && flushes > 0);
 }
 
-/// Three clusters that no flush has made durable, the second one torn: that can be a power cut.
+/// Three clusters are there that no flush has made durable, and the second is torn: a power cut can
+/// cause this.
 #[test]
 fn a_torn_cluster_does_not_hide_the_one_behind_it() {
     let options = StoreOptions {
@@ -57,7 +58,7 @@ fn a_torn_cluster_does_not_hide_the_one_behind_it() {
     let mut again = Rig::open(torn, SMALL_MEMORY, 21, rig.options.clone());
     again.settle();
     assert_eq!(there(&again), [true, false, true]);
-    // And it stays torn: later clusters, which are durable, do not turn it into damage.
+    // The cluster stays torn: later durable clusters do not turn it into damage.
     again.put("d", b"body");
     again.settle();
     again.put("e", b"body");
@@ -81,7 +82,7 @@ fn summaries_and_reuse_wait_for_their_flushes() {
     let (mut seals, mut marks) = (0, 0);
     for n in 0..2000 {
         rig.put(&format!("x{n}"), &[1; 1500]);
-        // Uneven, so that segments end at any time between two flushes.
+        // The pauses are uneven, so that segments end at any time between two flushes.
         let pause = 200 + n * 7919 % 800;
         rig.clock.advance(std::time::Duration::from_millis(pause));
         let known = rig.plan("k").is_some();
@@ -93,8 +94,8 @@ fn summaries_and_reuse_wait_for_their_flushes() {
                 "entries were dropped before the mark was durable"
             );
         }
-        // Operations complete one by one, flushes last: a write that does not wait for its flush
-        // overtakes it.
+        // Operations complete one by one, and flushes complete last: a write that does not wait for its
+        // flush overtakes it.
         let mut held = rig.disk.held();
         held.sort_by_key(|op| op.class == OpClass::Flush);
         let Some(op) = held.first() else { continue };
@@ -127,8 +128,8 @@ fn summaries_and_reuse_wait_for_their_flushes() {
     );
 }
 
-/// A write that was acknowledged and lost leaves the record of a former life of the segment there:
-/// whole, of the right key, at the right place, and a round out of date.
+/// A write was acknowledged and lost, so the record of a former life of the segment is still there: it
+/// is valid, of the right key, at the right place, and a round out of date.
 #[test]
 fn a_record_of_a_former_life_at_the_same_place_is_refused() {
     let options = StoreOptions {
@@ -142,7 +143,7 @@ fn a_record_of_a_former_life_at_the_same_place_is_refused() {
     let mut first = None;
     for round in 0..2 {
         assert!(rig.plan("k").is_none(), "reuse has dropped it");
-        // A cluster each, so that every round has the same places.
+        // Each object gets its own cluster, so that every round has the same places.
         for n in 0..6 * 16 {
             let key = match n {
                 0 => "k".to_owned(),
@@ -171,7 +172,7 @@ fn a_record_of_a_former_life_at_the_same_place_is_refused() {
     }
 }
 
-/// More removals than the writer keeps, and than the removal log has room for.
+/// There are more removals than the writer keeps, and more than the removal log has room for.
 #[test]
 fn removals_that_were_given_up_void_everything_before_them() {
     let mut rig = Rig::new(16, SMALL_MEMORY, 53);

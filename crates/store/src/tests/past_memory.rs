@@ -1,4 +1,4 @@
-//! Objects that take no place in the RAM tier.
+//! Objects that the RAM tier does not keep.
 
 use super::rig::{Rig, hash, object};
 use crate::*;
@@ -40,7 +40,7 @@ fn an_object_put_past_memory_is_read_from_the_disk_and_leaves_no_trace_there() {
         assert_eq!(&found.unwrap().body()[..], b"contents");
         assert_eq!(ram(&rig), 0);
     }
-    // A usual read keeps it.
+    // An ordinary read puts it into the RAM tier.
     assert_eq!(rig.text(SMALL).as_deref(), Some("contents"));
     assert_eq!(ram(&rig), 1);
 }
@@ -49,7 +49,7 @@ fn an_object_put_past_memory_is_read_from_the_disk_and_leaves_no_trace_there() {
 fn a_long_object_put_past_memory_keeps_its_head_there_alone() {
     let mut rig = Rig::new(16, 4 << 20, 2);
     let body = vec![b'x'; 20_000];
-    // Short enough for the RAM tier otherwise.
+    // Otherwise it would be short enough for the RAM tier.
     rig.put(LONG, &body);
     rig.settle();
     assert!(ram(&rig) > 2, "{}", ram(&rig));

@@ -1,4 +1,5 @@
-//! A stream that the disk can take is taken whole, however small the store and slow its flushes.
+//! If the disk is fast enough for a stream of objects, all of them are stored, however small the store
+//! and however slow its flushes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use foxy_disk::{Fault, FaultPlan, FaultRule, HeldOp, Keep, MemDisk, OpClass};
 use super::rig::{Rig, object, options};
 use crate::*;
 
-/// A store of 256 segments of 512 KiB and 64 MiB of memory, as a small proxy has it.
+/// A store of 256 segments of 512 KiB, and 64 MiB of memory, as on a small proxy.
 const BYTES: u64 = 128 << 20;
 const MEMORY: u64 = 64 << 20;
 
@@ -20,7 +21,7 @@ struct Stream {
 }
 
 impl Stream {
-    /// On a disk whose flushes take `flush` and whose writes take a millisecond.
+    /// Makes a store on a disk whose flushes take `flush` and whose writes take a millisecond.
     fn new(flush: Duration) -> Self {
         let clock = Arc::new(ManualClock::new(WallTime::from_secs(1_000_000)));
         let slow = |class, time| FaultRule::new(class, Fault::Delay(time));
@@ -39,8 +40,8 @@ impl Stream {
         }
     }
 
-    /// Objects of 7 KB on average at `rate` bytes per second, until `bytes` were put; some of those
-    /// stored a while ago are asked for. A turn of the writer every `turn`.
+    /// Puts objects of 7 KB on average at `rate` bytes per second, until `bytes` were put, and requests
+    /// some objects that were stored a while ago. The writer takes a turn every `turn`.
     fn run(&mut self, rate: u64, bytes: u64, turn: Duration) {
         let mut rng = Rng::new(7);
         let stock = vec![b'x'; 16 << 10];
@@ -80,7 +81,8 @@ fn a_disk_with_slow_flushes_loses_nothing_of_a_stream_that_it_can_write() {
     assert_eq!(dropped, 0, "{counts:?}");
 }
 
-/// Marks of several segments are under way at once here, so a crash finds any part of them.
+/// Here, marks of several segments are under way at once, so that some of them may be on the disk after
+/// a crash.
 #[test]
 fn crashes_with_several_segments_ahead_bring_nothing_old_back() {
     let mut rig = Rig::new(512, 4 << 20, 1);
@@ -109,7 +111,7 @@ fn crashes_with_several_segments_ahead_bring_nothing_old_back() {
         if now > 2000 && now % 187 == 0 {
             most_open = most_open.max(open_segments(&rig));
             some += check(&rig.kill(), &versions, now);
-            // A power cut may bring back what was replaced in the last seconds.
+            // A power cut may bring back objects that were replaced in the last seconds.
             let cut = rig.crash(Keep::Random(now));
             check(&cut, &versions, now.saturating_sub(2500));
         }
@@ -132,7 +134,7 @@ fn what_is_read_of_a_replaced_version_stays_however_much_waits_to_be_written() {
     disk.set_faults(FaultPlan::none().and(slow));
     for now in 0..2_000 {
         rig.clock.advance(Duration::from_millis(1));
-        // More than it can write: some of it is dropped.
+        // More objects arrive than the store can write: some are dropped.
         for n in 0..100 {
             rig.put(&format!("filler {now} {n}"), &[b'f'; 2000]);
         }
@@ -158,7 +160,7 @@ fn open_segments(rig: &Rig) -> usize {
     states.filter(|s| *s == SegmentWord::Open).count()
 }
 
-/// Every key holds nothing, or a version that was the latest at time `since` or is newer.
+/// Checks that every key has nothing, or a version that was the latest at time `since` or is newer.
 fn check(rig: &Rig, versions: &[Vec<u64>], since: u64) -> u64 {
     let mut some = 0;
     for (key, versions) in versions.iter().enumerate() {
@@ -173,7 +175,7 @@ fn check(rig: &Rig, versions: &[Vec<u64>], since: u64) -> u64 {
     some
 }
 
-/// Clusters that the disk holds back; marks of slots are shorter.
+/// The number of clusters that the disk holds back; marks of slots are shorter.
 fn under_way(rig: &Rig) -> usize {
     let held = rig.disk.held();
     let long = |op: &&HeldOp| op.class == OpClass::Write && op.len > 4096;

@@ -1,4 +1,5 @@
-//! The purge journal beside other work of its writer: every ticket ends with its own write.
+//! The purge journal beside other work of its writer: every ticket ends with the write to which it
+//! belongs.
 
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ fn begin(rig: &Rig, tag: &str) -> (u64, SyncTicket) {
         .unwrap()
 }
 
-/// True if the purge survives a power cut now.
+/// Returns true if the purge would survive a power cut now.
 fn survives(rig: &Rig, number: u64) -> bool {
     let again = rig.crash_unloaded(Keep::Nothing);
     again.engine.purges().purge_status(number).is_some()
@@ -35,7 +36,7 @@ fn turns_while_a_journal_write_is_under_way_leave_its_tickets_alone() {
     assert_eq!(rig.disk.held().len(), 1, "its write");
     rig.turns(3);
     assert_eq!(ticket.outcome(), None, "neither done nor failed");
-    // A second write waits for the first: it must not take that one's completion.
+    // A second write waits for the first write, and must not take its completion.
     let (second, other) = begin(&rig, "two");
     rig.turns(3);
     for _ in 0..20 {
@@ -111,8 +112,8 @@ fn purges_beside_other_writes_are_all_acknowledged_but_not_early() {
     assert!(acknowledged > 300, "{acknowledged}");
 }
 
-/// The device says that it wrote the block, and did not: nobody is told that the purge is durable,
-/// and the next purges are.
+/// The device reports that it wrote the block, but did not write it: the ticket of this purge must not
+/// end as durable, and later purges are durable.
 #[test]
 fn a_journal_write_that_was_lost_is_not_acknowledged() {
     for fault in [Fault::Lost, Fault::Misdirected(8192), Fault::BitRot(3)] {
@@ -128,7 +129,7 @@ fn a_journal_write_that_was_lost_is_not_acknowledged() {
         rig.turns(10);
         assert_eq!(ticket.outcome(), Some(Durable::Failed));
         assert!(rig.counts().write_errors > 0);
-        // After a pause.
+        // The write is tried again after a pause.
         rig.clock.advance(Duration::from_secs(1));
         rig.turns(10);
         rig.settle();
@@ -140,7 +141,7 @@ fn a_journal_write_that_was_lost_is_not_acknowledged() {
     }
 }
 
-/// A disk that does not answer for its journal does not let a ticket for everything end.
+/// If the disk does not answer for its journal, a ticket for everything does not end.
 #[test]
 fn a_ticket_for_everything_waits_for_the_purges_of_many() {
     let mut rig = Rig::new(16, 1 << 20, 41);

@@ -1,4 +1,4 @@
-//! Limits of purges: surplus ones are refused, never widened, and operators keep places.
+//! Limits of purges: surplus purges are refused and never widened, and places for operators stay free.
 
 use super::purges::purge;
 use super::rig::Rig;
@@ -7,12 +7,13 @@ use crate::*;
 const MEMORY: u64 = 512 << 10;
 const KEY: &str = "forward GET http://a.test/x";
 
-/// A tag that takes much of the journal.
+/// Makes a tag that takes much of the journal.
 fn long(n: usize) -> String {
     format!("{n}{}", " long".repeat(20))
 }
 
-/// Purges tags with ordinary rights until one is refused. Returns the number accepted.
+/// Makes purges of tags with ordinary rights until one is refused. Returns the number of accepted
+/// purges.
 fn flood(rig: &mut Rig, from: usize, soft: bool) -> usize {
     for n in 0..1000 {
         let purge = purge(PurgeKind::Tag, &long(from + n), soft);
@@ -34,7 +35,7 @@ fn a_flood_of_tags_is_refused_and_never_widened() {
     let taken = flood(&mut rig, 0, false);
     assert!(taken > 20, "{taken}");
     assert!(rig.get(KEY).is_some(), "no purge names it");
-    // A start knows the same purges, each as it was.
+    // A start finds the same purges, unchanged.
     let again = rig.kill();
     assert!(again.get(KEY).is_some());
     assert_eq!(again.engine.purges().active_purges(), taken);
@@ -82,7 +83,7 @@ fn a_purge_of_everything_takes_the_place_of_those_before() {
         flood(&mut rig, 0, soft);
         rig.purge(PurgeKind::Tag, "hard", false);
         rig.purge(PurgeKind::All, "", soft);
-        // A soft purge does not replace the hard ones.
+        // A soft purge does not replace hard purges.
         assert_eq!(
             rig.engine.purges().active_purges(),
             if soft { 2 } else { 1 }
@@ -114,7 +115,7 @@ fn soft_purges_do_not_hold_all_places_for_ever() {
     let taken = flood(&mut rig, 0, true);
     assert!(rig.sweep());
     assert_eq!(rig.engine.purges().active_purges(), taken, "they stay");
-    // With the next one, the oldest become hard; the sweep after that ends them.
+    // With the next purge, the oldest soft purges become hard; the sweep after that ends them.
     rig.purge(PurgeKind::Tag, "next", true);
     assert!(rig.sweep());
     rig.settle();

@@ -16,7 +16,7 @@ const HOSTS: u64 = 3;
 const PATHS: u64 = 4;
 const TAGS: u64 = 5;
 
-/// A fetch: what it brings and what it knew when it began.
+/// A fetch: its result, and the number of the newest purge when it began.
 #[derive(Clone, Debug)]
 struct Fetched {
     tags: Vec<u64>,
@@ -28,7 +28,7 @@ struct Made {
     purge: Purge,
     number: u64,
     ticket: Option<SyncTicket>,
-    /// A crash may have lost it.
+    /// True if a crash may have lost it.
     doubtful: bool,
 }
 
@@ -37,7 +37,7 @@ struct Model {
     rng: Rng,
     version: u64,
     fetched: HashMap<u64, Fetched>,
-    /// The latest version put under each key.
+    /// The latest version that was put under each key.
     present: HashMap<String, u64>,
     made: Vec<Made>,
     running: Vec<(String, u64)>,
@@ -59,7 +59,7 @@ pub(super) fn covers(purge: &Purge, key: &str, tags: &[u64]) -> bool {
         PurgeKind::Host => bare.split('/').next() == Some(text),
         PurgeKind::Prefix => url.starts_with(text) || bare.starts_with(text),
         PurgeKind::Tag => tags.iter().any(|tag| format!("tag {tag}") == text),
-        // The model's expressions are an end of the URL.
+        // In the model, an expression is the end of a URL.
         PurgeKind::Expression => url.ends_with(text.trim_end_matches('$')),
     }
 }
@@ -167,7 +167,7 @@ impl Model {
         if self.rig.engine.put(new).admitted.is_visible() {
             self.present.insert(key, self.version);
         } else if self.covered(&key, &tags, sequence, false) != Some(true) {
-            // Refused for another reason: what was there is gone.
+            // The object was refused for another reason: the object that was there before is removed.
             self.rig
                 .engine
                 .supersede(foxy_base::key_hash(key.as_bytes()), key.as_bytes());
@@ -177,7 +177,8 @@ impl Model {
             .insert(self.version, Fetched { tags, sequence });
     }
 
-    /// Returns whether a purge covers it; `None`: only purges that a crash may have lost cover it.
+    /// Returns whether a purge covers it; `None`: the only purges that cover it may have been lost by a
+    /// crash.
     fn covered(&self, key: &str, tags: &[u64], sequence: u64, soft: bool) -> Option<bool> {
         let mut newer = self.made.iter().filter(|made| {
             made.purge.soft == soft && made.number > sequence && covers(&made.purge, key, tags)
@@ -216,7 +217,7 @@ impl Model {
         self.hits += 1;
         let stale = self.covered(key, &tags, sequence, true);
         if let Some(stale) = stale {
-            // Surplus purges are refused, so none covers more than requested.
+            // Surplus purges are refused, so no purge covers more than was requested.
             assert_eq!(object.is_soft_purged(), stale, "{key:?} {version}");
             self.stale += u64::from(stale);
         }
@@ -257,8 +258,8 @@ impl Model {
         self.sweep = None;
         self.running.clear();
         self.rig = self.rig.crash_unloaded(keep);
-        // A power cut may bring back a version that was replaced just before: only what is
-        // certain is remembered. Purges have no such excuse.
+        // A power cut may bring back a version that was replaced just before, so the model keeps only
+        // what is certain. For purges, no such exception is allowed.
         self.rig.settle();
         let keys: Vec<String> = self.present.keys().cloned().collect();
         for key in keys {
@@ -266,7 +267,7 @@ impl Model {
         }
     }
 
-    /// After a crash: whatever version is there becomes the latest, if it is not purged.
+    /// Called after a crash: the version that is found becomes the latest, if it is not purged.
     fn recognise(&mut self, key: &str) {
         let Some(object) = self.rig.get(key).filter(|o| !o.is_large()) else {
             self.present.remove(key);

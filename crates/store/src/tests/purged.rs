@@ -1,4 +1,4 @@
-//! Purged and void objects, and the places where they could still be met: around a read, in
+//! Purged and void objects, and the places where they could still be found: around a read, in
 //! explanations, by a late 304, and after the end of the purge.
 
 use std::sync::Arc;
@@ -22,7 +22,7 @@ fn publish(rig: &Rig, tag: &str) {
         .unwrap();
 }
 
-/// Two neighbours on disk, and a read of the first that brings the second along.
+/// Makes two neighbours on disk, and a read of the first that includes the second.
 fn neighbours() -> (Rig, ReadPlan) {
     let mut rig = Rig::new(16, MEMORY, 1);
     rig.settle();
@@ -37,7 +37,7 @@ fn neighbours() -> (Rig, ReadPlan) {
     (rig, plan)
 }
 
-/// Carries out the read; whether the second came along.
+/// Carries out the read. Returns whether the second object came along.
 fn comes_along(rig: &Rig, plan: &ReadPlan, meanwhile: impl FnOnce(&Rig)) -> bool {
     let buf = rig.read(plan).unwrap();
     meanwhile(rig);
@@ -63,7 +63,7 @@ fn what_lies_around_a_read_comes_along_only_if_it_may_be_given() {
     }));
 }
 
-/// Replaced after the index was first asked and before the object is taken in.
+/// The object is replaced after the index was first read and before the object is taken in.
 #[test]
 fn an_explanation_gives_nothing_that_is_void() {
     let (rig, _) = neighbours();
@@ -96,7 +96,7 @@ fn what_took_the_place_of_a_purged_object_stays() {
     publish(&rig, "t");
     let sequence = rig.engine.purges().purge_sequence();
     rig.engine.put(tagged("x", b"new", "t", sequence));
-    // A sweep still has the old one in hand.
+    // A sweep still holds the old object.
     assert!(
         rig.engine
             .purges()
@@ -106,7 +106,7 @@ fn what_took_the_place_of_a_purged_object_stays() {
     assert_eq!(rig.text("x").as_deref(), Some("new"));
 }
 
-/// On disk everything of its time was overwritten; in memory it was not.
+/// On disk, everything of the purge's time was overwritten; in memory it was not.
 #[test]
 fn a_purge_that_no_sweep_went_through_does_not_retire() {
     let mut rig = Rig::new(8, MEMORY, 4);
@@ -161,7 +161,7 @@ fn a_fragment_is_of_the_version_of_its_head() {
     assert!(!is_fragment_of(&fragment, &other, 0));
 }
 
-/// A power cut took the record that it is about; another one takes its place.
+/// A power cut took the record to which the removal belongs, and another record takes its place.
 #[test]
 fn a_removal_behind_the_end_of_the_log_concerns_nobody() {
     let mut rig = Rig::new(16, 1 << 20, 8);

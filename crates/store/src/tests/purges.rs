@@ -1,4 +1,4 @@
-//! Each rule of purging by a test of its own. `purge_model.rs` has them all together.
+//! Each rule of purging has its own test here. `purge_model.rs` tests all rules together.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ pub(super) fn tagged(key: &str, body: &[u8], tags: &str, sequence: u64) -> NewOb
 }
 
 impl Rig {
-    /// Stores what was fetched just now.
+    /// Stores an object that was fetched just now.
     pub(super) fn fetch(&self, key: &str, tags: &str) {
         let sequence = self.engine.purges().purge_sequence();
         let body = [b'b'; 700];
@@ -38,7 +38,7 @@ impl Rig {
         assert!(put.admitted.is_visible());
     }
 
-    /// Purges, and turns until it is acknowledged.
+    /// Makes a purge, and turns until it is acknowledged.
     pub(super) fn purge(&mut self, kind: PurgeKind, text: &str, soft: bool) -> u64 {
         let (number, ticket) = self
             .engine
@@ -52,7 +52,7 @@ impl Rig {
         number
     }
 
-    /// A whole sweep, if one is due.
+    /// Makes a complete sweep, if one is due.
     pub(super) fn sweep(&mut self) -> bool {
         let Some(mut sweep) = self.engine.purges().sweep() else {
             return false;
@@ -115,7 +115,7 @@ fn covers(kind: PurgeKind, text: &str, soft: bool, expected: &str) {
         assert!(rig.sweep());
         let status = rig.engine.purges().purge_status(number).unwrap();
         assert!(status.done);
-        // The process before has counted the objects that this one did not remove.
+        // The earlier process has counted the objects that this process did not remove.
         if place != "restart" {
             assert_eq!(status.objects, gone, "{kind:?} {text} in {place}");
         }
@@ -181,7 +181,7 @@ fn a_fill_older_than_a_purge_is_not_stored_even_when_the_purge_is_done_with() {
         let put = rig.engine.put(tagged(KEYS[0], b"old", "", before));
         assert_eq!(put.admitted, Admission::Refused(DropReason::Purged));
         assert!(rig.get(KEYS[0]).is_none());
-        // It neither refuses nor removes objects that were fetched since.
+        // The purge neither refuses nor removes objects that were fetched after it.
         rig.fetch(KEYS[0], "");
         rig.engine.put(tagged(KEYS[0], b"old", "", before));
         assert_eq!(rig.get(KEYS[0]).unwrap().body().len(), 700);
@@ -215,7 +215,7 @@ fn reinsertion_brings_nothing_back_that_was_purged() {
         assert!(rig.get(key).is_some());
         rig.purge(PurgeKind::Tag, "t", soft);
         let written = rig.counts().reinserted;
-        // Used again and again, so that reuse would write it again and again.
+        // The object is used again and again, so that reuse would always write it again.
         for n in 0..40 {
             rig.fill(&n.to_string(), 16);
             if let Some(object) = rig.get(key) {
@@ -313,7 +313,7 @@ fn a_purge_that_a_power_cut_interrupts_is_there_or_not_and_never_half() {
                 let there = |n: usize| again.get(KEYS[n]).is_some();
                 assert!(!there(0), "acknowledged long before");
                 assert!(!(acknowledged && there(1)));
-                // Damage was not seen where there was none.
+                // No damage was reported, because there was none.
                 assert!(!there(5) && again.counts().damaged == 0);
             }
             if let Some(op) = rig.disk.held().first() {
@@ -426,7 +426,7 @@ fn a_failing_disk_is_not_called_durable() {
     assert!(rig.get(KEYS[0]).is_none(), "true at once all the same");
     rig.turns(20);
     assert_eq!(ticket.outcome(), Some(Durable::Failed));
-    // Written with the next one, when the disk is well again.
+    // The note is written together with the next one, when the disk works again.
     rig.disk.set_faults(FaultPlan::none());
     rig.settle();
     let again = rig.kill();

@@ -1,4 +1,5 @@
-//! Segments that could not be read: left alone, also after a restart, until they are tried again.
+//! Segments that could not be read: they are not used, also after a restart, until they are tried
+//! again.
 
 use std::ops::Range;
 
@@ -11,10 +12,11 @@ use super::several_rig::{KEYS, Several, disk};
 use crate::interface::Spot;
 use crate::*;
 
-/// The one that goes bad.
+/// The segment that becomes unreadable.
 const BAD: u32 = 2;
 
-/// Operations on a region of the first disk while every segment is reused twice or more.
+/// Returns the number of operations on a region of the first disk while every segment is reused at
+/// least twice.
 fn touched(several: &mut Several, region: &Range<u64>, rng: &mut Rng) -> usize {
     several.disks[0].set_log(true);
     let reused = several.store(0).counts.reused;
@@ -27,7 +29,8 @@ fn touched(several: &mut Several, region: &Range<u64>, rng: &mut Rng) -> usize {
     log.iter().filter(|op| region.contains(&op.at)).count()
 }
 
-/// A store with a segment in quarantine, and where that lies. Its device is in good order again.
+/// Makes a store with a segment in quarantine. Returns also the region of that segment. The device
+/// works correctly again.
 pub(super) fn quarantined(rng: &mut Rng) -> (Several, Range<u64>) {
     let mut several = Several::open(vec![disk(16, 3)]);
     several.work(rng, 300);
@@ -54,7 +57,7 @@ fn breaks(disk: &MemDisk, class: OpClass, fault: Fault, region: &Range<u64>) {
     disk.set_faults(FaultPlan::none().and(rule));
 }
 
-/// Tries the segment again; whether it is used again.
+/// Tries the segment again. Returns whether it is used again.
 fn retried(several: &mut Several) -> bool {
     several.engine.fleet().retry_quarantine(StoreId(0)).unwrap();
     several.run(1);
@@ -66,7 +69,7 @@ fn a_segment_that_cannot_be_read_is_neither_read_nor_written_any_more() {
     let mut rng = Rng::new(7);
     let (mut several, region) = quarantined(&mut rng);
     breaks(&several.disks[0], OpClass::Read, Fault::EIO, &region);
-    // Reads that were under way there may end.
+    // Reads of the segment that were under way may end.
     several.run(20);
     let errors = several.store(0).counts.read_errors;
     assert_eq!(touched(&mut several, &region, &mut rng), 0);
@@ -77,7 +80,7 @@ fn a_segment_that_cannot_be_read_is_neither_read_nor_written_any_more() {
     let mut again = several.kill(several.killed_disks());
     assert_eq!(again.store(0).quarantined, 1);
     assert_eq!(touched(&mut again, &region, &mut rng), 0);
-    // It is tried again where it is as bad as before, and where it is not.
+    // The segment is tried again twice: while the disk still fails there, and after it works again.
     breaks(&again.disks[0], OpClass::Read, Fault::EIO, &region);
     assert!(!retried(&mut again));
     again.disks[0].set_faults(FaultPlan::none());
@@ -122,7 +125,7 @@ fn what_lay_in_a_segment_that_reuse_passes_over_is_forgotten_when_its_turn_is_ov
     };
     let life = store.space.life(BAD);
     assert!(life > 0 && entries(&several) > 0);
-    // Until then a start would load them: removals have to find them.
+    // Until then a start would load the records of the segment, so their removals must find them.
     let reused = several.store(0).counts.reused;
     while several.store(0).counts.reused < reused + 20 {
         several.work(&mut rng, 20);
@@ -133,7 +136,7 @@ fn what_lay_in_a_segment_that_reuse_passes_over_is_forgotten_when_its_turn_is_ov
     assert_eq!(entries(&several), 0);
 }
 
-/// Until the segment behind it is marked a start would still load what lies in the one that is passed over.
+/// Until the segment after it is marked, a start would still load the contents of the skipped segment.
 #[test]
 fn a_segment_that_is_passed_over_is_known_until_the_next_mark_is_written() {
     let mut rng = Rng::new(9);

@@ -1,4 +1,5 @@
-//! Hit ratio under space pressure, against an exact LRU of the same disk bytes.
+//! Hit ratio under space pressure, compared with an exact LRU that has the same number of bytes on
+//! disk.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -21,7 +22,7 @@ fn zipf() -> Vec<f64> {
     weights.collect()
 }
 
-/// Exact LRU by bytes: hits of `stream` after the first `warm` requests.
+/// Simulates an exact LRU by bytes. Returns the hits of `stream` after the first `warm` requests.
 fn lru_hits(stream: &[usize], sizes: &[usize], capacity: usize, warm: usize) -> usize {
     let mut last: HashMap<usize, usize> = HashMap::new();
     let mut order = std::collections::BTreeMap::new();

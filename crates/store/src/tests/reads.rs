@@ -1,4 +1,4 @@
-//! Reads in order: a disk that rotates is found out by its reads, which are sorted from then on.
+//! Reads in order: a rotating disk is detected by its reads, which are sorted from then on.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::*;
 
 const OBJECTS: u64 = 1_500;
 
-/// A 7,200 turn disk.
+/// A disk with 7,200 turns per minute.
 const DISK: Seek = Seek {
     way: Duration::from_millis(15),
     turn: Duration::from_micros(8_300),
@@ -23,7 +23,7 @@ const SSD: Seek = Seek {
     fixed: Duration::from_micros(80),
 };
 
-/// A store full of objects, of which memory holds next to none, on a disk that takes its time.
+/// Makes a store full of objects, on a slow disk; memory keeps almost none of the objects.
 fn rig(seek: Seek, reads: ReadMode) -> Rig {
     let disk = MemDisk::new(64 * u64::from(SEGMENT + 4096) + (64 << 10), 512, 1);
     let options = StoreOptions { reads, ..options() };
@@ -44,7 +44,7 @@ fn key(n: u64) -> String {
     format!("{} key {n}", n % 7)
 }
 
-/// Reads that threads have under way: (queue, token) leads to plan and object.
+/// Reads that threads have under way: each (queue, token) leads to its plan and object.
 struct Run<'a> {
     rig: &'a Rig,
     queues: Vec<Box<dyn Queue>>,
@@ -67,7 +67,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Carries out `reads` disk reads with `depth` under way on each queue; the time they took.
+    /// Carries out `reads` disk reads, with `depth` under way on each queue. Returns the time that they
+    /// took.
     fn reads(&mut self, reads: u64, depth: usize) -> Duration {
         let start = self.rig.clock.mono();
         let before = self.hits + self.failed;
@@ -117,7 +118,7 @@ impl<'a> Run<'a> {
                 let key = key(n);
                 let buf = completion.buf.unwrap();
                 let engine = &self.rig.engine;
-                // Another read of the same key may have come first.
+                // Another read of the same key may have ended first.
                 let object = engine
                     .reads()
                     .finish_read(&plan, key.as_bytes(), buf)
@@ -171,7 +172,7 @@ fn the_order_can_be_prescribed() {
     }
 }
 
-/// A lone read is not held up: nobody waits while the disk is idle.
+/// A single read is not delayed: no read waits while the disk is idle.
 #[test]
 fn a_read_alone_goes_at_once() {
     let rig = rig(SSD, ReadMode::Sorted);
@@ -185,7 +186,7 @@ fn a_read_alone_goes_at_once() {
     );
 }
 
-/// Neighbours are read together; a bad sector costs only those who asked for it.
+/// Neighbours are read together; a bad sector costs only the reads that need it.
 #[test]
 fn a_failed_joined_read_fails_only_those_it_must() {
     let rig = rig(DISK, ReadMode::Sorted);
@@ -200,7 +201,7 @@ fn a_failed_joined_read_fails_only_those_it_must() {
     assert!(run.failed < 20, "{} failed", run.failed);
 }
 
-/// A read that one thread has taken over for another is handed over even when the thread ends.
+/// A read that one thread carries out for another thread is delivered even when the first thread ends.
 #[test]
 fn a_thread_that_ends_leaves_nobody_without_an_answer() {
     let rig = rig(SSD, ReadMode::Sorted);

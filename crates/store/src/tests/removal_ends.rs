@@ -1,4 +1,5 @@
-//! When the removal log may forget: removals whose tombstones are on the disk are not told again.
+//! The end of entries in the removal log: removals whose tombstones are on the disk are not applied
+//! again.
 
 use foxy_disk::OpClass;
 use foxy_format::Removed;
@@ -9,7 +10,7 @@ use super::rig::{Rig, geometry};
 use crate::StoreId;
 use crate::shared::Removal;
 
-/// Clusters that are on their way, by place on the disk.
+/// Returns the clusters that are on their way, by place on the disk.
 fn clusters_held(rig: &Rig) -> Vec<u64> {
     let held = rig.disk.held().into_iter();
     let writes = held.filter(|op| op.class == OpClass::Write && op.at >= rig.segments_at());
@@ -36,7 +37,7 @@ fn removals_count_until_their_own_cluster_is_complete() {
     assert_eq!((first.len(), second.len()), (1, 1));
     rig.disk.release(second[0]);
     rig.turns(2);
-    // Its entry tells which of those before it still count.
+    // The new entry states which earlier entries still count.
     rig.supersede("later");
     assert_eq!(rig.kill().text("k"), None);
 }

@@ -1,4 +1,4 @@
-//! The removal log: what was removed stays removed through a kill at any moment.
+//! The removal log: a removed object stays removed after a kill at any moment.
 
 use std::io;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::*;
 
 pub(super) const MEMORY: u64 = 256 << 10;
 
-/// A store with `k` on disk and nothing under way.
+/// Makes a store with `k` on disk and nothing under way.
 pub(super) fn with_old(seed: u64) -> Rig {
     let mut rig = Rig::new(16, MEMORY, seed);
     rig.put("k", b"old");
@@ -80,7 +80,7 @@ fn a_removal_while_older_segments_are_being_loaded_is_not_undone_by_a_kill() {
     }
 }
 
-/// A purge concerns whatever there is, also records that the index has lost sight of.
+/// A purge covers everything stored under the key, also records that the index does not know any more.
 #[test]
 fn a_purge_covers_what_the_index_does_not_know() {
     let mut rig = with_old(17);
@@ -98,7 +98,7 @@ fn a_purge_covers_what_the_index_does_not_know() {
     assert_eq!(rig.kill().text("k"), None);
 }
 
-/// The removal log is read before anything is loaded, and before the first lookup is answered.
+/// The removal log is read before anything is loaded, and before the first lookup.
 #[test]
 fn the_removal_log_counts_before_lookups_are_answered() {
     let rig = with_old(3);
@@ -111,7 +111,7 @@ fn the_removal_log_counts_before_lookups_are_answered() {
     assert!(again.plan("k").is_none());
 }
 
-/// A newer version is not taken for the removed one, whatever the log still says.
+/// A newer version is not taken for the removed version, whatever the log still contains.
 #[test]
 fn what_was_stored_after_the_removal_stays() {
     let mut rig = with_old(4);
@@ -128,7 +128,8 @@ fn what_was_stored_after_the_removal_stays() {
     }
 }
 
-/// As above, with the log as it was before the tombstones were written: a power cut can leave it.
+/// This is the same test, with the log as it was before the tombstones were written: a power cut can
+/// leave it so.
 #[test]
 fn removals_that_come_back_concern_what_was_older_alone() {
     let mut rig = with_old(5);
@@ -149,7 +150,8 @@ fn removals_that_come_back_concern_what_was_older_alone() {
     assert_eq!(again.text("k").as_deref(), Some("new"));
 }
 
-/// A disk that looks, whenever something is written through the cache, whether the key still shows.
+/// A disk that checks, whenever something is written through the cache, whether the key is still
+/// visible.
 #[derive(Debug)]
 struct Watched {
     disk: MemDisk,
@@ -178,7 +180,7 @@ impl Disk for Watched {
     fn write_cached(&self, at: u64, data: &[u8]) -> io::Result<()> {
         let mut seen = self.seen.lock();
         if let Some(engine) = &seen.0 {
-            // The index is what others see without the lock of the key's shard.
+            // Other threads see the index without the lock of the key's shard.
             let shows = !engine.ground().tables.index().lookup(hash("k")).is_empty();
             let locked = engine.ground().tables.shard(hash("k")).try_read().is_none();
             seen.1.push(shows && locked);
@@ -235,7 +237,8 @@ fn a_removal_is_logged_before_anybody_can_see_it() {
     }
 }
 
-/// Removals of records that a power cut took do not meet those written in their place.
+/// If a power cut took records, their removals must not apply to the records that are later written in
+/// their places.
 #[test]
 fn a_place_without_a_record_is_forgotten_before_it_is_used_again() {
     let mut rig = Rig::new(16, MEMORY, 14);
@@ -270,8 +273,8 @@ fn a_log_that_cannot_be_written_is_counted_and_tombstones_do() {
     assert_eq!(rig.kill().text("k"), None);
 }
 
-/// It may have been made long before that run: what counts is that a power cut shortly after the
-/// next start undoes nothing, whichever of the writes of that start it keeps.
+/// The removal may be much older than that run. A power cut shortly after the next start must undo
+/// nothing, whichever of the writes of that start it keeps.
 #[test]
 fn a_power_cut_after_a_kill_does_not_undo_what_was_removed_before_the_kill() {
     let mut rig = Rig::new(16, MEMORY, 41);
@@ -284,7 +287,7 @@ fn a_power_cut_after_a_kill_does_not_undo_what_was_removed_before_the_kill() {
     forget_ram(&rig, "loaded late");
     rig.supersede("superseded");
     let rig = rig.crash_unloaded(Keep::All);
-    // Its segment is not loaded yet, so that the key itself is noted.
+    // The segment of the record is not loaded yet, so the key itself is noted.
     rig.supersede("loaded late");
     let mut rig = rig.crash_unloaded(Keep::All);
     let (begin, mut clusters) = (rig.segments_at(), 0);
@@ -302,8 +305,8 @@ fn a_power_cut_after_a_kill_does_not_undo_what_was_removed_before_the_kill() {
     assert_eq!(rig.kill().counts().removals_recalled, 0, "they were let go");
 }
 
-/// As above, in a segment that is open: the places are those that the next record gets, whether it shares
-/// its cluster with their voids or not.
+/// This is the same test in an open segment: the places are those that the next record gets, whether or
+/// not it shares its cluster with their voids.
 #[test]
 fn a_place_behind_the_end_of_the_log_is_forgotten_before_it_is_used() {
     let mut rig = with_old(15);

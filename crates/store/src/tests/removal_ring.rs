@@ -20,7 +20,7 @@ fn torn_entries_remove_nothing_and_the_others_still_count() {
     assert_eq!(rig.counts().removals_logged - before, 20);
     for torn in 0..REMOVAL_BYTES as u64 {
         let disk = rig.disk.kill();
-        // The last but nine, a byte of it.
+        // One byte is changed, in the last entry but nine.
         let number = rig.counts().removals_logged - 9;
         let at = geometry(&rig.engine).removals_at() + number * REMOVAL_BYTES as u64 + torn;
         disk.corrupt(at, 1, |b| b[0] ^= 0x40);
@@ -74,7 +74,7 @@ fn a_full_ring_counts_and_falls_back_to_tombstones() {
     assert_eq!(back(&rig.kill()), 50, "those that found no room");
     rig.settle();
     assert_eq!(back(&rig.kill()), 0);
-    // And there is room again, for several rounds.
+    // There is room again, for several rounds of the ring.
     for round in 0..4 {
         for n in 0..300 {
             rig.put(&format!("k{n}"), b"again");
@@ -106,7 +106,7 @@ fn half_a_ring_is_reason_enough_to_write_tombstones() {
     assert_eq!(rig.counts().tombstones, before + half);
 }
 
-/// Puts entries into the log behind the store's back.
+/// Puts entries into the removal log while the store does not notice it.
 pub(super) fn forge(rig: &Rig, uuid: StoreUuid, entries: &[(u64, u32, Removed)]) -> Rig {
     let (disk, g) = (rig.disk.kill(), geometry(&rig.engine));
     for (number, before, removed) in entries.iter().copied() {

@@ -1,4 +1,4 @@
-//! An engine with one store in memory, driven by hand.
+//! An engine with one store in memory, which the test drives step by step.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::*;
 
 pub(super) const SEGMENT: u32 = 64 << 10;
 
-/// Small geometry: many segments and clusters in little data.
+/// Options for a small geometry: a small amount of data fills many segments and clusters.
 pub(super) fn options() -> StoreOptions {
     StoreOptions {
         segment_bytes: Some(SEGMENT),
@@ -27,7 +27,7 @@ pub(super) fn options() -> StoreOptions {
     }
 }
 
-/// The geometry of the first store.
+/// Returns the geometry of the first store.
 pub(super) fn geometry(engine: &Engine) -> Geometry {
     *engine.fleet().store(StoreId(0)).unwrap().space.geometry()
 }
@@ -43,7 +43,7 @@ pub(super) struct Rig {
 }
 
 impl Rig {
-    /// A store of `segments` segments under an engine with `memory` bytes.
+    /// Makes a store of `segments` segments under an engine with `memory` bytes.
     pub(super) fn new(segments: u64, memory: u64, seed: u64) -> Self {
         let len = segments * u64::from(SEGMENT + 4096) + (64 << 10);
         let disk = MemDisk::new(len, 512, seed);
@@ -78,14 +78,14 @@ impl Rig {
         })
     }
 
-    /// The same disk after a crash, opened again and loaded.
+    /// Returns the same disk after a crash, opened again and loaded.
     pub(super) fn crash(&self, keep: Keep<'_>) -> Self {
         let mut again = self.crash_unloaded(keep);
         again.settle();
         again
     }
 
-    /// The same disk after a crash, opened again; sealed segments are not loaded yet.
+    /// Returns the same disk after a crash, opened again; sealed segments are not loaded yet.
     pub(super) fn crash_unloaded(&self, keep: Keep<'_>) -> Self {
         Self::open(
             self.disk.crash(keep),
@@ -99,7 +99,7 @@ impl Rig {
         self.crash(Keep::All)
     }
 
-    /// Turns, and time, until nothing is left to do.
+    /// Makes turns, with time between them, until no work is left.
     pub(super) fn settle(&mut self) {
         for _ in 0..20_000 {
             self.writer.turn();
@@ -111,7 +111,7 @@ impl Rig {
         panic!("the writer does not come to rest: {:?}", self.writer);
     }
 
-    /// Turns without any time passing.
+    /// Makes turns while no time passes.
     pub(super) fn turns(&mut self, n: usize) {
         for _ in 0..n {
             self.writer.turn();
@@ -166,7 +166,7 @@ impl Rig {
         }
     }
 
-    /// The plan with all that lies around it, whatever the rule has seen so far.
+    /// Returns the plan extended by all neighbours, whatever the rule has seen so far.
     pub(super) fn widen(&self, plan: &ReadPlan) -> ReadPlan {
         let store = self.engine.fleet().store(plan.store).unwrap();
         while !store.around.rule().is_on() {
@@ -183,13 +183,13 @@ impl Rig {
         Ok(buf)
     }
 
-    /// Body under a key, as text.
+    /// Returns the body under a key, as text.
     pub(super) fn text(&self, key: &str) -> Option<String> {
         self.get(key)
             .map(|o| String::from_utf8_lossy(o.body()).into_owned())
     }
 
-    /// Where segments begin on the disk.
+    /// Returns the byte on the disk where segments begin.
     pub(super) fn segments_at(&self) -> u64 {
         self.engine
             .fleet()
@@ -220,7 +220,7 @@ pub(crate) fn hash(key: &str) -> KeyHash {
     key_hash(key.as_bytes())
 }
 
-/// An engine with `memory` bytes of memory and no store, for tests of its parts.
+/// Makes an engine with `memory` bytes of memory and no store, for tests of its parts.
 pub(crate) fn parts(memory: u64) -> Arc<Engine> {
     Engine::new(
         EngineConfig::new(memory, 1),
@@ -228,14 +228,14 @@ pub(crate) fn parts(memory: u64) -> Arc<Engine> {
     )
 }
 
-/// The beginning of an engine with `memory` bytes of memory.
+/// Makes the basic parts of an engine with `memory` bytes of memory.
 pub(crate) fn ground(memory: u64) -> Ground {
     let clock = Arc::new(ManualClock::new(WallTime::from_secs(1)));
     Ground::new(&EngineConfig::new(memory, 1), 4, clock)
 }
 
-/// A store on a disk in memory, without an engine and without a writer. Stores of different numbers
-/// do not overlap.
+/// Makes a store on a disk in memory, without an engine and without a writer. Stores with different
+/// numbers do not overlap.
 pub(crate) fn bare_store(id: u16) -> Arc<StoreShared> {
     let (bytes, base) = (2 << 20, u64::from(id) << 16);
     let superblock = Superblock {
@@ -267,7 +267,7 @@ pub(crate) fn object(key: &str, body: &[u8]) -> NewObject {
     }
 }
 
-/// A body that names its key and version, of a length that follows from both.
+/// Makes a body that contains its key and version; its length is derived from both.
 pub(super) fn body(key: u64, version: u64, max: u64) -> Vec<u8> {
     let mut rng = Rng::new(key << 32 | version);
     let mut body = format!("{key}/{version}/").into_bytes();
@@ -277,7 +277,7 @@ pub(super) fn body(key: u64, version: u64, max: u64) -> Vec<u8> {
     body
 }
 
-/// The version that a body names, after checking all of its bytes.
+/// Returns the version that a body contains, after checking all of its bytes.
 pub(super) fn version_of(key: u64, bytes: &[u8], max: u64) -> u64 {
     let mut parts = bytes
         .split(|b| *b == b'/')

@@ -1,4 +1,4 @@
-//! Routing over several stores: one site uses all of them.
+//! Routing over several stores: the objects of one site are spread over all of them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ const MEMORY: u64 = 1 << 20;
 const KEYS: u64 = 400;
 const BODY: usize = 3000;
 
-/// Stores with these numbers of segments, driven by hand.
+/// Stores with these numbers of segments, which the test drives step by step.
 struct Site {
     engine: Arc<Engine>,
     clock: Arc<ManualClock>,
@@ -52,7 +52,8 @@ impl Site {
         }
     }
 
-    /// One site, hence one group: the keys are asked for in turn, and stored where they are missed.
+    /// All keys belong to one site, hence to one group: they are requested in turn, and stored after a
+    /// miss.
     fn pass(&mut self) -> u64 {
         self.engine.foundation().memory.clear();
         let mut hits = 0;
@@ -109,7 +110,7 @@ fn one_site_uses_four_disks_as_it_uses_one_of_their_size() {
     assert!(written.iter().all(even), "{written:?}");
 }
 
-/// A large object uses all disks too, in spans that each lie on one.
+/// A large object uses all disks too, in spans; each span is on one disk.
 #[test]
 fn a_large_object_is_spread_over_the_stores_by_spans() {
     let mut site = Site::on(&[600; 4]);

@@ -1,4 +1,4 @@
-//! One test for each rule that keeps old versions from coming back.
+//! Tests of the rules that keep old versions from coming back, one test for each rule.
 
 use foxy_disk::{Fault, FaultPlan, FaultRule, Keep, OpClass};
 
@@ -7,7 +7,7 @@ use crate::*;
 
 pub(super) const SMALL_MEMORY: u64 = 256 << 10;
 
-/// Stores a version of `key` that no store admits, because too much is waiting.
+/// Stores a version of `key` that no store admits, because too many bytes are waiting.
 pub(super) fn put_dropped(rig: &Rig, key: &str) {
     for n in 0.. {
         if rig.put(&format!("pressure {key} {n}"), &[0; 200]).admitted != Admission::Disk {
@@ -27,7 +27,7 @@ pub(super) fn forget_ram(rig: &Rig, key: &str) {
         .ram_remove_for_test(hash(key));
 }
 
-/// Carries out everything asked for so far, durably.
+/// Carries out everything requested so far, durably.
 pub(super) fn sync(rig: &mut Rig) {
     let ticket = rig.engine.sync();
     for _ in 0..200 {
@@ -112,7 +112,7 @@ fn a_key_superseded_before_its_segment_is_loaded_stays_away() {
     again.settle();
     assert_eq!(again.text("k"), None);
     assert_eq!(again.text("other").as_deref(), Some("old"));
-    // And not at the start after that either.
+    // It is not found after the next start either.
     assert_eq!(again.kill().text("k"), None);
 }
 
@@ -139,7 +139,7 @@ fn superseding_at_any_point_of_reuse_is_final() {
         rig.put("k", b"old");
         rig.put("used", b"old");
         rig.settle();
-        // Up to the point where the first segment is about to be reused.
+        // This runs up to the point where the first segment is about to be reused.
         for n in 0.. {
             if rig.counts().sealed >= 5 {
                 break;
@@ -184,8 +184,8 @@ fn records_of_a_former_life_stay_away() {
         }
         assert!(n < 1000);
     }
-    // Its segment is being reused, its old cluster is still there, and nothing says that it was
-    // superseded: only its life tells.
+    // The segment of the key is being reused, its old cluster is still there, and no entry records that
+    // it was superseded: only the life of the segment shows that it does not count.
     put_dropped(&rig, "k");
     forget_ram(&rig, "k");
     for keep in [Keep::Nothing, Keep::All, Keep::Random(1)] {
@@ -277,7 +277,7 @@ fn a_removal_whose_cluster_fails_is_written_again() {
     rig.settle();
     assert_eq!(rig.counts().write_errors, 1);
     assert_eq!(rig.kill().text("k"), None);
-    // The removal log lets it go with a cluster that was written, and not before.
+    // The removal log releases the removal with a cluster that was written, and not before.
     rig.put("another", b"body");
     rig.settle();
     assert_eq!(rig.kill().text("k"), None);
@@ -287,7 +287,7 @@ fn a_removal_whose_cluster_fails_is_written_again() {
 fn a_record_whose_cluster_failed_does_not_come_back_later() {
     let mut rig = Rig::new(16, SMALL_MEMORY, 12);
     rig.settle();
-    // The write fails, but reaches the medium all the same: the next one finds it there.
+    // The write fails, but reaches the medium all the same: the next write finds it there.
     rig.put("k", b"failed");
     let segments = rig.segments_at()..u64::MAX;
     rig.disk.set_faults(
@@ -314,7 +314,7 @@ fn a_damaged_record_is_a_miss_now_and_after_a_restart() {
     assert_eq!(rig.text("k"), None);
     assert_eq!(rig.engine.stats().counts.miss_damaged, 1);
     assert!(rig.plan("k").is_none(), "the entry was dropped");
-    // Readable again, but meanwhile the key was replaced by something that was not admitted.
+    // The record is readable again, but meanwhile a version that was not admitted replaced it.
     rig.disk.corrupt(at, 1, |b| b[0] ^= 4);
     put_dropped(&rig, "k");
     sync(&mut rig);
@@ -360,7 +360,7 @@ fn a_record_at_another_place_or_of_another_life_is_refused() {
     forget_ram(&rig, "k");
     let new = rig.plan("k").unwrap();
     assert_ne!(old.at, new.at);
-    // A write that went to the wrong place: whole, of the right key, and out of date.
+    // A write went to the wrong place: its record is valid, of the right key, and out of date.
     rig.disk.corrupt(new.at + u64::from(new.skip), 256, |b| {
         b.copy_from_slice(&record);
     });
@@ -386,8 +386,8 @@ fn a_record_of_another_key_is_refused_and_left_to_its_owner() {
     assert_eq!(rig.text("k").as_deref(), Some("body"));
 }
 
-/// A device that lost all writes to a segment for a whole round, its mark included: what it
-/// still holds is out of date, and the removals of it may have been reused.
+/// A device lost all writes to a segment for a whole round, including its mark: the contents that it
+/// still has are out of date, and the segments with their removals may have been reused.
 #[test]
 fn a_segment_a_whole_round_behind_does_not_count() {
     let mut rig = Rig::new(16, SMALL_MEMORY, 35);
@@ -413,7 +413,7 @@ fn a_segment_a_whole_round_behind_does_not_count() {
 #[test]
 fn a_version_whose_removal_was_lost_stays_dead_when_its_successor_is_removed() {
     let mut rig = Rig::new(16, SMALL_MEMORY, 23);
-    // Loaded first: while loading, every put leaves a tombstone.
+    // The store is loaded first: while it is loading, every put leaves a tombstone.
     rig.settle();
     rig.put("k", b"one");
     rig.settle();
@@ -422,7 +422,7 @@ fn a_version_whose_removal_was_lost_stays_dead_when_its_successor_is_removed() {
     let removal = rig.segments_at() + 4096;
     rig.put("k", b"two");
     sync(&mut rig);
-    // A power cut keeps the successor's cluster, but not the one with the removal before it.
+    // A power cut keeps the successor's cluster, but not the earlier cluster with the removal.
     let disk = rig.disk.kill();
     disk.corrupt(removal, 4096, |b| b.fill(0));
     let mut again = Rig::open(disk, SMALL_MEMORY, 24, options());

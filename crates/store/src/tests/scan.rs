@@ -1,5 +1,5 @@
-//! Tables that are whole but do not belong where they lie: writes that went elsewhere, former lives,
-//! former stores.
+//! Tables that are valid but do not belong to their place: misdirected writes, former lives, former
+//! stores.
 
 use foxy_disk::{Disk, Fault, FaultPlan, FaultRule, MemDisk, OpClass};
 use foxy_format::{
@@ -14,7 +14,7 @@ use crate::shared::{OpenSegment, StoreShared, summary};
 
 const MEMORY: u64 = 1 << 20;
 
-/// A store with some clusters in its first segment.
+/// Makes a store with some clusters in its first segment.
 fn written() -> (Rig, std::sync::Arc<StoreShared>) {
     let mut rig = Rig::new(16, MEMORY, 1);
     rig.settle();
@@ -31,7 +31,7 @@ fn clusters(store: &StoreShared, index: u32, life: Option<u64>) -> usize {
     scan.map_or(0, |scan| scan.clusters.len())
 }
 
-/// Writes an empty cluster at block `block` of segment 0, which says what `change` makes of it.
+/// Writes an empty cluster at block `block` of segment 0; `change` changes its header.
 fn write(disk: &MemDisk, store: &StoreShared, block: u32, change: impl Fn(&mut ClusterHeader)) {
     let per_block = (BLOCK / UNIT) as u32;
     let mut header = ClusterHeader {
@@ -72,7 +72,7 @@ fn a_cluster_counts_in_its_own_place_life_and_store() {
     }
 }
 
-/// It begins where a longer one of a former life lay.
+/// It begins inside the place of a longer cluster of a former life.
 #[test]
 fn a_cluster_within_the_length_of_one_of_a_former_life_is_found() {
     let (rig, store) = written();
@@ -125,7 +125,7 @@ fn a_segment_that_is_read_at_the_third_attempt_is_not_lost() {
     assert_eq!(again.counts().load_given_up, 0);
 }
 
-/// Both superblocks, so that damage of one does not undo it.
+/// Both superblocks contain it, so that damage of one does not undo it.
 #[test]
 fn a_floor_after_damage_is_in_both_superblocks() {
     let (rig, store) = written();

@@ -1,4 +1,4 @@
-//! The scrub finds what has gone bad before a request does, and drops nothing else.
+//! The scrub finds damaged records before a request does, and drops nothing else.
 
 use foxy_base::Rng;
 use foxy_disk::{Fault, FaultPlan, FaultRule, OpClass};
@@ -18,7 +18,7 @@ fn filled(seed: u64) -> Rig {
     rig
 }
 
-/// A whole pass; the bytes that it read.
+/// Makes a complete pass. Returns the bytes that it read.
 fn pass(rig: &mut Rig) -> u64 {
     let mut scrub = rig.engine.scrub().unwrap();
     let mut read = 0;
@@ -59,7 +59,7 @@ fn bad_records_are_dropped_and_nothing_else() {
         bad.dedup();
         for n in &bad {
             let spot = Spot::of(&entry(&rig, *n).unwrap());
-            // The first record of the store begins where addresses of the engine do.
+            // The first record of the store is at the beginning of the engine's addresses.
             let at = spot.units() * foxy_format::UNIT + rng.below(2_000);
             rig.disk.corrupt(at, 1, |b| b[0] ^= 1 << rng.below(8));
         }

@@ -1,6 +1,7 @@
-//! The seed of the hashes of keys: one for all stores that are open together, kept on their disks.
+//! The seed of the hashes of keys: all stores that are open together have the same seed, and keep it on
+//! their disks.
 //!
-//! `FOXY_WRITE_GOLDEN=1 cargo test -p foxy-store seeds` made `golden/seeded/store.hex`.
+//! The command `FOXY_WRITE_GOLDEN=1 cargo test -p foxy-store seeds` made `golden/seeded/store.hex`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +27,8 @@ struct Fleet {
 }
 
 impl Fleet {
-    /// `seed`: what the engine draws, if no store says another.
+    /// Starts with these disks; `seed` is the seed that the engine draws, if no store names another
+    /// seed.
     fn start(disks: Vec<MemDisk>, seed: u64) -> Self {
         let clock = Arc::new(ManualClock::new(WallTime::from_secs(1_000_000)));
         let config = EngineConfig {
@@ -61,7 +63,7 @@ impl Fleet {
             .push(self.engine.open_store(disk, options).unwrap());
     }
 
-    /// The start after a kill; by another process, which draws another seed.
+    /// Starts after a kill, in another process, which draws another seed.
     fn again(&self, seed: u64) -> Self {
         Self::start(self.disks.iter().map(MemDisk::kill).collect(), seed)
     }
@@ -103,7 +105,7 @@ impl Fleet {
         assert!(put.finish().admitted.is_visible());
     }
 
-    /// From the disk, or from memory.
+    /// Returns the object from the disk or from memory.
     fn get(&self, key: &str) -> Option<Arc<Object>> {
         let key = key.as_bytes();
         let hash = self.engine.keys().hash(key);
@@ -146,7 +148,8 @@ impl Fleet {
         drop(self.engine.purge(hash, key.as_bytes()));
     }
 
-    /// Objects, a large one, one that was replaced and one that was purged: sealed and loaded again.
+    /// Stores objects, a large object, an object that is replaced and an object that is purged, then
+    /// seals and loads them again.
     fn fill(&mut self) {
         self.put("gone", "old");
         self.put("other", "version 1");
@@ -183,7 +186,7 @@ impl Fleet {
     }
 }
 
-/// Content of each of the two superblocks.
+/// Returns the seed in each of the two superblocks.
 fn said(disk: &MemDisk) -> [Option<u64>; 2] {
     let bytes = disk.peek(0, 8192);
     Superblock::decode_both(&bytes).map(|found| {
@@ -236,8 +239,8 @@ fn stores_that_are_formatted_together_have_one_seed_and_so_has_a_later_one() {
     fleet.again(88).check_all();
 }
 
-/// Both have contents; the one that is named first goes on. The other takes its seed, in both
-/// superblocks: what one of them said before may not count again if the other is damaged.
+/// Both stores have contents; the store that is named first keeps its contents. The other store takes
+/// its seed, in both superblocks: its former seed must not count again if one superblock is damaged.
 #[test]
 fn a_store_with_another_seed_joins_empty_and_takes_the_seed_of_the_others() {
     for seeds in [[77, 88], [0, 88], [77, 0]] {
@@ -251,7 +254,7 @@ fn a_store_with_another_seed_joins_empty_and_takes_the_seed_of_the_others() {
         assert_eq!(both.text("its own"), None);
         let expected = (seeds[0] != 0).then_some(seeds[0]);
         assert!(both.disks.iter().all(|disk| said(disk) == [expected; 2]));
-        // New objects go to both, and are found again.
+        // New objects go to both stores, and are found again.
         for n in 0..50 {
             both.put(&format!("new {n}"), "new");
         }
@@ -264,7 +267,8 @@ fn a_store_with_another_seed_joins_empty_and_takes_the_seed_of_the_others() {
     }
 }
 
-/// Alone, and with either superblock damaged right after it joined.
+/// This is tested with the store alone, and with either superblock damaged right after the store
+/// joined.
 #[test]
 fn what_a_store_held_under_its_former_seed_does_not_come_back() {
     for damaged in 0..2 {
@@ -272,7 +276,7 @@ fn what_a_store_held_under_its_former_seed_does_not_come_back() {
         fleets[0].put("first", "1");
         fleets[0].settle();
         fleets[1].fill();
-        // No company: it is believed, but for its seed.
+        // The store belongs to no company: it is trusted, except for its seed.
         let alone = fleets[1].disks[0].kill();
         let clock = Arc::new(ManualClock::new(WallTime::from_secs(1_000_000)));
         let config = EngineConfig {

@@ -1,4 +1,4 @@
-//! Several stores under one engine, of which one dies, is slow, or has another size.
+//! Several stores under one engine; one of them dies, is slow, or has another size.
 
 use std::time::Duration;
 
@@ -31,14 +31,15 @@ fn when_one_store_dies_the_other_goes_on_and_the_oracle_holds() {
         assert!(several.store(living).counts.records >= records + KEYS);
         several.forget_memory();
         assert_eq!(several.hits(), KEYS, "all of them are on the living store");
-        // Only the living store knows of removals from now on.
+        // From now on, only the living store knows of removals.
         (0..KEYS / 2).for_each(|key| several.supersede(key));
         several.run(60);
-        // The dead one is there again at the next start, with what it had; in either order.
+        // The dead store is there again at the next start with its former contents; the order of the
+        // disks varies.
         let mut disks = several.killed_disks();
         disks.iter().for_each(|d| d.set_faults(FaultPlan::none()));
         for _ in 0..2 {
-            // Entries of what is void may have taken the place of others until they are met.
+            // Until they are met, entries of void records may take the places of other entries.
             let hits = several.kill(disks.clone()).hits();
             assert!((KEYS / 8..=KEYS / 2).contains(&hits), "seed {seed}: {hits}");
             disks.reverse();
@@ -58,11 +59,11 @@ fn stores_of_different_sizes_take_objects_by_their_sizes() {
     several.run(60);
     let taken = |n: usize| several.store(n).counts.records as f64;
     let share = taken(1) / (taken(0) + taken(1));
-    // 16 of 80 segments; the weight is the capacity in whole MiB.
+    // The store has 16 of 80 segments; the weight is the capacity in whole MiB.
     assert!((0.1..0.35).contains(&share), "{share}");
 }
 
-/// While more comes in than the stores can write, each has room by its speed.
+/// While more arrives than the stores can write, each store has room in proportion to its speed.
 #[test]
 fn new_objects_go_to_the_store_that_has_room_for_its_speed() {
     let several = Several::open(vec![disk(8, 1), disk(8, 2)]);
@@ -81,14 +82,14 @@ fn new_objects_go_to_the_store_that_has_room_for_its_speed() {
         to.dedup();
         to
     };
-    // Half of the room is 256 KiB, of which a tenth is the slow store's.
+    // Half of the room is 256 KiB, and a tenth of that half belongs to the slow store.
     let (slow, fast) = (set(0, 1 << 20, 0), set(1, 9 << 20, 0));
     assert_eq!(routed(), [slow, fast]);
     set(0, 1 << 20, 30_000);
     assert_eq!(routed(), [fast]);
     set(1, 9 << 20, 250_000);
     assert_eq!(routed(), [slow, fast], "neither has room by its speed");
-    // The speed of the fast one is not known: each may leave a quarter to the other.
+    // The speed of the fast store is not known: each store must leave a quarter to the other.
     set(1, 0, 250_000);
     assert_eq!(routed(), [slow, fast]);
     set(1, 0, 400_000);

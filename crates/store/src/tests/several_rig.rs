@@ -1,4 +1,5 @@
-//! An engine with several stores in memory, driven by hand, and what each key may hold.
+//! An engine with several stores in memory, and the contents that each key may have. The test drives it
+//! step by step.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -15,16 +16,16 @@ pub(super) const MEMORY: u64 = 1 << 20;
 pub(super) const KEYS: u64 = 60;
 pub(super) const MAX: u64 = 3_000;
 
-/// An engine with a store on each disk, and what each key may hold.
+/// An engine with a store on each disk, and the contents that each key may have.
 pub(super) struct Several {
     pub(super) disks: Vec<MemDisk>,
     pub(super) clock: Arc<ManualClock>,
     pub(super) engine: Arc<Engine>,
     pub(super) writers: Vec<Writer>,
-    /// The version that a lookup may give; none: only a miss.
+    /// The version that a lookup may return; without one, only a miss is correct.
     pub(super) latest: HashMap<u64, u64>,
     version: u64,
-    /// Stores that were given an identity so far.
+    /// The number of stores that got an identity so far.
     named: Cell<u32>,
 }
 
@@ -37,7 +38,7 @@ impl Several {
         Self::start(disks, 0).unwrap()
     }
 
-    /// As Foxy starts: all meet, all are opened, all join.
+    /// Starts as Foxy does: all stores meet, all are opened, all join.
     fn start(disks: Vec<MemDisk>, named: u32) -> Result<Self, OpenError> {
         let clock = Arc::new(ManualClock::new(WallTime::from_secs(1_000_000)));
         let config = EngineConfig {
@@ -74,7 +75,7 @@ impl Several {
         self.engine.open_store(disk, options)
     }
 
-    /// One more store while everything runs.
+    /// Adds one more store while everything runs.
     pub(super) fn add(&mut self, disk: MemDisk) -> Result<(), OpenError> {
         let mut writer = self.open_one(Arc::new(disk.clone()))?;
         self.engine.join(std::slice::from_mut(&mut writer))?;
@@ -83,7 +84,7 @@ impl Several {
         Ok(())
     }
 
-    /// Two stores with all keys on them, nothing in flight.
+    /// Makes two stores with all keys on them, and nothing in flight.
     pub(super) fn filled() -> Self {
         let mut several = Self::open(vec![disk(16, 1), disk(16, 2)]);
         several.put_all();
@@ -97,7 +98,8 @@ impl Several {
         self.run(60);
     }
 
-    /// After a kill the first store alone, the disk of the second, and the keys that were on it.
+    /// Kills the process. Returns the first store alone, the disk of the second store, and the keys
+    /// that were on it.
     pub(super) fn without_the_second(&self) -> (Self, MemDisk, Vec<u64>) {
         let mut disks = self.killed_disks();
         let away = disks.remove(1);
@@ -107,13 +109,13 @@ impl Several {
         (alone, away, missing)
     }
 
-    /// The same contents after a kill, on these disks.
+    /// Returns the same contents after a kill, on these disks.
     pub(super) fn kill(&self, disks: Vec<MemDisk>) -> Self {
         self.try_kill(disks).unwrap()
     }
 
     pub(super) fn try_kill(&self, disks: Vec<MemDisk>) -> Result<Self, OpenError> {
-        // Stores that a failed start formats get an identity of their own as well.
+        // Stores that a failed start formats get their own identity as well.
         let named = self.named.get();
         self.named.set(named + disks.len() as u32);
         let mut again = Self::start(disks, named)?;
@@ -165,7 +167,7 @@ impl Several {
         self.latest.remove(&key);
     }
 
-    /// Returns whether a request gets the object; it must be the latest.
+    /// Returns whether a request gets the object, and checks that it is the latest version.
     pub(super) fn check(&mut self, key: u64) -> bool {
         let name = Self::name(key);
         let found = match self.engine.reads().lookup(hash(&name), name.as_bytes()) {
@@ -212,7 +214,7 @@ impl Several {
         self.engine.stats().stores[n].clone()
     }
 
-    /// Random work on all keys.
+    /// Does random operations on all keys.
     pub(super) fn work(&mut self, rng: &mut Rng, steps: u64) {
         for _ in 0..steps {
             let key = rng.below(KEYS);

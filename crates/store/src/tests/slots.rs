@@ -1,4 +1,4 @@
-//! Headers of slots: many reads at once find what one after the other finds.
+//! Headers of slots: many reads at once find the same headers as single reads.
 
 use foxy_disk::{Fault, FaultPlan, FaultRule, OpClass};
 use foxy_format::Geometry;
@@ -7,7 +7,8 @@ use super::rig::Rig;
 use crate::recovery::{Found, SPAN_BYTES, read_slot, read_slots, spans};
 use crate::shared::StoreShared;
 
-/// A store of 300 segments, a hundred used: sealed, marked, never used.
+/// Makes a store of 300 segments, of which a hundred are used. Segments are sealed, marked, or were never
+/// used.
 fn written() -> Rig {
     let mut rig = Rig::new(300, 8 << 20, 3);
     for n in 0..1200 {
@@ -100,6 +101,6 @@ fn a_start_asks_for_many_slots_at_once() {
     let before = rig.disk.counts().reads;
     read_slots(&store);
     let reads = rig.disk.counts().reads - before;
-    // Twice, since some of them were never used.
+    // The slots are read twice, since some of the segments were never used.
     assert!(reads <= 4, "{reads} reads for 300 slots of 4 KiB");
 }

@@ -1,8 +1,8 @@
-//! The rule of space written a second time, from the documents alone (the disk format, decision
-//! 0031): a log of segments reused in sequence, and a budget for writing used records again. The
-//! store must give the same hits, request by request.
+//! The rule of space, written a second time from the documents alone (the disk format, decision 0031):
+//! a log of segments that are reused in sequence, and a budget for writing used records again. The
+//! store must have the same hits as the twin, request by request.
 //!
-//! The parts that the twin leaves out are held still here: one locality buffer, nothing in the RAM
+//! The test keeps the parts that the twin leaves out constant: one locality buffer, nothing in the RAM
 //! tier, and the writer comes to rest after every cluster.
 
 use std::collections::HashMap;
@@ -16,12 +16,12 @@ use crate::*;
 
 const SEGMENT: u64 = 64 << 10;
 const CLUSTER: u64 = 32 << 10;
-/// Few enough that one segment ahead is all that is ever prepared.
+/// With so few segments, never more than one segment is prepared ahead.
 const SEGMENTS: u64 = 60;
 const LONGEST: u64 = 9000;
 const PERCENT: u64 = 20;
 
-/// Where a record lies, how long it is, and how often it was used there.
+/// The place of a record, its length, and the number of its uses there.
 #[derive(Clone, Copy)]
 struct Place {
     life: u64,
@@ -30,21 +30,21 @@ struct Place {
     uses: u8,
 }
 
-/// FIFO of segments, and reinsertion by budget.
+/// A FIFO of segments, with reinsertion by budget.
 #[derive(Default)]
 struct Twin {
     places: HashMap<u64, Place>,
-    /// Objects of each life, in order of place.
+    /// The objects of each life, in order of place.
     lives: HashMap<u64, Vec<(u64, u64)>>,
     life: u64,
     used: u64,
     prepared: bool,
-    /// Hundredths of bytes that may be written again.
+    /// Bytes that may be written again, in hundredths of a byte.
     budget: u64,
     reinserted: u64,
 }
 
-/// Header and entries of a cluster, to a unit.
+/// The length of a cluster's header and entries, rounded up to a unit.
 fn table(records: u64) -> u64 {
     (64 + 24 * records).next_multiple_of(16)
 }
@@ -62,13 +62,13 @@ impl Twin {
         place.map(|p| p.uses = (p.uses + 1).min(3)).is_some()
     }
 
-    /// Objects and lengths of their records, as they came.
+    /// Puts objects, each with the length of its record, in the order of arrival.
     fn put(&mut self, batch: &[(u64, u64)]) {
         let bytes: u64 = batch.iter().map(|(_, bytes)| bytes).sum();
         let most = SEGMENT * 6 / 10;
         self.budget = (self.budget + bytes * PERCENT).min(most * 100);
         self.append(batch);
-        // The next segment is made ready once the open one is over half full.
+        // The next segment is prepared once the open segment is over half full.
         while self.used > SEGMENT / 2 && !self.prepared {
             self.prepared = true;
             let again = self.reuse((self.life + 1).checked_sub(SEGMENTS));
@@ -76,7 +76,7 @@ impl Twin {
         }
     }
 
-    /// Fills clusters, and segments with clusters.
+    /// Fills clusters with records, and segments with clusters.
     fn append(&mut self, records: &[(u64, u64)]) {
         let mut left = records;
         while let Some((_, first)) = left.first() {
@@ -114,8 +114,8 @@ impl Twin {
         }
     }
 
-    /// Drops a life. Returns its records that are written again, in order of place: the most used are
-    /// chosen first, then the shortest, as far as the budget goes.
+    /// Drops a life. Returns its records that are written again, in order of place. The most used
+    /// records are chosen first, then the shortest, as far as the budget allows.
     fn reuse(&mut self, victim: Option<u64>) -> Vec<(u64, u64)> {
         let victim = victim.and_then(|life| Some((life, self.lives.remove(&life)?)));
         let Some((life, objects)) = victim else {
@@ -159,7 +159,7 @@ fn rig() -> Rig {
     Rig::open(MemDisk::new(len, 512, 1), 2 << 20, 1, options)
 }
 
-/// Both on the same stream of objects and lengths.
+/// Runs the store and the twin on the same stream of objects and lengths.
 fn same_hits(stream: impl Iterator<Item = (u64, u64)>) {
     let (mut rig, mut twin) = (rig(), Twin::new());
     assert_eq!(rig.engine.stats().stores[0].segments, SEGMENTS as u32);
@@ -168,7 +168,7 @@ fn same_hits(stream: impl Iterator<Item = (u64, u64)>) {
     let (mut batch, mut bytes, mut hits, mut asked) = (Vec::new(), 0, 0u64, 0u64);
     for (object, size) in stream {
         asked += 1;
-        // An object that waits is not on disk yet: the rule does not concern it.
+        // An object that waits is not on disk yet, so the rule does not apply to it.
         if batch.iter().any(|(o, _)| *o == object) {
             continue;
         }
@@ -215,7 +215,8 @@ fn a_random_stream_hits_as_in_the_twin() {
     }));
 }
 
-/// A piece of the BU-98 trace, if it is there: one size for each object, a quarter of its own.
+/// This uses a piece of the BU-98 trace, if the file is there. Each object has one size, which is a
+/// quarter of its real size.
 #[test]
 fn a_real_stream_hits_as_in_the_twin() {
     let path = match foxy_trace::files::Known::Bu98.path() {

@@ -1,4 +1,5 @@
-//! Sparse objects: fragments in any order, against a model of which bytes are there.
+//! Sparse objects: fragments are put in any order, and compared with a model of the bytes that are
+//! there.
 
 use std::collections::BTreeMap;
 
@@ -93,7 +94,7 @@ fn a_version_that_is_replaced_can_be_read_to_its_end() {
         assert!(body.iter().all(|b| u32::from(*b) == n + 1));
         assert!(rig.fragment(&newer, n).is_none());
     }
-    // More than the length says is left out.
+    // Bytes beyond the length are ignored.
     let head = rig.engine.put_sparse(&new("s"), unit + 1).object;
     let mut put = rig.engine.put_fragments(&head, 0);
     put.append(&vec![1; 2 * unit as usize]);
@@ -112,7 +113,7 @@ fn reuse_keeps_what_is_read_of_a_replaced_version_and_nothing_longer() {
     drop(put);
     rig.settle();
     assert!(rig.put("s", b"newer").admitted.is_visible());
-    // The whole log is written anew three times.
+    // The whole log is overwritten three times.
     for round in ["a", "b", "c"] {
         rig.fill(round, 1000);
         for n in 0..head.fragment_count() {
@@ -140,7 +141,7 @@ fn reuse_keeps_what_is_read_of_a_present_version() {
     put.append(&(0..unit * 6).map(byte).collect::<Vec<u8>>());
     drop(put);
     rig.settle();
-    // A slow reader: the head is asked for again and again, the last fragments not yet.
+    // A slow reader: the head is requested again and again, and the last fragments not yet.
     for round in 0..1000 {
         rig.fill(&format!("{round}"), 5);
         assert!(rig.get("s").is_some());
@@ -166,8 +167,8 @@ fn a_purged_version_is_not_put_any_further() {
     assert_eq!(put.readable(), None);
 }
 
-/// Read buffers have classes. A fragment of today's size fits in one without much more, so it stays where it was
-/// read; a copy would cost more than the read.
+/// Read buffers have size classes. A fragment of the present size fits into a buffer with little waste, so
+/// it stays where it was read; a copy would cost more than the read.
 #[test]
 fn a_fragment_stays_in_the_buffer_it_was_read_into() {
     let options = StoreOptions {

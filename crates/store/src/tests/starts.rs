@@ -1,5 +1,5 @@
-//! Starts over disks that are not as a store left them: wiped, formatted anew, journal gone, or out
-//! of date for a reason that only others know.
+//! Starts with disks that are not as a store left them: wiped, formatted anew, without a valid journal,
+//! or out of date for a reason that only other stores know.
 
 use foxy_disk::{Fault, FaultPlan, FaultRule, MemDisk, OpClass};
 use foxy_format::SegmentState;
@@ -11,7 +11,7 @@ use crate::*;
 
 const MEMORY: u64 = 2 << 20;
 
-/// A store of several segments.
+/// Makes a store of several segments.
 fn filled(seed: u64) -> Rig {
     let mut rig = Rig::new(40, MEMORY, seed);
     rig.put("k", b"body");
@@ -30,7 +30,8 @@ fn wipe(disk: &MemDisk, from: u64, to: u64) {
     disk.corrupt(from, (to - from) as usize, |b| b.fill(0));
 }
 
-/// All slots are of the store before. Taken for damaged, every segment would be read.
+/// All slots belong to the former store. If they were taken for damaged slots, every segment would be
+/// read.
 #[test]
 fn a_new_store_does_not_search_what_another_left() {
     let rig = filled(1);
@@ -38,7 +39,7 @@ fn a_new_store_does_not_search_what_another_left() {
     let disk = rig.disk.kill();
     wipe(&disk, 0, geometry.slot_at(0));
     let kept = disk.peek(geometry.slot_at(0), 64);
-    // The wiped beginning is not taken for an empty disk.
+    // A wiped beginning must not be taken for an empty disk.
     let refused = Rig::try_open(disk.clone(), MEMORY, 2, other())
         .err()
         .unwrap();
@@ -58,7 +59,7 @@ fn a_new_store_does_not_search_what_another_left() {
     let mut again = Rig::open(again.disk.kill(), MEMORY, 3, other());
     again.settle();
     assert_eq!(again.counts().load_scans, 1, "the open segment alone");
-    // A slot of the former store that came back, or was never cleared.
+    // A slot of the former store has become readable again, or was never cleared.
     let at = geometry.slot_at(5);
     let disk = again.disk.kill();
     disk.corrupt(at, 4096, |b| b.copy_from_slice(&rig.disk.peek(at, 4096)));
@@ -68,12 +69,12 @@ fn a_new_store_does_not_search_what_another_left() {
     assert_eq!(last.text("k"), None);
 }
 
-/// Not the tables of a store: what a file system left where the slots are now.
+/// These are not the tables of a store: a file system left them where the slots are now.
 #[test]
 fn formatting_clears_the_slots() {
     let len = 40 * (64 + 4) * 1024 + (64 << 10);
     let disk = MemDisk::new(len, 512, 1);
-    // Beginning and end are empty, as after `wipefs` and a partition tool.
+    // The beginning and the end of the disk are empty, as after `wipefs` and a partition tool.
     let geometry = geometry(&filled(1).engine);
     let slots = geometry.slot_at(1)..geometry.segment_at(0);
     let middle = 1 << 20..len - (1 << 20);
@@ -97,8 +98,8 @@ fn formatting_clears_the_slots() {
     assert_eq!(used.clone().count(), used.filter(open).count());
 }
 
-/// A journal without a whole half has lost purges, whatever else is in it; so has a journal with a
-/// half that cannot be read.
+/// A journal without a complete half has lost purges, whatever else is in it. The same applies to a
+/// journal with an unreadable half.
 #[test]
 fn a_journal_that_is_gone_is_damage() {
     let purged = |rig: &mut Rig| {
@@ -132,7 +133,7 @@ fn a_journal_that_is_gone_is_damage() {
         let sequence = again.engine.purges().purge_sequence();
         again.engine.put(tagged("new", b"body", "other", sequence));
         again.settle();
-        // Readable again: what was written since counts.
+        // The half is readable again: what was written since then counts.
         disk.set_faults(FaultPlan::none());
         again.clock.advance(std::time::Duration::from_secs(1));
         again.turns(10);
@@ -170,7 +171,7 @@ fn a_store_that_is_known_to_be_out_of_date_begins_empty() {
     let (found, writer) = open(disk.clone(), uuid);
     assert!(!found);
     drop(writer);
-    // It says so itself now.
+    // The store itself records this now.
     assert!(!open(disk.kill(), *b"some other store").0);
 }
 
@@ -191,7 +192,8 @@ fn purges_fail_while_nothing_notes_what_a_missing_store_misses() {
     assert!(!rig.engine.sync().is_done(), "objects are none of that");
 }
 
-/// The device says that it wrote a superblock, and did not: a start does not go on with the old one.
+/// The device reports that it wrote a superblock, but did not write it: a start must not continue with
+/// the old superblock.
 #[test]
 fn a_superblock_that_was_not_written_is_noticed() {
     let rig = filled(10);

@@ -1,4 +1,5 @@
-//! Summaries longer than their slot: records far shorter than the slots were sized for.
+//! Summaries that are longer than their slot, because records are far shorter than the slots were sized
+//! for.
 
 use foxy_base::Rng;
 use foxy_disk::Keep;
@@ -8,8 +9,8 @@ use crate::*;
 
 const MEMORY: u64 = 2 << 20;
 
-/// Tiny objects, the numbers of `range`, version in the body: 300 and more of them to a segment,
-/// and 168 entries to a slot.
+/// Puts tiny objects with the numbers in `range`; the body contains the version. A segment has at least
+/// 300 of them, and a slot has 168 entries.
 fn put_tiny(rig: &mut Rig, range: std::ops::Range<u32>, version: u32) {
     for n in range {
         rig.put(&format!("{n}"), format!("{version}").as_bytes());
@@ -35,7 +36,7 @@ fn segments_of_short_records_come_back_by_their_summaries() {
     assert!(!words(&rig).contains(&SegmentWord::Overflow));
     let again = rig.kill();
     let counts = again.counts();
-    // The open segment and the one made ready are searched; no other.
+    // Only the open segment and the prepared segment are searched.
     assert!(
         counts.load_scans <= 2 && counts.load_slots == sealed,
         "{counts:?}"
@@ -76,7 +77,7 @@ fn power_cuts_around_long_summaries_bring_nothing_old_back() {
         let mut rng = Rng::new(seed);
         let mut rig = Rig::new(8, MEMORY, seed);
         put_tiny(&mut rig, 0..3000, 1);
-        // Longer ago than the sync interval, so the first versions may not return.
+        // This was longer ago than the sync interval, so the first versions may not return.
         put_tiny(&mut rig, 0..1000, 2);
         rig.clock.advance(std::time::Duration::from_secs(5));
         rig.settle();

@@ -1,7 +1,7 @@
-//! Real threads: they look up, store, remove and purge while stores grow, drain, leave and come back.
-//! Each key has a window of versions that an answer may have. A thread that replaces or removes a
-//! version moves the beginning of the window afterwards, so a reader that reads the window before it
-//! asks knows the oldest version that may come.
+//! Real threads look up, store, remove and purge while stores grow, drain, leave and come back. Each
+//! key has a window of versions that a lookup may return. A thread that replaces or removes a version
+//! moves the beginning of the window afterwards. So a reader that reads the window before its lookup
+//! knows the oldest version that it may get.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,12 +22,12 @@ const MAX: u64 = 2_000;
 const CHANGERS: usize = 2;
 const AT_MOST: Duration = Duration::from_secs(60);
 
-/// The versions that answers under a key may have.
+/// The versions that lookups of a key may return.
 #[derive(Default)]
 struct Window {
-    /// The newest version that somebody began to store.
+    /// The newest version that a thread began to store.
     newest: AtomicU64,
-    /// Everything before it is replaced or removed.
+    /// All versions before this one are replaced or removed.
     oldest: AtomicU64,
 }
 
@@ -35,7 +35,7 @@ struct Window {
 struct World {
     engine: Arc<Engine>,
     keys: Vec<Window>,
-    /// Objects that were asked for before this purge are gone.
+    /// Objects that were fetched before this purge are removed.
     purged: AtomicU64,
     /// The numbers and tickets of the purges.
     tickets: Mutex<Vec<(u64, SyncTicket)>>,
@@ -121,7 +121,7 @@ impl World {
         }
     }
 
-    /// `None` as well if the store left meanwhile.
+    /// Returns `None` also if the store left meanwhile.
     fn read(&self, plan: &ReadPlan, name: &str) -> Option<Arc<Object>> {
         let disk = self.engine.fleet().disk(plan.store)?;
         let mut buf = AlignedBuf::new(plan.len as usize);
@@ -133,9 +133,10 @@ impl World {
             .ok()
     }
 
-    /// Returns whether a removal made now finds room in the removal logs, which of stores this
-    /// small hold four hundred. A writer that is waiting for a processor must not be overtaken: a
-    /// removal without room may come undone by a kill, which is counted and `removal_log.rs` tests.
+    /// Returns whether a removal that is made now finds room in the removal logs. The log of such a
+    /// small store has room for four hundred removals. Threads must not make removals faster than a
+    /// writer that waits for a processor can take them: a kill may undo a removal without room, which
+    /// is counted, and which `removal_log.rs` tests.
     fn has_room_for_removals(&self) -> bool {
         let stores = self.engine.fleet().stores();
         stores.iter().all(|s| !s.removals.lock().is_pressed())
@@ -149,7 +150,7 @@ impl World {
             thread::yield_now();
         }
         let key = rng.below((KEYS / CHANGERS) as u64) as usize * CHANGERS + owner;
-        // Seldom, since what is purged cannot come back out of date.
+        // This happens seldom, since purged objects cannot come back out of date.
         match rng.below(4000) {
             0 => self.purge_all(),
             1..200 => self.remove(key, true),
@@ -160,8 +161,8 @@ impl World {
         self.steps.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Waits until this much more was changed, so that the operator's next action meets something
-    /// new.
+    /// Waits until this many further changes were made, so that the operator's next action meets new
+    /// contents.
     fn wait_for(&self, steps: u64) {
         let target = self.steps.load(Ordering::Relaxed) + steps;
         while self.steps.load(Ordering::Relaxed) < target && !self.stop.load(Ordering::Relaxed) {
@@ -175,7 +176,7 @@ enum Command {
     Grow(u64, Sender<(StoreId, WakeHandle)>),
 }
 
-/// A store with its thread.
+/// A store and the thread that drives it.
 struct Driven {
     disk: MemDisk,
     id: StoreId,
@@ -249,7 +250,7 @@ fn drive(mut writer: Writer, commands: &Receiver<Command>) {
             }
             Ok(Command::Grow(bytes, answer)) => {
                 let grown = writer.grow(bytes, AT_MOST);
-                // A store that is still loading does not grow; it is there as before.
+                // A store that is still loading does not grow, and stays as it was.
                 let _ = grown.result;
                 writer = grown.writer.unwrap();
                 let now = (writer.store_id(), writer.wake_handle());
@@ -278,7 +279,8 @@ fn drain(world: &World, id: StoreId) {
     }
 }
 
-/// One after another: a store grows, one leaves and comes back, one is drained first.
+/// Makes the operator's changes one after another: a store grows, a store leaves and comes back, and a
+/// store is drained first.
 fn operate(world: &World, mut stores: Vec<Driven>, rounds: usize) -> Vec<Driven> {
     for round in 0..rounds {
         world.wait_for(800);
@@ -289,7 +291,7 @@ fn operate(world: &World, mut stores: Vec<Driven>, rounds: usize) -> Vec<Driven>
             drain(world, leaving.id);
         }
         let disk = leaving.close();
-        // So few that most of what it holds is as it was, and some is not.
+        // There are so few changes that most of the store's contents are unchanged, and some are not.
         world.wait_for(60);
         leaving = Driven::add(world, disk, 9);
         stores.push(leaving);
@@ -302,7 +304,7 @@ fn operate(world: &World, mut stores: Vec<Driven>, rounds: usize) -> Vec<Driven>
     stores
 }
 
-/// Looks and changes until the operator is done; stops all if one of them fails.
+/// Looks up and changes keys until the operator has ended; stops all threads if one of them fails.
 fn work<'scope>(scope: &'scope Scope<'scope, '_>, world: &'scope World, seed: u64) {
     struct Stop<'a>(&'a AtomicBool);
     impl Drop for Stop<'_> {
@@ -360,14 +362,14 @@ fn threads_get_the_latest_or_nothing_while_stores_come_and_go() {
             work(scope, &world, seed);
             operate(&world, stores, 6)
         });
-        // Nobody does anything any more: all disks are as they were at one moment.
+        // No thread works any more: all disks are as they were at one moment.
         let disks: Vec<_> = stores.into_iter().map(Driven::end).collect();
         let disks: Vec<_> = disks.iter().map(MemDisk::kill).collect();
         hits += world.hits.load(Ordering::Relaxed);
         let full = |s: &OneStoreStats| s.counts.removal_log_full;
         let full: u64 = world.engine.stats().stores.iter().map(full).sum();
         assert_eq!(full, 0, "no room for strictness");
-        // After a kill: the same windows.
+        // After a kill, the same windows apply.
         let world = Arc::into_inner(world).unwrap();
         let tickets = world.tickets.into_inner().into_iter();
         let durable = tickets.filter(|(_, t)| t.outcome() == Some(Durable::Yes));

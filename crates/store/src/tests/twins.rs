@@ -1,4 +1,4 @@
-//! Keys that the index cannot tell apart: neither brings an old version of the other back.
+//! Keys that the index cannot distinguish: neither key brings an old version of the other key back.
 
 use foxy_disk::{Keep, MemDisk};
 
@@ -6,14 +6,14 @@ use super::rig::{Rig, hash, options};
 use super::rules::{SMALL_MEMORY, forget_ram, put_dropped, sync};
 use crate::*;
 
-/// Two keys that the index cannot tell apart; their full hashes differ.
+/// Puts the second of two keys that the index cannot distinguish; their full hashes differ.
 fn put_twin(rig: &Rig, key: &str, flip: u128, body: &[u8]) -> Put {
     let mut new = super::rig::object(key, body);
     new.hash = foxy_base::KeyHash(hash("twin").0 ^ flip);
     rig.engine.put(new)
 }
 
-/// The bit of the hash of `twin` that the index does not keep.
+/// Returns the bit of the hash of `twin` that the index does not keep.
 fn twin_flip() -> u128 {
     let entry = |units| {
         let class = foxy_index::SizeClass::for_bytes(512).unwrap();
@@ -28,27 +28,27 @@ fn twin_flip() -> u128 {
     flip.expect("a bit that the index does not keep")
 }
 
-/// Two versions of `twin`, of which the removal of the first was lost, then its twin, each in a
-/// segment of its own that is sealed; the last is open.
+/// Makes two versions of `twin`, where the removal of the first was lost, and then its twin. Each is in
+/// its own sealed segment; the last segment is open.
 fn twins_in_segments(rig: &mut Rig, flip: u128) -> MemDisk {
     rig.settle();
     rig.put("twin", b"one");
     rig.fill("first", 40);
     forget_ram(rig, "twin");
-    // The entry goes without a trace, as if a power cut had taken it.
+    // The entry is removed without a log entry, as if a power cut had taken it.
     rig.engine.ground().tables.index().remove(hash("twin"));
     rig.put("twin", b"two");
     rig.fill("second", 40);
     forget_ram(rig, "twin");
-    // The same for the twin, which would otherwise push the entry out and void it.
+    // The same is done for the twin, which would otherwise push the entry out and void it.
     rig.engine.ground().tables.index().remove(hash("twin"));
     put_twin(rig, "other twin", flip, b"other");
     rig.fill("third", 40);
     rig.disk.kill()
 }
 
-/// A record that finds its place in the index taken while it is loaded: nothing is known of it
-/// any more, so it is void, and what is older of its key is gone.
+/// A record finds its place in the index taken while it is loaded. The index does not know it from then
+/// on, so it is void, and older records of its key count as removed.
 #[test]
 fn a_record_without_a_place_in_the_index_is_void() {
     let flip = twin_flip();
@@ -57,14 +57,14 @@ fn a_record_without_a_place_in_the_index_is_void() {
     let mut rig = Rig::open(disk, SMALL_MEMORY, 32, options());
     rig.settle();
     assert_eq!(rig.text("twin"), None, "its twin has the place");
-    // It is superseded while nothing is known of it; then the twin goes as well.
+    // The key is superseded while the index does not know it; then the twin is removed as well.
     rig.supersede("twin");
     put_dropped(&rig, "other twin");
     let again = rig.kill();
     assert_eq!(again.text("twin"), None);
 }
 
-/// Entries of nobody, until the index takes no more.
+/// Adds entries that belong to no key, until the index takes no more.
 fn fill_index(rig: &Rig) {
     let class = foxy_index::SizeClass::for_bytes(512).unwrap();
     let mut refused = 0;
@@ -85,7 +85,7 @@ fn fill_index(rig: &Rig) {
     panic!("the index has no limit");
 }
 
-/// A record that finds no room in the index when its cluster is written is void as well.
+/// A record that finds no room in the index when its cluster is written becomes void as well.
 #[test]
 fn a_record_that_the_full_index_does_not_take_is_void() {
     let mut rig = Rig::new(16, 64 << 10, 33);
@@ -94,7 +94,7 @@ fn a_record_that_the_full_index_does_not_take_is_void() {
     rig.settle();
     assert_eq!(rig.counts().index_displaced, 1, "the index is full");
     forget_ram(&rig, "k");
-    // It is superseded while nothing is known of it, and comes to a start with room.
+    // The key is superseded while the index does not know it, and then loaded by a start that has room.
     rig.supersede("k");
     let mut again = Rig::open(rig.disk.kill(), SMALL_MEMORY, 34, options());
     again.settle();
@@ -112,12 +112,12 @@ fn nothing_older_takes_the_place_of_a_twin_that_goes_while_loading() {
         ..options()
     };
     let mut found = false;
-    // The twin goes after every possible number of turns.
+    // The twin is removed after every possible number of turns.
     for turns in 0..40 {
         let mut rig = Rig::open(disk.kill(), SMALL_MEMORY, 34, slow.clone());
         rig.turns(turns);
         let twin = foxy_base::KeyHash(hash("twin").0 ^ flip);
-        // Only the twin's entry goes, as when its record is damaged.
+        // Only the twin's entry is removed, as if its record were damaged.
         for entry in rig.engine.ground().tables.index().lookup(twin) {
             rig.engine
                 .ground()
@@ -137,14 +137,14 @@ fn nothing_older_takes_the_place_of_a_twin_that_goes_while_loading() {
 fn a_twin_pushed_out_of_the_index_does_not_come_back_out_of_date() {
     let mut rig = Rig::new(16, SMALL_MEMORY, 18);
     let flip = twin_flip();
-    // Both wait together, so that the second finds the first in its place when it is written.
+    // Both objects wait together, so that the second finds the first in its place when it is written.
     rig.settle();
     put_twin(&rig, "twin", 0, b"old");
     put_twin(&rig, "other twin", flip, b"other");
     rig.settle();
     assert_eq!(rig.counts().index_displaced, 1);
     forget_ram(&rig, "twin");
-    // The first one is out of the index, so that nothing is known of it when it is replaced.
+    // The first object is not in the index any more, so the index does not know it when it is replaced.
     put_dropped(&rig, "twin");
     forget_ram(&rig, "twin");
     sync(&mut rig);
@@ -152,7 +152,7 @@ fn a_twin_pushed_out_of_the_index_does_not_come_back_out_of_date() {
     assert_eq!(rig.crash(Keep::Nothing).text("twin"), None);
 }
 
-/// Keys that the index cannot tell apart without a secret are apart with one.
+/// Keys that the index cannot distinguish without a secret are distinct with a secret.
 #[test]
 fn the_secret_of_the_engine_is_the_index_s() {
     let flip = twin_flip();

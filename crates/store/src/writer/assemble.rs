@@ -1,4 +1,4 @@
-//! Assembling clusters: from the ready line to the disk.
+//! Assembling clusters: objects and removals from the ready line are written to the disk.
 
 use foxy_format::{ENTRY_BYTES, cluster_table_bytes, round_to_block};
 
@@ -8,7 +8,7 @@ use super::records::Chosen;
 use crate::shared::{Numbered, WaitsFor};
 
 impl Writer {
-    /// Writes clusters while there is reason to, and room in flight, in the segment and in the
+    /// Writes clusters as long as there is a reason, and room in flight, in the segment and in the
     /// write budget.
     pub(super) fn assemble_all(&mut self) {
         let waits_for = loop {
@@ -26,7 +26,7 @@ impl Writer {
             if let Err(waits_for) = self.assemble() {
                 break waits_for;
             }
-            // The device begins with it while the next one is made.
+            // The device begins to write it while the next cluster is made.
             self.io.submit(self.now);
         };
         self.flight.rest(waits_for, self.now);
@@ -39,7 +39,7 @@ impl Writer {
         self.gather.wants_cluster(full, forced, pressed, self.now)
     }
 
-    /// Writes one cluster, or says what it must wait for.
+    /// Writes one cluster, or returns what it must wait for.
     fn assemble(&mut self) -> Result<(), WaitsFor> {
         let cluster_max = self.store.space.geometry().cluster_bytes as usize;
         let given_up = self.log.chain().entry_count();
@@ -57,8 +57,8 @@ impl Writer {
             return Err(WaitsFor::Segment);
         };
         let limit = cluster_max.min(room);
-        // Removals are taken before items are looked at: a removal that comes later goes to a later
-        // cluster, behind every record that it removes.
+        // Removals are taken before items: a removal that arrives later goes to a later cluster, after
+        // every record that it removes.
         let removals = self.gather.pop_removals(removals_max(limit), self.now);
         let log = &self.log;
         let room = |entries| log.room(entries).unwrap_or(0);
@@ -70,8 +70,9 @@ impl Writer {
         Ok(())
     }
 
-    /// Makes sure that the open segment has `need` bytes left for a cluster of `entries` entries,
-    /// going on to the next segment if that is ready. False if it is not ready yet.
+    /// Ensures that the open segment has `need` bytes left for a cluster of `entries` entries. If it
+    /// has not, writing continues in the next segment if that segment is ready. Returns false if it is
+    /// not ready yet.
     fn ensure_segment(&mut self, need: u64, entries: usize) -> bool {
         if self.log.has_room(need, entries) {
             return true;
@@ -99,8 +100,8 @@ impl Writer {
         self.flight.begin(cluster);
     }
 
-    /// Covers removals by an empty cluster if no other cluster will do so soon: once the log is at
-    /// rest, or when the removal log fills up.
+    /// Covers removals by an empty cluster if no other cluster will cover them soon: once the log is at
+    /// rest, or when more than half of the removal log is in use.
     pub(super) fn cover_step(&mut self) {
         if !self.log.chain().is_open() || !self.trouble.may_write(self.now) {
             return;
@@ -120,7 +121,8 @@ impl Writer {
     }
 }
 
-/// Removals that a cluster of `cluster_bytes` bytes takes: their entries fill at most half of it.
+/// The number of removals that a cluster of `cluster_bytes` bytes takes: their entries fill at most
+/// half of it.
 const fn removals_max(cluster_bytes: usize) -> usize {
     (cluster_bytes / 2).saturating_sub(1024) / ENTRY_BYTES
 }

@@ -1,9 +1,9 @@
-//! Where the log stands: the links of its clusters, up to which of them it is durable, and which
-//! removals a durable cluster vouches for.
+//! The state of the log: the links of its clusters, the cluster up to which it is durable, and the
+//! removals that a durable cluster covers.
 //!
-//! A removal counts in the removal log until its tombstone is *covered*: a later cluster, itself
-//! durable, says that the log was durable up to the tombstone's cluster. From then on damage of the
-//! tombstone's cluster is noticed at a start, and no removal is undone by it in silence.
+//! A removal stays in the removal log until its tombstone is *covered*: a later cluster, itself
+//! durable, states that the log was durable up to the tombstone's cluster. From then on a start detects
+//! damage of the tombstone's cluster, so no removal is undone unnoticed.
 
 use std::collections::VecDeque;
 
@@ -15,23 +15,25 @@ use crate::recovery::{GivenUp, Judged};
 /// The chain of clusters of one store.
 #[derive(Debug)]
 pub(super) struct Chain {
-    /// Number and checksum of the cluster made last.
+    /// The number of the newest cluster.
     last: u64,
+    /// The checksum of the newest cluster.
     sum: u32,
-    /// Clusters that count for nothing, until a complete cluster says so: they were torn when the
-    /// store was opened, or could not be written.
+    /// Clusters that do not count: they were torn when the store was opened, or could not be written.
+    /// They stay here until a complete cluster names them as given up.
     given_up: Vec<GivenUp>,
-    /// The log is durable up to this number.
+    /// The log is durable up to the cluster with this number.
     durable: u64,
-    /// What the next flush to begin, and the flush before it, make durable: the number of the flush,
-    /// and the number of the last cluster that it makes durable.
+    /// The flush that begins next, and the flush before it. Each has its number, and the number of the
+    /// last cluster that it makes durable.
     flushes: [(u64, u64); 2],
-    /// Clusters with removals that are not covered: the number of the cluster, and the lowest number
-    /// in the removal log of the removals in it or in a later one.
+    /// Clusters with removals that are not covered. Each has the number of the cluster, and the lowest
+    /// number that a removal in it or in a later cluster has in the removal log.
     removals: VecDeque<(u64, u64)>,
-    /// Clusters that name a higher mark than those before: number and mark.
+    /// Clusters that contain a higher mark than earlier clusters. Each has the number of the cluster,
+    /// and the mark.
     marks: VecDeque<(u64, u64)>,
-    /// The highest mark that a cluster names.
+    /// The highest mark that a cluster contains.
     named: u64,
 }
 
@@ -49,7 +51,7 @@ impl Chain {
         }
     }
 
-    /// Number of the cluster made last.
+    /// The number of the newest cluster.
     pub(super) const fn last(&self) -> u64 {
         self.last
     }
@@ -63,7 +65,7 @@ impl Chain {
         }
     }
 
-    /// Entries for the next cluster, at `base` in its segment: what was given up.
+    /// The entries of given-up clusters for the next cluster, which is at `base` in its segment.
     pub(super) fn entries(&self, base: u32) -> impl Iterator<Item = Entry> {
         self.given_up.iter().map(move |given_up| Entry {
             hash: KeyHash(u128::from(given_up.number) << 64 | u128::from(given_up.at.0)),
@@ -78,8 +80,8 @@ impl Chain {
         self.given_up.len()
     }
 
-    /// The next cluster was made with the link given for it and has this checksum. `removals`: the
-    /// lowest number of its removals in the removal log.
+    /// Notes that the next cluster was made with the link returned for it, and has this checksum.
+    /// `removals` is the lowest number that its removals have in the removal log.
     pub(super) fn made(&mut self, sum: u32, removals: Option<u64>) {
         self.last += 1;
         self.sum = sum;
@@ -88,8 +90,8 @@ impl Chain {
             self.marks.push_back((self.last, self.durable));
         }
         let Some(first) = removals else { return };
-        // Each cluster knows the lowest number in it and all later ones: removals of a failed cluster
-        // come again in a later one.
+        // Each cluster has the lowest number in it and in all later clusters: removals of a failed
+        // cluster are written again in a later cluster.
         for earlier in self.removals.iter_mut().rev() {
             if earlier.1 <= first {
                 break;
@@ -99,13 +101,13 @@ impl Chain {
         self.removals.push_back((self.last, first));
     }
 
-    /// A cluster is complete that names the clusters `told` as given up.
+    /// Notes that a cluster is complete. This cluster names the clusters `told` as given up.
     pub(super) fn complete(&mut self, told: &[u64]) {
         self.given_up
             .retain(|given_up| !told.contains(&given_up.number));
     }
 
-    /// Numbers of what is given up at present.
+    /// The numbers of the clusters that are given up at present.
     pub(super) fn given_up(&self) -> Vec<u64> {
         self.given_up
             .iter()
@@ -113,14 +115,14 @@ impl Chain {
             .collect()
     }
 
-    /// The write of a cluster failed.
+    /// Notes that the write of a cluster failed.
     pub(super) fn failed(&mut self, number: u64, at: LogPosition) {
         self.given_up.push(GivenUp { number, at });
         self.removals.retain(|(cluster, _)| *cluster != number);
     }
 
-    /// `first`: the first cluster that is being written now. The flush that begins next makes
-    /// durable what is complete.
+    /// Notes what the flush that begins next makes durable: all complete clusters. `first` is the
+    /// number of the first cluster that is being written now.
     pub(super) fn note(&mut self, first: Option<u64>, next_flush: u64) {
         let given_up = self.given_up.iter().map(|given_up| given_up.number);
         let open = rule!(
@@ -135,7 +137,7 @@ impl Chain {
         self.flushes[0] = (next_flush, complete);
     }
 
-    /// A flush was carried out. True if more removals are covered than before.
+    /// Notes that a flush was carried out. Returns true if more removals are covered than before.
     pub(super) fn flushed(&mut self, number: u64) -> bool {
         let of = |flush: &&(u64, u64)| flush.0 == number;
         let Some((_, durable)) = self.flushes.iter().find(of) else {
@@ -160,18 +162,18 @@ impl Chain {
         self.removals.len() < before
     }
 
-    /// Durable summaries tell what is in all clusters, so all removals are covered.
+    /// Notes that durable summaries contain the entries of all clusters, so all removals are covered.
     pub(super) fn summarised(&mut self) {
         self.cover(self.last);
     }
 
-    /// The lowest number in the removal log of a removal that is not covered.
+    /// The lowest number in the removal log of all removals that are not covered.
     pub(super) fn first_removal(&self) -> Option<u64> {
         self.removals.front().map(|(_, first)| *first)
     }
 
-    /// Returns whether another cluster would cover removals that no cluster so far covers: all of
-    /// them, or (`some`) at least one.
+    /// Returns whether one more cluster would cover removals that no cluster so far covers, not even one
+    /// that is not durable yet: all of them, or (`some`) at least one.
     pub(super) fn is_due(&self, some: bool) -> bool {
         let cluster = match some {
             true => self.removals.front(),
@@ -180,7 +182,7 @@ impl Chain {
         cluster.is_some_and(|(number, _)| self.named < *number && *number <= self.durable)
     }
 
-    /// Clusters with removals are not durable or not covered.
+    /// Returns whether there are clusters with removals that are not durable or not covered.
     pub(super) fn is_open(&self) -> bool {
         !self.removals.is_empty()
     }

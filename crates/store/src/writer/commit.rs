@@ -1,4 +1,4 @@
-//! Clusters whose write has ended: their records get into the index or, after a failure, are given
+//! Clusters whose write has ended: their records are entered into the index or, after a failure, given
 //! up.
 
 use foxy_base::rule;
@@ -12,7 +12,7 @@ use crate::interface::Spot;
 use crate::shared::Removal;
 
 impl Writer {
-    /// A cluster has been written, or not.
+    /// Handles the end of the write of a cluster, successful or not.
     pub(super) fn cluster_done(
         &mut self,
         number: u64,
@@ -36,7 +36,7 @@ impl Writer {
         }
     }
 
-    /// Tells the removal log which removals are covered by durable clusters. Lets go of the removals
+    /// Reports to the removal log which removals are covered by durable clusters. Releases the removals
     /// of an earlier run when all of them are covered.
     pub(crate) fn settle_removals(&mut self) {
         let open = rule!(
@@ -59,8 +59,8 @@ impl Writer {
         }
     }
 
-    /// Drops the records and puts the removals back. Records that reached the disk in spite of the
-    /// error become void, so that they do not come back.
+    /// Drops the records of a failed cluster and puts its removals back. Records that reached the disk
+    /// in spite of the error become void, so that they do not return.
     fn cluster_failed(&mut self, cluster: Cluster, error: std::io::Error) {
         let first = self.store.space.geometry().segment_at(cluster.segment);
         let offset = (cluster.range.start - first) / foxy_format::UNIT;
@@ -91,7 +91,7 @@ impl Writer {
         self.write_failed(&Fault::write(cluster.range.start, error));
     }
 
-    /// After a failed write or flush: waiters learn it, and the store may become read-only.
+    /// Handles a failed write or flush: waiting callers are told, and the store may become read-only.
     pub(super) fn write_failed(&mut self, fault: &Fault) {
         self.tickets.fail();
         self.trouble.failed(fault, self.now);

@@ -7,7 +7,8 @@ use crate::Durable;
 use crate::fleet::ticket_of;
 
 impl Writer {
-    /// Nothing waits, nothing is under way, everything written is durable, everything is loaded.
+    /// Returns whether nothing waits, nothing is under way, everything written is durable, and
+    /// everything is loaded.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.intake.is_empty()
@@ -22,16 +23,16 @@ impl Writer {
             && self.reuse.is_at_rest()
     }
 
-    /// Writes everything that waits, makes it durable and writes the summary of the open segment,
-    /// so that the next start has nothing to scan (that start goes on in the same segment). Blocks
-    /// for at most about `at_most` of the calling thread's time. True if all of it was done.
+    /// Writes everything that waits, makes it durable and writes the summary of the open segment, so
+    /// that the next start has nothing to scan (that start continues in the same segment). Blocks for
+    /// at most about `at_most` of the calling thread's time. Returns true if all of it was done.
     pub fn drain(&mut self, at_most: Duration) -> bool {
         self.drain_for(at_most, false)
     }
 
-    /// As [`Writer::drain`]. With `heir`, another writer goes on with the store: removals that come
-    /// from here on, and the requests that wait for them, stay in the inbox for that writer. This
-    /// writer would lose them when it ends.
+    /// Drains like [`Writer::drain`]. With `heir`, another writer continues with the store. Removals
+    /// that arrive from here on, and the requests that wait for them, stay in the inbox for that
+    /// writer. Otherwise they would be lost when this writer ends.
     pub(super) fn drain_for(&mut self, at_most: Duration, heir: bool) -> bool {
         if !self.store.role.has_joined() {
             return false;

@@ -1,4 +1,4 @@
-//! Clusters on their way to the disk: how many at once, their buffers, and the rate.
+//! Clusters on their way to the disk: their maximum number, their buffers, and the write rate.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,26 +12,28 @@ use super::objects::Written;
 use crate::interface::add;
 use crate::shared::{Numbered, StoreShared, WaitsFor};
 
-/// Clusters being written at once ...
+/// Maximum number of clusters that are written at once.
 const IN_FLIGHT: usize = 2;
-/// ... and if more of them are full: with two, a device has one or none to work on when this thread
-/// is late with the next cluster, which is often so on a machine with few processors.
+/// Maximum number of clusters that are written at once if the further clusters are full. With two, a
+/// device has one or none to work on whenever this thread is late with the next cluster, which is often
+/// the case on a machine with few processors.
 const IN_FLIGHT_MAX: usize = 4;
-/// How long buffers beyond [`IN_FLIGHT`] outlive their last use: a new one is a huge page that the
-/// system clears first, which at each lull of a busy writer costs it a tenth of its time.
+/// Time that buffers beyond [`IN_FLIGHT`] are kept after their last use. A new buffer is a huge page
+/// that the system clears first; clearing it after each lull would cost a busy writer a tenth of its
+/// time.
 const KEPT_WIDE: Duration = Duration::from_secs(1);
-/// Longest time for the write of a cluster before the store counts as slow.
+/// Maximum time for the write of a cluster; after it the store counts as slow.
 const STALLED: Duration = Duration::from_secs(5);
 
-/// A cluster being written.
+/// A cluster that is being written.
 #[derive(Debug)]
 pub(super) struct Cluster {
     pub(super) number: u64,
     pub(super) sequence: u64,
     pub(super) segment: u32,
-    /// Its bytes on the disk.
+    /// The byte range of the cluster on the disk.
     pub(super) range: Range<u64>,
-    /// Bytes of it before the first record.
+    /// Bytes of the cluster before the first record.
     pub(super) table: usize,
     pub(super) begun: MonoTime,
     pub(super) records: Vec<Written>,
@@ -46,22 +48,23 @@ impl Cluster {
     }
 }
 
-/// All clusters being written, and what bounds them.
+/// All clusters that are being written, and their limits.
 #[derive(Debug)]
 pub(super) struct Flight {
     store: Arc<StoreShared>,
     clusters: Vec<Cluster>,
-    /// Buffers for clusters, reused.
+    /// Buffers for clusters, to be used again.
     buffers: Vec<AlignedBuf>,
-    /// When more clusters were last under way than there usually are.
+    /// The last time when more clusters than [`IN_FLIGHT`] were under way.
     wide_at: MonoTime,
     pace: Option<TokenBucket>,
-    /// When it was last said what writing waits for.
+    /// The last time when the reason why writing waits was noted.
     said_at: MonoTime,
 }
 
 impl Flight {
-    /// For clusters that are written with at most `rate` bytes per second, if there is a rate.
+    /// Makes the state for a store. If there is a `rate`, clusters are written with at most this number
+    /// of bytes per second.
     pub(super) fn new(store: Arc<StoreShared>, rate: Option<u64>, now: MonoTime) -> Self {
         let burst = u64::from(store.space.geometry().cluster_bytes) * 4;
         Self {
@@ -78,13 +81,14 @@ impl Flight {
         self.clusters.is_empty()
     }
 
-    /// Returns whether another cluster may be under way; more are if it is `full`.
+    /// Returns whether another cluster may be written now; the limit is higher if the cluster is
+    /// `full`.
     pub(super) const fn has_room(&self, full: bool) -> bool {
         let most = if full { IN_FLIGHT_MAX } else { IN_FLIGHT };
         self.clusters.len() < most
     }
 
-    /// Bytes with which a cluster counts as full.
+    /// Number of bytes from which on a cluster counts as full.
     pub(super) fn full_bytes(&self) -> u64 {
         u64::from(self.store.space.geometry().cluster_bytes) * 15 / 16
     }
@@ -94,15 +98,15 @@ impl Flight {
         self.clusters.iter().map(|cluster| cluster.number).min()
     }
 
-    /// Takes the bytes of a cluster from the write rate's budget. False if the budget is too small
-    /// now.
+    /// Takes the bytes of a cluster from the write rate's budget. Returns false if the budget is too
+    /// small now.
     pub(super) fn may_spend(&mut self, bytes: u64, now: MonoTime) -> bool {
         self.pace
             .as_mut()
             .is_none_or(|pace| pace.try_take(bytes, now))
     }
 
-    /// A buffer for a cluster, with any contents.
+    /// Returns a buffer for a cluster, with arbitrary contents.
     pub(super) fn buffer(&mut self) -> AlignedBuf {
         let bytes = self.store.space.geometry().cluster_bytes as usize;
         let buf = self.buffers.pop();
@@ -112,7 +116,7 @@ impl Flight {
         buf
     }
 
-    /// The write of a cluster begins.
+    /// Notes that the write of a cluster begins.
     pub(super) fn begin(&mut self, cluster: Cluster) {
         let counters = &self.store.counters;
         add(&counters.clusters, 1);
@@ -126,7 +130,7 @@ impl Flight {
         self.clusters.push(cluster);
     }
 
-    /// The write of a cluster has ended. Returns the cluster.
+    /// Notes that the write of a cluster has ended. Returns the cluster.
     pub(super) fn end(&mut self, number: u64, buf: Option<AlignedBuf>) -> Option<Cluster> {
         if let Some(buf) = buf
             && self.buffers.len() < IN_FLIGHT_MAX
@@ -137,9 +141,9 @@ impl Flight {
         Some(self.clusters.remove(at))
     }
 
-    /// Notes how fast the store wrote a cluster.
+    /// Notes the speed with which the store wrote a cluster.
     pub(super) fn measure(&self, cluster: &Cluster, now: MonoTime) {
-        // A short write says more about latency.
+        // The time of a short write depends mostly on latency.
         let bytes = cluster.bytes();
         if bytes * 2 < u64::from(self.store.space.geometry().cluster_bytes) {
             return;
@@ -148,8 +152,8 @@ impl Flight {
         self.store.load.wrote(bytes, took);
     }
 
-    /// No further cluster begins now: notes the reason, and lets go of buffers that were not used for
-    /// a while.
+    /// Notes the reason why no further cluster begins now, and frees buffers that were not used for a
+    /// while.
     pub(super) fn rest(&mut self, waits_for: WaitsFor, now: MonoTime) {
         if self.clusters.len() > IN_FLIGHT {
             self.wide_at = now;
@@ -161,7 +165,7 @@ impl Flight {
         self.store.load.waits_for(waits_for, passed, counters);
     }
 
-    /// A write that takes far too long makes the store slow.
+    /// Checks for a write that takes far too long, which makes the store slow.
     pub(super) fn look_for_stalls(&self, now: MonoTime) {
         let begun = self.clusters.iter().map(|c| c.begun).min();
         if begun.is_some_and(|begun| now.since(begun) > STALLED) {
@@ -170,7 +174,7 @@ impl Flight {
         }
     }
 
-    /// Memory of the buffers, which are huge pages.
+    /// Memory of the buffers in bytes; the buffers are huge pages.
     pub(super) fn memory_bytes(&self) -> usize {
         const HUGE: usize = 2 << 20;
         let cluster = (self.store.space.geometry().cluster_bytes as usize).next_multiple_of(HUGE);

@@ -1,4 +1,5 @@
-//! Gathering: items from the inbox go to locality buffers, full or old buffers to the ready line.
+//! Gathering: items from the inbox go to locality buffers, and full or old buffers go to the ready
+//! line.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -12,8 +13,8 @@ use super::records::Chosen;
 use crate::StoreOptions;
 use crate::shared::{Item, Numbered};
 
-/// Objects and removals that wait to be assembled. Counts everything that passes, so that a ticket
-/// can tell when everything before it has left.
+/// Objects and removals that wait to be assembled. It counts everything that passes, so that a ticket
+/// can detect when everything before it has left.
 #[derive(Debug)]
 pub(super) struct Gather {
     locality: LocalityBuffers,
@@ -25,13 +26,13 @@ pub(super) struct Gather {
     removals_since: Option<MonoTime>,
     flush_age: Duration,
     tombstone_delay: Duration,
-    /// Items and removals that left so far.
+    /// The number of items and removals that have left so far.
     left: Mark,
-    /// Items (those in buffers not counted) and removals that came so far.
+    /// The number of items (without those in buffers) and removals that have arrived so far.
     came: Mark,
 }
 
-/// A point in the two lines.
+/// A position in the two lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Mark {
     pub(super) items: u64,
@@ -39,7 +40,7 @@ pub(super) struct Mark {
 }
 
 impl Mark {
-    /// Everything up to `other` is within.
+    /// Returns whether everything up to `other` is included.
     pub(super) const fn covers(self, other: Self) -> bool {
         self.items >= other.items && self.removals >= other.removals
     }
@@ -81,7 +82,7 @@ impl Gather {
         }
     }
 
-    /// Takes an item into the line at once, past the buffers.
+    /// Puts an item into the line at once, bypassing the buffers.
     pub(super) fn item_in_line(&mut self, item: Item, now: MonoTime) {
         self.line_up(item);
         self.ready_since.get_or_insert(now);
@@ -105,16 +106,16 @@ impl Gather {
             self.removals.push_front(removal);
             self.left.removals = self.left.removals.saturating_sub(1);
         }
-        // Of two clusters that failed the later one may have come back first.
+        // If two clusters failed, the removals of the later one may have been put back first.
         self.removals.make_contiguous().sort_by_key(|r| r.number);
         self.removals_since = (!self.removals.is_empty()).then_some(now);
     }
 
-    /// Old buffers become ready.
+    /// Moves buffers that have reached their maximum age to the ready line.
     pub(super) fn expire(&mut self, now: MonoTime) {
         while let Some(buffer) = self.locality.expire(now) {
             self.move_to_ready(buffer, now);
-            // They have waited their time already.
+            // These items have already waited their time.
             self.ready_since = Some(MonoTime(0));
         }
     }
@@ -139,7 +140,7 @@ impl Gather {
         }
     }
 
-    /// The next item in line, if it has at most `room` bytes.
+    /// Takes the next item from the line, if it has at most `room` bytes.
     pub(super) fn pop(&mut self, room: u64) -> Option<Item> {
         let item = self
             .ready
@@ -152,7 +153,7 @@ impl Gather {
         Some(item)
     }
 
-    /// Up to `max` removals, oldest first.
+    /// Takes up to `max` removals, oldest first.
     pub(super) fn pop_removals(&mut self, max: usize, now: MonoTime) -> Vec<Numbered> {
         let taken: Vec<_> = self
             .removals
@@ -163,9 +164,9 @@ impl Gather {
         taken
     }
 
-    /// Takes items that are still wanted from the ready line, up to `limit` bytes including the
-    /// entries of `removals` removals. `room` gives the bytes that the segment has for a cluster with
-    /// a given number of entries.
+    /// Takes items that are still wanted from the ready line, up to `limit` bytes including the entries
+    /// of `removals` removals. `room` returns the number of bytes that the segment has for a cluster
+    /// with a given number of entries.
     pub(super) fn choose(
         &mut self,
         removals: usize,
@@ -193,8 +194,8 @@ impl Gather {
         chosen
     }
 
-    /// Returns whether there is reason to write a cluster: `full` bytes are in line, or something has
-    /// waited its time, or is `forced` out, or removals are `pressed`.
+    /// Returns whether there is a reason to write a cluster: `full` bytes are in the line, an item or
+    /// removal has waited its time, the contents are `forced` out, or removals are `pressed`.
     pub(super) fn wants_cluster(
         &mut self,
         full: u64,
@@ -214,7 +215,7 @@ impl Gather {
             || (forced && !self.removals.is_empty())
     }
 
-    /// Memory of the lines; objects are accounted for where they wait.
+    /// Memory of the lines in bytes; the waiting objects are accounted for elsewhere.
     pub(super) fn memory_bytes(&self) -> usize {
         let items: usize = self.buffers.iter().map(Vec::capacity).sum();
         (items + self.ready.capacity()) * size_of::<Item>()
@@ -244,18 +245,18 @@ impl Gather {
         self.ready.is_empty() && self.removals.is_empty() && self.locality.used_total() == 0
     }
 
-    /// Items that waited their time are in line.
+    /// Returns whether items in the line have waited their time.
     fn items_due(&self, now: MonoTime) -> bool {
         self.ready_since
             .is_some_and(|since| now >= since + self.flush_age)
     }
-    /// Removals waited their time.
+    /// Returns whether removals have waited their time.
     fn removals_due(&self, now: MonoTime) -> bool {
         self.removals_since
             .is_some_and(|since| now >= since + self.tombstone_delay)
     }
 
-    /// When something will be due.
+    /// The time when something will be due.
     pub(super) fn next_due(&self) -> Option<MonoTime> {
         let items = self.ready_since.map(|since| since + self.flush_age);
         let removals = self

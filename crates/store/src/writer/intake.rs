@@ -1,4 +1,4 @@
-//! The writer's end of the inbox.
+//! The writer's side of the inbox.
 
 use std::sync::Arc;
 
@@ -10,9 +10,9 @@ use crate::shared::{Inbox, StoreShared};
 #[derive(Debug)]
 pub(super) struct Intake {
     store: Arc<StoreShared>,
-    /// This turn found something in the inbox.
+    /// True if this turn found something in the inbox.
     fed: bool,
-    /// The writer ends, and another one goes on with the store.
+    /// True if the writer ends and another writer continues with the store.
     has_heir: bool,
 }
 
@@ -25,8 +25,8 @@ impl Intake {
         }
     }
 
-    /// Notes whether another writer goes on with the store. If so, removals stay in the inbox for it,
-    /// with the requests that wait for them.
+    /// Sets whether another writer continues with the store. If another writer does, removals stay in
+    /// the inbox for it, with the requests that wait for them.
     pub(super) const fn set_heir(&mut self, has_heir: bool) {
         self.has_heir = has_heir;
     }
@@ -36,13 +36,13 @@ impl Intake {
         self.fed
     }
 
-    /// Nothing is in the inbox.
+    /// Returns whether the inbox is empty.
     pub(super) fn is_empty(&self) -> bool {
         let inbox = self.store.inbox.lock();
         inbox.items.is_empty() && inbox.removals.is_empty() && inbox.requests.is_empty()
     }
 
-    /// Takes all that is for this writer.
+    /// Takes everything that is for this writer.
     pub(super) fn take(&mut self) -> Inbox {
         let mut inbox = self.store.inbox.lock();
         let taken = std::mem::take(&mut *inbox);

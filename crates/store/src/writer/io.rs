@@ -1,4 +1,4 @@
-//! The writer's operations on its disk: what each completion is for, and numbered flushes.
+//! The writer's operations on its disk: the purpose of each completion, and numbered flushes.
 
 use std::collections::HashMap;
 use std::io;
@@ -14,27 +14,27 @@ use crate::shared::StoreShared;
 /// The purpose of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// The cluster of this number.
+    /// The write of the cluster with this number.
     Cluster(u64),
-    /// The entries that the slot of the sealed life of this sequence has no room for.
+    /// The write of the entries for which the slot of the sealed life with this sequence has no room.
     Spill(u64),
-    /// The summary of the sealed life of this sequence.
+    /// The write of the summary of the sealed life with this sequence.
     SealSlot(u64),
-    /// The mark that a segment begins the life of this sequence.
+    /// The write of the mark that a segment begins the life with this sequence.
     OpenSlot(u64),
-    /// The mark of the life of this sequence, read back.
+    /// The read that checks the mark of the life with this sequence.
     MarkCheck(u64),
-    /// The flush of this number.
+    /// The flush with this number.
     Flush(u64),
-    /// The summary slot of the victim of this sequence.
+    /// The read of the summary slot of the victim with this sequence.
     VictimSlot(u64),
-    /// A part of the victim of this sequence.
+    /// The read of a part of the victim with this sequence.
     VictimPart(u64),
-    /// Blocks of the purge journal, for the write with this number.
+    /// The write of blocks of the purge journal; the journal's write has this number.
     Journal(u64),
-    /// The blocks of that write, read back.
+    /// The read that checks the blocks of the journal's write with this number.
     JournalCheck(u64),
-    /// A piece of a summary, for recovery.
+    /// The read of a piece of a summary, for recovery.
     Load(Piece),
 }
 
@@ -46,8 +46,8 @@ pub(crate) struct Done {
     pub(crate) buf: Option<AlignedBuf>,
 }
 
-/// The queue, and numbered flushes: code that waits for durability notes the number of the next
-/// flush to begin *after* its writes have completed.
+/// The queue, and numbered flushes: code that waits for durability remembers the number of the next
+/// flush that begins *after* its writes have completed.
 pub(crate) struct Io {
     store: Arc<StoreShared>,
     queue: Box<dyn Queue>,
@@ -59,9 +59,9 @@ pub(crate) struct Io {
     flush_in_flight: bool,
     flush_wanted: bool,
     flush_failed: u64,
-    /// When the last flush began.
+    /// The time when the last flush began.
     flushed_at: MonoTime,
-    /// Something completed since the last flush began.
+    /// True if an operation completed since the last flush began.
     dirty: bool,
 }
 
@@ -111,7 +111,7 @@ impl Io {
             .submit(Op::read(token, at, len, AlignedBuf::new(len)));
     }
 
-    /// Asks for a flush of everything completed so far; the number to wait for.
+    /// Requests a flush of everything that has completed so far. Returns the number to wait for.
     pub(crate) fn want_flush(&mut self) -> u64 {
         self.flush_wanted = true;
         self.flush_started
@@ -122,12 +122,12 @@ impl Io {
             )
     }
 
-    /// Something completed since the last flush began.
+    /// Returns whether an operation completed since the last flush began.
     pub(crate) const fn is_dirty(&self) -> bool {
         self.dirty
     }
 
-    /// When the last flush began.
+    /// The time when the last flush began.
     pub(crate) const fn flushed_at(&self) -> MonoTime {
         self.flushed_at
     }
@@ -137,7 +137,8 @@ impl Io {
         self.flush_started + 1
     }
 
-    /// `Some(true)` once flush `number` (or a later one) was carried out, `Some(false)` if it failed.
+    /// `Some(true)` once the flush `number` (or a later flush) was carried out, `Some(false)` if it
+    /// failed.
     pub(crate) fn flushed(&self, number: u64) -> Option<bool> {
         if self.flush_failed >= number {
             Some(false)
@@ -146,7 +147,8 @@ impl Io {
         }
     }
 
-    /// Begins the flush that is wanted, unless one is under way, and hands everything to the disk.
+    /// Begins the flush that is wanted, unless a flush is under way, and submits all operations to the
+    /// disk.
     pub(crate) fn submit(&mut self, now: MonoTime) {
         if self.flush_wanted && !self.flush_in_flight {
             self.flush_wanted = false;
@@ -163,7 +165,7 @@ impl Io {
         }
     }
 
-    /// Returns the finished operations. Flushes are taken care of here and returned too.
+    /// Returns the finished operations. Flushes are noted here and returned too.
     pub(crate) fn reap(&mut self) -> Vec<Done> {
         self.queue.reap(&mut self.completions);
         let completions = std::mem::take(&mut self.completions);

@@ -1,5 +1,5 @@
-//! How a store becomes one of the stores of its engine: all of them say so on their disks before
-//! it takes anything. See `fleet::company`.
+//! Joining: a store becomes one of the stores of its engine. All stores record this on their disks
+//! before the store takes any objects. See `fleet::company`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,17 +11,18 @@ use super::trouble::Fault;
 use super::{Turn, Writer};
 use crate::{Engine, OpenError, StoreOptions};
 
-/// How often a store that waits for the others looks again.
+/// Time after which a store that waits for the other stores checks again.
 const LOOK: Duration = Duration::from_millis(1);
 
 impl Engine {
-    /// Adds a store: formats an empty disk, otherwise recovers what is on it. When this returns,
-    /// lookups are right; older segments are loaded by the first turns of the writer. Blocks for
-    /// a few reads; call it before serving, or on a thread of its own. If the engine's stores met
-    /// ([`Engine::meet`]), [`Engine::join`] has to follow.
+    /// Adds a store: an empty disk is formatted, and the contents of any other disk are recovered. When
+    /// this returns, lookups are correct; the first turns of the writer load older segments. It blocks
+    /// for a few reads, so call it before requests are served, or on a separate thread. If the engine's
+    /// stores met ([`Engine::meet`]), the caller must then call [`Engine::join`].
     ///
     /// # Errors
-    /// Each says what to do. Nothing on the disk was changed then, unless the device failed.
+    /// Each error states what the operator can do. Nothing on the disk was changed in this case, unless
+    /// the device failed.
     #[expect(clippy::needless_pass_by_value, reason = "options belong to the store")]
     pub fn open_store(
         self: &Arc<Self>,
@@ -32,10 +33,10 @@ impl Engine {
         Writer::open(self.foundation(), disk, &options, None)
     }
 
-    /// Takes stores that were opened into the company, if [`Engine::meet`] was called. At a start,
-    /// call it for all stores together, when all are open and before anything is served or a writer
-    /// takes a turn. A store that is added later joins alone: it does nothing until its writer's
-    /// turns find that the other stores have recorded it as well.
+    /// Adds stores that were opened to the company, if [`Engine::meet`] was called. At a start, call it
+    /// for all stores together: after all of them are open, and before any request is served or a
+    /// writer takes a turn. A store that is added later joins alone: it does nothing until the turns of
+    /// its writer find that the other stores have recorded it as well.
     ///
     /// # Errors
     /// The device failed. The contents of the stores count as before.
@@ -53,11 +54,12 @@ impl Engine {
 }
 
 impl Writer {
-    /// Records which stores are open, when that has changed. `Some`: this store has not joined yet,
-    /// and this turn is over.
+    /// Records which stores are open, if that has changed. Returns `Some` if this store has not joined
+    /// yet; then this turn is over.
     pub(super) fn company_step(&mut self) -> Option<Turn> {
         if !self.store.takes_writes() {
-            // The store records nothing any more, and its turns give up what waits for it.
+            // The store cannot record anything any more, and its turns give up the objects that wait
+            // for it.
             return None;
         }
         if !self.trouble.pauses(self.now)

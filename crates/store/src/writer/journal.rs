@@ -1,4 +1,5 @@
-//! The writer's part of the purge journal: writes and flushes, one write at a time.
+//! The writer's part of the purge journal: it makes the journal's writes and flushes, one write at a
+//! time.
 
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use crate::interface::add;
 use crate::purge::{Journal, Purges};
 use crate::shared::StoreShared;
 
-/// The purge journal of an open store, with the disk that it is written to.
+/// The purge journal of an open store, with the disk to which it is written.
 #[derive(Debug)]
 pub(super) struct PurgeNotes {
     purges: Arc<Purges>,
@@ -31,7 +32,7 @@ impl PurgeNotes {
         self.journal.is_idle(&self.store)
     }
 
-    /// Begins the next write unless writing `pauses`, and ends what is durable.
+    /// Begins the next write unless writing `pauses`, and ends the tickets of notes that are durable.
     pub(super) fn step(&mut self, pauses: bool, io: &mut Io) {
         if let Some((write, at, len)) = self.journal.settle(|number| io.flushed(number)) {
             io.read(Purpose::JournalCheck(write), at, len);
@@ -55,7 +56,7 @@ impl PurgeNotes {
         }
     }
 
-    /// The write with this number has completed or failed.
+    /// Handles the end of the write with this number, successful or not.
     pub(super) fn written(&mut self, write: u64, written: bool, io: &mut Io) {
         self.journal.written(write, written, || io.want_flush());
     }

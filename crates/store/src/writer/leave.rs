@@ -1,4 +1,4 @@
-//! The end of a writer while the engine goes on: its store is taken out, comes back, or grows.
+//! The end of a writer while the engine continues: its store is taken out, comes back, or grows.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,39 +12,39 @@ use crate::OpenError;
 use crate::interface::add;
 use crate::shared::StoreShared;
 
-/// Why a store did not grow.
+/// The reason why a store did not grow.
 #[derive(Debug, Error)]
 pub enum GrowError {
-    /// It is being loaded, or does not get its work done.
+    /// The store is being loaded, or did not complete its pending work.
     #[error("the store is still being loaded or very busy; try again later")]
     Busy,
-    /// It takes no writes.
+    /// The store takes no writes.
     #[error("the store takes no writes (look at its state); nothing was changed")]
     NotWritable,
-    /// There is not enough room for a segment more.
+    /// There is not enough room for one more segment.
     #[error(
         "{bytes} bytes hold no segment more than the store has; it needs at least {needed} bytes"
     )]
     TooSmall {
-        /// The length that it was to have, in bytes.
+        /// The requested length, in bytes.
         bytes: u64,
-        /// Bytes that would do.
+        /// The bytes that would suffice.
         needed: u64,
     },
-    /// It grew as often as it can.
+    /// The store has grown as often as it can.
     #[error(
         "the store grew as often as it can ({0} times); add another store, drain and remove this one"
     )]
     TooOften(usize),
-    /// The device or file system refuses.
+    /// The device or the file system refused.
     #[error("cannot {doing}: {source}")]
     Io {
-        /// The step.
+        /// The step that failed.
         doing: &'static str,
-        /// The error of the system.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// It is longer now, but could not be opened again.
+    /// The store is longer now, but could not be opened again.
     #[error("the store grew, but could not be opened again: {0}")]
     Lost(#[from] OpenError),
 }
@@ -52,17 +52,18 @@ pub enum GrowError {
 /// The result of growing a store.
 #[derive(Debug)]
 pub struct Grown {
-    /// Its writer; `None` if the store was lost: then it is not among the open ones any more.
+    /// The writer of the store; `None` if the store was lost and is not among the open stores any more.
     pub writer: Option<Writer>,
-    /// Its segments now.
+    /// The present number of its segments, or the error.
     pub result: Result<u32, GrowError>,
 }
 
 impl Writer {
-    /// Takes the store out of the engine and ends. What waits is written first, for at most about
-    /// `at_most`. When this returns, nothing leads to the store any more, and its disk is closed as
-    /// soon as the last reader lets go of it ([`crate::Fleet::departure`]). True if everything was
-    /// written: then the store has its contents when it comes back to this engine.
+    /// Takes the store out of the engine and ends the writer. Objects that wait are written first, for
+    /// at most about `at_most`. When this returns, no entry or list leads to the store any more. Its
+    /// disk is closed as soon as the last reader releases it ([`crate::Fleet::departure`]). Returns
+    /// true if everything was written: then the store still has its contents when it comes back to this
+    /// engine.
     pub fn close(mut self, at_most: Duration) -> bool {
         let (seat, store) = (self.seat.clone(), Arc::clone(&self.store));
         let _one_at_a_time = seat.lock_membership();
@@ -113,10 +114,11 @@ impl Writer {
         written
     }
 
-    /// Makes the store `bytes` long, contents kept. The file or device is made longer first, then the
-    /// slots of the new segments are zeroed, then the superblocks tell of them; a crash at any point
-    /// leaves the store as it was or grown. Then the store is opened anew: while it is being loaded,
-    /// objects that are not loaded yet are misses. Blocks for these writes and reads.
+    /// Makes the store `bytes` long and keeps its contents. The file or device is made longer first,
+    /// then the slots of the new segments are zeroed, then the superblocks are written with the new
+    /// geometry. A crash at any point leaves the store either unchanged or grown. Then the store is
+    /// opened again. While it is being loaded, objects that are not loaded yet are misses. This blocks
+    /// for these writes and reads.
     #[must_use]
     pub fn grow(mut self, bytes: u64, at_most: Duration) -> Grown {
         let next = self.reuse.next_sequence();
@@ -136,8 +138,8 @@ impl Writer {
         let duty = seat.begin_to_leave();
         let drained = self.drain(at_most);
         seat.note_removals();
-        // Drains once more: records that were removed after the first drain, but before removals were
-        // noted, must be void in the log, since loading knows of nothing else.
+        // This drains once more: records that were removed after the first drain, but before removals
+        // were noted, must be void in the log, because loading knows these removals only from there.
         let geometry = match drained && self.drain_for(at_most, true) {
             true => grown(&self.store, self.reuse.next_sequence()),
             false => Err(GrowError::Busy),
@@ -169,7 +171,7 @@ impl Writer {
         }
     }
 
-    /// Writes the superblocks and opens the store anew; if that fails it is taken out.
+    /// Writes the superblocks and opens the store again. If that fails, the store is taken out.
     fn reopen(mut self, geometry: Geometry) -> Result<Self, GrowError> {
         let (seat, old) = (self.seat.clone(), Arc::clone(&self.store));
         let options = self.opening.options().clone();
@@ -178,7 +180,7 @@ impl Writer {
             doing: "write the superblock",
             source,
         });
-        // Its operations end with its queue.
+        // The operations of the writer end when its queue is dropped.
         drop(self);
         let disk = Arc::clone(&old.disk);
         let opened =
@@ -192,7 +194,7 @@ impl Writer {
     }
 }
 
-/// The geometry with as many segments as the disk has room for.
+/// Returns the geometry with the number of segments for which the disk has room.
 fn grown(store: &StoreShared, next_sequence: u64) -> Result<Geometry, GrowError> {
     let (geometry, bytes) = (*store.space.geometry(), store.disk.len());
     let grown = geometry.grow(bytes, next_sequence);
@@ -215,8 +217,8 @@ fn make_room(store: &StoreShared, next_sequence: u64, bytes: u64) -> Result<(), 
         disk.grow(bytes).map_err(fail("make it longer"))?;
     }
     let grown = grown(store, next_sequence)?;
-    // A device may hold anything there. Zeroing the header is enough: it tells whether the slot is in
-    // use.
+    // On a device, these places may contain anything. Zeroing the header is enough: the header states
+    // whether the slot is in use.
     let zeros = [0; BLOCK as usize];
     for index in store.space.geometry().segments..grown.segments {
         let at = grown.slot_at(index);

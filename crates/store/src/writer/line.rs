@@ -1,9 +1,10 @@
-//! Segments that are being prepared for their next life, in sequence, and how many of them.
+//! The segments that are being prepared for their next life, in sequence, and their number.
 //!
-//! One is enough while the device answers sooner than the open segment fills. Where writing had to
-//! wait, more are prepared at a time: their marks share flushes, and a ready segment takes the
-//! clusters that arrive while the next ones are read, marked and flushed. But their old contents are
-//! forgotten that much earlier, so the number falls again when it was not needed for a while.
+//! One segment is enough while the device prepares it sooner than the open segment fills. If writing
+//! had to wait, more segments are prepared at a time: their marks share flushes, and a ready segment
+//! takes the clusters that arrive while the next segments are read, marked and flushed. But the old
+//! contents of these segments are forgotten earlier, so the number falls again when it was not needed
+//! for a while.
 
 use std::collections::VecDeque;
 
@@ -12,11 +13,11 @@ use foxy_format::{Entry, Geometry};
 use super::reinsert::Reinsertion;
 use crate::shared::segments_ahead;
 
-/// After this many segments in a row for which one segment less ahead would have done, there is one
-/// less.
+/// If one segment less ahead would have sufficed for this many segments in a row, the number falls by
+/// one.
 const CALM: u32 = 64;
 
-/// A segment on its way to being overwritten.
+/// A segment that is being prepared to be overwritten.
 #[derive(Debug)]
 pub(super) struct Preparing {
     pub(super) index: u32,
@@ -24,32 +25,32 @@ pub(super) struct Preparing {
     /// The entries of its old life.
     pub(super) victim: Vec<Entry>,
     pub(super) work: Reinsertion,
-    /// Segments in quarantine that were passed over to come to this one.
+    /// The segments in quarantine that were skipped before this segment.
     pub(super) passed_over: Vec<u32>,
     pub(super) stage: Stage,
 }
 
-/// How far the preparation of a segment is.
+/// The progress of the preparation of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     /// The victim's slot is being read.
     Reading,
-    /// Used records are being read and written again.
+    /// Used records are being read and reinserted.
     Reinserting,
-    /// Waits until the segments before it are being marked or, after a failure, until marking is
-    /// tried again.
+    /// The segment waits until the segments before it are being marked or, after a failure, until
+    /// marking is tried again.
     Unmarked,
     /// The slot is being marked with the new life.
     Marking,
     /// The mark waits for this flush.
     Flushing(u64),
-    /// The mark is being read back.
+    /// The mark is being read back to check it.
     Checking,
-    /// The mark is there, durably.
+    /// The mark is durable on the disk.
     Marked,
-    /// Index entries are being dropped; the old life (0: none).
+    /// The index entries of the old life (0: there is none) are being dropped.
     Dropping(u64),
-    /// May be overwritten.
+    /// The segment may be overwritten.
     Ready,
 }
 
@@ -65,7 +66,8 @@ impl Preparing {
         }
     }
 
-    /// Returns whether its wanted records are chosen and read, so that the next one may choose.
+    /// Returns whether the wanted records of this segment are chosen and read, so that the next segment
+    /// may choose its records.
     pub(super) fn has_chosen(&self) -> bool {
         match self.stage {
             Stage::Reading => false,
@@ -74,7 +76,7 @@ impl Preparing {
         }
     }
 
-    /// Its mark is written, or being written.
+    /// Returns whether the mark of this segment is written or is being written.
     pub(super) const fn is_marked(&self) -> bool {
         !matches!(
             self.stage,
@@ -82,20 +84,20 @@ impl Preparing {
         )
     }
 
-    /// Returns whether no work is under way: it is ready, or waits to be marked.
+    /// Returns whether no work on the segment is under way: it is ready, or waits to be marked.
     const fn is_at_rest(&self) -> bool {
         matches!(self.stage, Stage::Ready | Stage::Unmarked)
     }
 }
 
-/// Those in preparation, oldest first, and how many there should be.
+/// The segments in preparation, oldest first, and the number that there should be.
 #[derive(Debug)]
 pub(super) struct Line {
     all: VecDeque<Preparing>,
     ahead: u32,
     most: u32,
     calm: u32,
-    /// Writing waits for the first segment in the line.
+    /// True if writing waits for the first segment in the line.
     urgent: bool,
 }
 
@@ -111,7 +113,8 @@ impl Line {
         }
     }
 
-    /// Segments that should be in preparation. `half`: the open segment is over half full.
+    /// The number of segments that should be in preparation. `half` states that the open segment is
+    /// over half full.
     pub(super) const fn wanted(&self, half: bool) -> usize {
         if half || self.urgent {
             self.ahead as usize
@@ -124,7 +127,7 @@ impl Line {
         self.all.len()
     }
 
-    /// The segment that was added last.
+    /// Returns the segment that was added last.
     pub(super) fn newest(&self) -> Option<&Preparing> {
         self.all.back()
     }
@@ -133,7 +136,7 @@ impl Line {
         self.all.push_back(next);
     }
 
-    /// Lends all of them, in sequence, until [`Line::give_back`].
+    /// Hands out all segments, in sequence, until [`Line::give_back`].
     pub(super) fn lend(&mut self) -> VecDeque<Preparing> {
         std::mem::take(&mut self.all)
     }
@@ -142,7 +145,8 @@ impl Line {
         self.all = all;
     }
 
-    /// Takes the first one if it is ready. Otherwise it is urgent, and more are wanted at a time.
+    /// Takes the first segment if it is ready. Otherwise the segment becomes urgent, and more segments
+    /// are prepared at a time.
     pub(super) fn take_ready(&mut self) -> Option<(u32, u64)> {
         let Some(first) = self.all.pop_front_if(|p| p.stage == Stage::Ready) else {
             if !std::mem::replace(&mut self.urgent, true) {
@@ -170,7 +174,7 @@ impl Line {
         self.ahead > 1
     }
 
-    /// Writing waits for the first segment in the line.
+    /// Returns whether writing waits for the first segment in the line.
     pub(super) const fn is_urgent(&self) -> bool {
         self.urgent
     }
@@ -192,7 +196,7 @@ impl Line {
         self.all.iter().all(Preparing::is_at_rest)
     }
 
-    /// Room in the victims' tables.
+    /// The capacity of the victims' tables, in entries.
     pub(super) fn entries(&self) -> usize {
         self.all.iter().map(|p| p.victim.capacity()).sum()
     }
@@ -219,7 +223,7 @@ mod tests {
     fn what_writing_had_to_wait_for_is_prepared_earlier_and_not_for_ever() {
         let mut line = line(256);
         assert_eq!((line.wanted(false), line.wanted(true)), (0, 1));
-        // A wait counts once, however often it is looked at.
+        // A wait counts once, however often it is checked.
         for _ in 0..10 {
             assert_eq!(line.take_ready(), None);
         }
@@ -230,7 +234,7 @@ mod tests {
             assert_eq!(line.take_ready(), None);
         }
         assert_eq!(line.wanted(true), AHEAD_MOST as usize, "bounded");
-        // From here on there is always one more ready than is needed.
+        // From here on there is always one more ready segment than is needed.
         ready(&mut line, 100);
         for sequence in 101..2000 {
             ready(&mut line, sequence);

@@ -1,5 +1,5 @@
-//! The end of the log: the segment that takes clusters, those being sealed behind it, and the chain
-//! that links all clusters.
+//! The end of the log: the segment that takes clusters, the full segments that are being sealed, and
+//! the chain that links all clusters.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::interface::add;
 use crate::recovery::Judged;
 use crate::shared::{Numbered, OpenSegment, StoreShared};
 
-/// Where the log of one store ends.
+/// The end of the log of one store.
 #[derive(Debug)]
 pub(super) struct Log {
     store: Arc<StoreShared>,
@@ -43,14 +43,14 @@ impl Log {
         &mut self.chain
     }
 
-    /// The place of the next cluster; at the beginning of the life `next` if no segment is open.
+    /// The place of the next cluster; it is the beginning of the life `next` if no segment is open.
     pub(super) fn end(&self, next: u64) -> LogPosition {
         self.open.as_ref().map_or(LogPosition::new(next, 0), |s| {
             LogPosition::new(s.sequence, s.used_units)
         })
     }
 
-    /// Returns whether the open segment is over half full, or there is none.
+    /// Returns whether the open segment is over half full, or no segment is open.
     pub(super) fn is_half_full(&self) -> bool {
         let half = self.store.space.geometry().segment_bytes / UNIT as u32 / 2;
         self.open.as_ref().is_none_or(|s| s.used_units > half)
@@ -61,7 +61,7 @@ impl Log {
         self.open.as_ref().is_some_and(|s| s.index == index)
     }
 
-    /// Bytes for a cluster of `entries` entries in the open segment.
+    /// The room in the open segment for a cluster of `entries` entries, in bytes.
     pub(super) fn room(&self, entries: usize) -> Option<usize> {
         let segment = self.open.as_ref()?;
         Some(segment.room_bytes(self.store.space.geometry(), entries) as usize)
@@ -80,7 +80,7 @@ impl Log {
         })
     }
 
-    /// Goes on in another segment. The one so far is full.
+    /// Opens another segment for the log. The previous segment is full.
     pub(super) fn go_on(&mut self, index: u32, sequence: u64) {
         if let Some(full) = self.open.replace(OpenSegment::empty(index, sequence)) {
             add(
@@ -147,7 +147,7 @@ impl Log {
         })
     }
 
-    /// The write of a cluster in this life has ended.
+    /// Notes that the write of a cluster in this life has ended.
     pub(super) fn cluster_ended(&mut self, sequence: u64) {
         let all = self.open.iter_mut().chain(self.sealer.segments_mut());
         for segment in all.filter(|s| s.sequence == sequence) {
@@ -155,7 +155,7 @@ impl Log {
         }
     }
 
-    /// Begins to seal the open segment, if there is something in it.
+    /// Begins to seal the open segment, if it contains anything.
     pub(super) fn close(&mut self) -> bool {
         let Some(segment) = self.open.take().filter(|s| s.used_units > 0) else {
             return false;
@@ -164,12 +164,12 @@ impl Log {
         true
     }
 
-    /// Returns whether a segment is on its way to being sealed.
+    /// Returns whether a segment is being sealed.
     pub(super) fn is_sealing(&self) -> bool {
         !self.sealer.is_empty()
     }
 
-    /// Takes sealing a step further.
+    /// Continues sealing by one step.
     pub(super) fn seal_step(&mut self, io: &mut Io) {
         self.sealer.step(io);
     }
@@ -184,7 +184,7 @@ impl Log {
         self.sealer.slot_done(sequence, written);
     }
 
-    /// Room in the tables of its segments.
+    /// The capacity of the tables of the log's segments, in entries.
     pub(super) fn entries(&self) -> usize {
         let all = self.open.iter().chain(self.sealer.segments());
         all.map(|s| s.entries.capacity()).sum()

@@ -1,25 +1,25 @@
-//! The writer of one store, driven by one thread.
+//! The writer of one store, which one thread drives.
 //!
-//! Uses `recovery`, `engine` and the rooms below them; `join` opens stores of an engine.
+//! This room uses `recovery`, `engine` and the rooms below them; `join` opens stores of an engine.
 //!
-//! [`Writer`] drives parts that own their state. A turn goes through them in this order:
+//! [`Writer`] drives parts that own their state. A turn runs them in this order:
 //!
 //! | part | owns |
 //! |---|---|
 //! | [`Io`] | the queue of the disk, numbered flushes |
-//! | [`Intake`] | the end of the inbox |
+//! | [`Intake`] | the writer's side of the inbox |
 //! | [`PurgeNotes`] | the purge journal |
 //! | [`Opening`] | segments still to be loaded |
-//! | [`Superblocks`] | the superblocks as they were written last |
+//! | [`Superblocks`] | the superblocks in their last written state |
 //! | [`Reuse`] | segments in preparation, records that are written again |
 //! | [`Gather`] | objects and removals that wait for a cluster |
 //! | [`Log`] | the open segment, the chain, segments being sealed |
 //! | [`Flight`] | clusters being written, their buffers, the rate |
 //! | [`Tickets`] | callers that wait for durability |
 //! | [`Trouble`] | the pause after a failure |
-//! | [`Seat`] | the place of the store among the others of its engine |
+//! | [`Seat`] | the place of the store among the stores of its engine |
 //!
-//! Only [`Objects`] reaches the engine's tables, and only [`Seat`] its other parts.
+//! Only [`Objects`] accesses the engine's tables, and only [`Seat`] accesses its other parts.
 
 mod assemble;
 mod chain;
@@ -75,19 +75,20 @@ use crate::{OpenError, StoreOptions};
 
 pub use self::leave::{GrowError, Grown};
 
-/// Operations of the writer's queue.
+/// Maximum number of operations in the writer's queue.
 const QUEUE_DEPTH: u32 = 32;
 
-/// Pause after a turn that had something to take from the inbox: more will have come by then.
+/// Pause after a turn that found something in the inbox: by the end of the pause, more will have
+/// arrived.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// When to call [`Writer::turn`] again.
+/// The time at which [`Writer::turn`] must be called again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
-    /// At the latest after this time, or when woken; `None`: only when woken or when an operation
-    /// completes.
+    /// The maximum time until the next turn; a wake-up or the completion of an operation ends the wait
+    /// earlier. `None`: only these end it.
     pub wait: Option<Duration>,
-    /// There is more to do at once.
+    /// True if there is more to do at once.
     pub busy: bool,
 }
 
@@ -102,8 +103,8 @@ impl WakeHandle {
     }
 }
 
-/// Writes, recovers and reuses one store. Dropping it without [`Writer::drain`] is like a crash:
-/// safe, and what was not yet durable is lost.
+/// Writes, recovers and reuses the segments of one store. Dropping it without [`Writer::drain`] is like
+/// a crash: it is safe, and data that was not yet durable is lost.
 #[derive(Debug)]
 pub struct Writer {
     seat: Seat,
@@ -120,12 +121,13 @@ pub struct Writer {
     notes: PurgeNotes,
     trouble: Trouble,
     intake: Intake,
-    /// Time of this turn.
+    /// The time of this turn.
     now: MonoTime,
 }
 
 impl Drop for Writer {
-    /// A mistake must be seen: a store without its thread would look sound and store nothing.
+    /// A bug in the thread must be noticed: a store without its thread would look healthy and store
+    /// nothing.
     fn drop(&mut self) {
         if std::thread::panicking() {
             let disk = self.store.disk.describe();
@@ -184,8 +186,9 @@ impl Writer {
         })
     }
 
-    /// Does what there is to do, without ever waiting for a disk: reaps, commits, assembles,
-    /// submits, seals, prepares reuse, loads.
+    /// Does the work that is due: reaps, commits, assembles, submits, seals, prepares reuse, loads. A turn
+    /// does not wait for a disk, except for writes of superblocks, segments in quarantine, and summaries
+    /// that are damaged or longer than their slot.
     pub fn turn(&mut self) -> Turn {
         self.now = self.seat.now();
         if let Some(turn) = self.company_step() {
@@ -259,7 +262,7 @@ impl Writer {
                 }
                 Purpose::Flush(number) => match result {
                     Ok(()) if self.log.chain_mut().flushed(number) => {
-                        // Removals that are covered now leave the removal log.
+                        // Removals that are now covered leave the removal log.
                         self.settle_removals();
                     }
                     Ok(()) => {}
@@ -293,8 +296,9 @@ impl Writer {
         self.reuse.hand_over(&mut self.gather, self.now);
     }
 
-    /// A store that takes no writes keeps no removals either. The others note that once; its own
-    /// disk says so as soon as it takes that, and again when the company changes.
+    /// Handles a store that takes no writes, and so keeps no removals either. The other stores note
+    /// that once. The store's own disk records it as soon as the disk accepts the write, and again when
+    /// the company changes.
     fn part_if_lost(&mut self) {
         if self.store.takes_writes() {
             return;
@@ -348,7 +352,7 @@ impl Writer {
         }
     }
 
-    /// Gives up all items that wait: a store that takes no writes cannot write them.
+    /// Gives up all waiting items: a store that takes no writes cannot write them.
     fn give_up_items(&mut self) {
         self.gather.fill_up(u64::MAX, self.now);
         while let Some(item) = self.gather.pop(u64::MAX) {
@@ -356,8 +360,8 @@ impl Writer {
         }
     }
 
-    /// Removals were lost: everything in the log so far is void after the next start. The one
-    /// place where a turn waits for the disk; it follows a million removals not written.
+    /// Handles lost removals: everything that is in the log so far is void after the next start. The turn
+    /// waits for the disk here; this happens only after a million unwritten removals.
     pub(crate) fn raise_floor(&mut self) {
         let floor = self.log.end(self.reuse.next_sequence());
         if let Err(error) = self.superblocks.set_floor(floor) {
@@ -365,8 +369,8 @@ impl Writer {
         }
     }
 
-    /// Writes to both superblocks that nothing before `floor` counts. False if that is not possible
-    /// yet.
+    /// Writes to both superblocks that nothing before `floor` counts. Returns false if that is not
+    /// possible yet.
     fn say_floor(&mut self, floor: LogPosition) -> bool {
         if self.trouble.pauses(self.now) {
             return false;
@@ -380,7 +384,8 @@ impl Writer {
         }
     }
 
-    /// Memory held: cluster buffers (in huge pages), tables of segments, lines, recovery.
+    /// The memory in use, in bytes: cluster buffers (in huge pages), tables of segments, lines,
+    /// recovery.
     fn memory_bytes(&self) -> usize {
         let entries = self.log.entries() + self.reuse.entries();
         let slots = self.store.space.geometry().slot_bytes as usize;
@@ -400,8 +405,8 @@ impl Writer {
             self.trouble.next_due(self.now),
         ];
         let wait = due.into_iter().flatten().min().map(|at| at.since(self.now));
-        // Something due that had to wait (for room in flight, a segment, the budget) is tried
-        // again when an operation completes or, at the latest, soon.
+        // Due work that had to wait (for room in flight, a segment, the budget) is tried again as soon as
+        // an operation completes, and after one millisecond even if none does.
         let wait = wait.map(|w| w.max(Duration::from_millis(1)));
         Turn {
             wait,
@@ -409,7 +414,8 @@ impl Writer {
         }
     }
 
-    /// Blocks the calling thread until `turn.wait` is over, an operation completes or it is woken.
+    /// Blocks the calling thread until `turn.wait` is over, an operation completes or the thread is
+    /// woken.
     pub fn park(&mut self, turn: Turn) {
         let wait = turn
             .wait

@@ -1,5 +1,5 @@
-//! The engine's tables as the parts of a writer see them: objects on their way to the disk, from
-//! their choice for a cluster to the index entry that leads to the record.
+//! The engine's tables as the parts of a writer see them. They contain the objects on their way to the
+//! disk, from the choice of an object for a cluster to the index entry that leads to its record.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -21,25 +21,25 @@ use crate::removal::Catalogue;
 use crate::shared::{Item, StoreShared};
 use crate::{Object, StoreId};
 
-/// Where the index is full, one in this number of new records takes the place of another entry. If all did, each
-/// object that is requested once would cost one that is requested again; if none did, nothing new would be
-/// found until older records are overwritten.
+/// If the index is full, one in this number of new records replaces another entry. If all did, each object
+/// that is requested once would displace an object that is requested again. If none did, no new object
+/// would be found until older records are overwritten.
 const DISPLACING: u64 = 16;
 
-/// Records whose index entries are prefetched together.
+/// Number of records whose index entries are prefetched together.
 const COMMIT_AHEAD: usize = 32;
 
-/// A record in a cluster under way.
+/// A record in a cluster that is being written.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Written {
     pub(super) hash: KeyHash,
     pub(super) ticket: u64,
     pub(super) entry: IndexEntry,
-    /// Length of the record on disk.
+    /// Length of the record on disk, in bytes.
     pub(super) bytes: u32,
 }
 
-/// Objects that one store writes. Everything that changes the state of a key happens under the lock
+/// The objects that one store writes. Everything that changes the state of a key happens under the lock
 /// of its shard.
 #[derive(Debug)]
 pub(super) struct Objects {
@@ -57,7 +57,8 @@ pub(super) struct Objects {
     clock: Arc<dyn Clock>,
 }
 
-/// True for one in [`DISPLACING`] records, by their place: an object that is stored again has another chance.
+/// Returns true for one in [`DISPLACING`] records, chosen by their place: an object that is stored again
+/// gets another chance.
 fn may_displace(entry: &IndexEntry) -> bool {
     let place = entry.address.units() << 12 | u64::from(entry.hint);
     hash64(0, &place.to_le_bytes()).is_multiple_of(DISPLACING)
@@ -82,7 +83,7 @@ impl Objects {
         }
     }
 
-    /// Returns the object that waits with this item; `None` if it was superseded.
+    /// Returns the object that waits with this item, or `None` if the object was superseded.
     pub(super) fn waiting(&self, item: &Item) -> Option<Arc<Object>> {
         let shard = self.tables.shard(item.hash).read();
         let pending = shard.pending.get(&item.hash);
@@ -90,14 +91,14 @@ impl Objects {
         Some(pending.object.clone())
     }
 
-    /// Returns whether this very object waits, in memory or in a cluster under way.
+    /// Returns whether this very object waits, in memory or in a cluster that is being written.
     pub(super) fn waits(&self, hash: KeyHash, ticket: u64) -> bool {
         let shard = self.tables.shard(hash).read();
         shard.pending.get(&hash).is_some_and(|p| p.ticket == ticket)
     }
 
-    /// From here on a crash may leave the object's record at `place`. False if it was superseded
-    /// or purged since it was chosen.
+    /// Notes that from here on a crash may leave the object's record at `place`. Returns false if the
+    /// object was superseded or purged since it was chosen.
     pub(super) fn begin_record(&self, item: &Item, place: LogPosition) -> bool {
         let mut shard = self.tables.shard(item.hash).write();
         let pending = shard.pending.get_mut(&item.hash);
@@ -111,7 +112,7 @@ impl Objects {
         let Some(pending) = pending else {
             return false;
         };
-        // Objects that a purge covers, soft or hard, are not written after it, so that the purge can
+        // Objects that a soft or hard purge covers are not written after it, so that the purge can
         // retire by age.
         if rule!(
             "write: what a purge covers is not written behind it",
@@ -132,8 +133,8 @@ impl Objects {
         false
     }
 
-    /// The records of a cluster are on the disk. `replaces` gives the entry that a reinserted record
-    /// takes the place of, by its ticket.
+    /// Commits the records of a cluster, which are on the disk. `replaces` returns, by ticket, the
+    /// entry that a reinserted record replaces.
     pub(super) fn commit_all(
         &self,
         records: &[Written],
@@ -146,7 +147,7 @@ impl Objects {
         }
     }
 
-    /// From here on the index leads to the record, unless its object was superseded meanwhile.
+    /// Makes the index lead to the record, unless its object was superseded meanwhile.
     fn commit(&self, written: &Written, replaces: impl Fn() -> Option<(KeyHash, Address)>) {
         let mut shard = self.tables.shard(written.hash).write();
         let pending = shard.pending.get(&written.hash);
@@ -170,7 +171,7 @@ impl Objects {
     }
 
     fn insert_entry(&self, hash: KeyHash, entry: IndexEntry) {
-        // A twin loses its entry: its record must not come back when it is out of date.
+        // A twin loses its entry: its record must not return when it is out of date.
         for twin in self.tables.index().lookup(hash) {
             rule!(
                 "commit: a twin that loses its entry becomes void",
@@ -199,8 +200,8 @@ impl Objects {
         }
     }
 
-    /// Takes an entry out of the full index that stands where `hash` could: the least used one, and of
-    /// several the oldest. False if there is none.
+    /// Removes an entry from the full index at a place where `hash` could be: the least used entry, and
+    /// the oldest of several. Returns false if there is none.
     fn make_room(&self, hash: KeyHash) -> bool {
         let index = self.tables.index();
         let stores = self.fleet.stores();
@@ -212,7 +213,8 @@ impl Objects {
         let Some((_, _, least)) = known.min_by_key(|(freq, place, _)| (*freq, *place)) else {
             return false;
         };
-        // First void, then removed: what nothing is known of must not come back.
+        // The void comes before the removal of the entry: a record that the index does not know any
+        // more must not return.
         rule!(
             "commit: an entry that gives way in a full index becomes void",
             self.catalogue.void(least),
@@ -222,7 +224,7 @@ impl Objects {
         index.evict(hash, least)
     }
 
-    /// Gives the room of an object back that waited for the store of this number.
+    /// Releases the room of an object that waited for the store with this number.
     fn release(&self, store: StoreId, bytes: usize) {
         let stores = self.fleet.stores();
         self.budget.release_for(&stores, store, bytes);
@@ -240,24 +242,25 @@ impl Objects {
     }
 }
 
-/// Reuse: records of a segment that is about to be overwritten.
+/// Reuse: the records of a segment that is about to be overwritten.
 impl Objects {
-    /// How often a record was used since it was written, if the index still leads to it.
+    /// Returns the number of uses of a record since it was written, if the index still leads to it.
     pub(super) fn uses(&self, spot: Spot, hash: KeyHash) -> Option<u8> {
         let found = self.tables.entry_at(hash, spot)?;
-        // An object in RAM this long after it was written is in use, though not read from disk.
+        // An object that is in RAM this long after it was written is in use, though it was not read
+        // from disk.
         let in_ram = self.tables.shard(hash).read().ram.peek(&hash).is_some();
         Some(found.freq.max(u8::from(in_ram)))
     }
 
-    /// The object that the RAM tier has under this hash. Counts no use.
+    /// Returns the object that the RAM tier has under this hash. This does not count as a use.
     pub(super) fn in_ram(&self, hash: KeyHash) -> Option<Arc<Object>> {
         self.tables.shard(hash).read().ram.peek(&hash).cloned()
     }
 
-    /// The fragments of versions that somebody is reading.
+    /// Returns the fragments of the versions that requests are reading.
     pub(super) fn held_fragments(&self) -> HashSet<KeyHash> {
-        // No more than one object of the greatest length.
+        // The limit is the maximum length of one object.
         let room = self.puts.object_bytes_max();
         self.holds.fragments(self.tables.shards(), room)
     }
@@ -267,9 +270,9 @@ impl Objects {
         self.budget.has_room_for_reinsertion()
     }
 
-    /// Lets the record at `spot` wait to be written again, if it is still what its key holds. One that
-    /// is not `held` by a reader waits only if it is worth keeping, if there is room, and if `spend`
-    /// allows its bytes. Returns its ticket.
+    /// Makes the record at `spot` wait to be written again, if it is still the record of what its key
+    /// holds. A record that is not `held` by a reader waits only if it is worth keeping, if there is
+    /// room, and if `spend` allows its bytes. Returns the ticket of the waiting object.
     pub(super) fn wait_again(
         &self,
         entry: &Entry,
@@ -288,7 +291,7 @@ impl Objects {
         let ticket = self.numbers.next();
         let mut shard = self.tables.shard(entry.hash).write();
         let present = self.tables.leads_to(entry.hash, spot);
-        // A record that was superseded or is being replaced must not be written after its successor.
+        // A superseded record, or one that is being replaced, must not be written after its successor.
         if rule!(
             "reinsert: what was superseded meanwhile is not written again",
             !present,
@@ -300,7 +303,7 @@ impl Objects {
         ) {
             return None;
         }
-        // Fragments that are in use do not wait for room; `held_fragments` bounds them.
+        // Fragments that are in use do not wait for room; `held_fragments` limits their bytes.
         let bytes = object.memory_bytes();
         if held {
             self.budget.take(&self.store, bytes);
@@ -326,20 +329,20 @@ impl Objects {
         if object.meta().expires < self.clock.wall() {
             return false;
         }
-        // A fragment without its head cannot be asked for.
+        // A fragment without its head cannot be requested.
         object.kind != RecordKind::Fragment || {
             let head = self.keys.hash(object.key());
             self.tables.is_known(head)
         }
     }
 
-    /// Drops the index entry of a record. True if there was one.
+    /// Drops the index entry of a record. Returns true if there was an entry.
     pub(super) fn drop_entry(&self, hash: KeyHash, spot: Spot) -> bool {
         let _shard = self.tables.shard(hash).write();
         self.tables.index().remove_if(hash, spot.address).is_some()
     }
 
-    /// Drops all index entries of these sectors. Returns how many there were.
+    /// Drops all index entries of these sectors. Returns the number of dropped entries.
     pub(super) fn sweep(&self, sectors: Range<u64>) -> u64 {
         self.tables.index().sweep(sectors).run()
     }

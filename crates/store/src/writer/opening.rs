@@ -1,4 +1,5 @@
-//! The rest of an opening: segments still to be loaded, and the floor of a store that was away.
+//! The remaining work of an opening: segments that are still to be loaded, and the floor of a store
+//! that was away.
 
 use std::io;
 
@@ -13,12 +14,13 @@ use crate::fleet::ticket_of_removed;
 use crate::recovery::{Loader, Piece};
 use crate::{Durable, StoreOptions, SyncTicket};
 
-/// The options of an opening, and what of it is not done yet.
+/// The options of an opening, and the part of it that is not done yet.
 #[derive(Debug)]
 pub(super) struct Opening {
     options: StoreOptions,
     loader: Option<Loader>,
-    /// The store was away: its floor goes back to this when its removals are durable.
+    /// Set if the store was away: if the ticket for its removals ends as durable, the floor goes back to
+    /// this position.
     restoring: Option<(LogPosition, SyncTicket)>,
 }
 
@@ -31,7 +33,7 @@ impl Opening {
         }
     }
 
-    /// For another opening of the same store.
+    /// The options, for another opening of the same store.
     pub(super) const fn options(&self) -> &StoreOptions {
         &self.options
     }
@@ -40,12 +42,12 @@ impl Opening {
         self.loader.is_some()
     }
 
-    /// Everything is loaded, and the store's contents count.
+    /// Returns whether everything is loaded and the store's contents count.
     pub(super) const fn is_done(&self) -> bool {
         self.loader.is_none() && self.restoring.is_none()
     }
 
-    /// A segment may be taken in now.
+    /// Returns whether a segment may be taken in now.
     pub(super) fn is_busy(&self) -> bool {
         self.loader.as_ref().is_some_and(|loader| !loader.waits())
     }
@@ -54,7 +56,7 @@ impl Opening {
         self.loader.as_ref().map_or(0, Loader::memory_bytes)
     }
 
-    /// A piece was read for loading.
+    /// Handles a piece that was read for loading.
     pub(super) fn piece_done(
         &mut self,
         piece: Piece,
@@ -66,7 +68,7 @@ impl Opening {
         }
     }
 
-    /// Returns the floor to go back to once the removals that the store missed are durable.
+    /// Returns the former floor once the removals that the store missed are durable.
     fn restored(&mut self) -> Option<LogPosition> {
         let (_, ticket) = self.restoring.as_ref()?;
         let outcome = ticket.outcome()?;
@@ -86,12 +88,12 @@ impl Writer {
         self.opening.is_loading()
     }
 
-    /// Takes loading a step further.
+    /// Continues loading by one step.
     pub(super) fn load_step(&mut self) {
         let Some(loader) = &mut self.opening.loader else {
             return;
         };
-        // Submitted now, so that the disk reads while this thread works.
+        // The reads are submitted now, so that the disk works while this thread works.
         for (piece, at, len) in loader.wanted() {
             self.io.read(Purpose::Load(piece), at, len);
         }
@@ -99,8 +101,8 @@ impl Writer {
         if !loader.step() {
             return;
         }
-        // While the disk does not take that something was lost, the store counts as being loaded: so
-        // every removal leaves its trace.
+        // As long as the disk does not accept the write that records the loss, the store counts as
+        // being loaded: so every removal is logged.
         if let Some(floor) = loader.owed()
             && !rule!(
                 "load: the store counts as being loaded until the disk took what is lost",
@@ -117,8 +119,8 @@ impl Writer {
         self.store.all_recalled();
         loader.finish();
         self.settle_removals();
-        // If the store was away, what it missed is void now; when that is durable, its contents
-        // count again.
+        // If the store was away, the records that it should have removed are void now; when that is
+        // durable, its contents count again.
         if let Some(floor) = loader.restores() {
             self.opening.restoring = Some((floor, ticket_of_removed(&self.store)));
         }

@@ -1,4 +1,4 @@
-//! Segments in quarantine: remembered in the superblock, and tried again on request.
+//! Segments in quarantine: the superblock records them, and they are tried again on request.
 
 use foxy_base::rule;
 
@@ -6,12 +6,12 @@ use super::Writer;
 use super::trouble::Fault;
 use crate::shared::StoreShared;
 
-/// Bytes that are written and read at once.
+/// Number of bytes that are written and read at once.
 const PART: usize = 1 << 20;
 
 impl Writer {
-    /// Notes new segments in quarantine, so that the next start knows of them; tries quarantined
-    /// segments again if that was asked for. Both are rare, and wait for the disk.
+    /// Records new segments in quarantine, so that the next start knows them, and tries quarantined
+    /// segments again if that was requested. Both happen rarely, and wait for the disk.
     pub(super) fn quarantine_step(&mut self) {
         if self.store.role.take_retry() {
             retry_quarantine(&self.store);

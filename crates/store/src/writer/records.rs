@@ -11,24 +11,25 @@ use crate::Object;
 use crate::interface::add;
 use crate::shared::{Item, Numbered, OpenSegment, StoreShared};
 
-/// An object for a cluster, and the item that it waited with.
+/// An object for a cluster, and the item with which it waited.
 pub(super) type Chosen = (Item, Arc<Object>);
 
-/// A cluster in the making.
+/// A cluster that is being encoded.
 #[derive(Debug)]
 pub(super) struct Records<'a> {
     store: &'a StoreShared,
     segment: u32,
-    /// The end of the segment so far: its life, and the first unit of the cluster.
+    /// The end of the log so far: the life of the segment, and the first unit of the cluster.
     base: LogPosition,
     entries: Vec<Entry>,
     written: Vec<Written>,
-    /// Bytes of the cluster so far.
+    /// The length of the cluster so far, in bytes.
     at: usize,
 }
 
 impl<'a> Records<'a> {
-    /// With these entries, a table that ends at byte `first` of the cluster, and room for `most` records.
+    /// Begins a cluster with these entries, a table that ends at byte `first` of the cluster, and room
+    /// for `most` records.
     pub(super) fn new(
         store: &'a StoreShared,
         segment: &OpenSegment,
@@ -99,7 +100,8 @@ impl<'a> Records<'a> {
         ))
     }
 
-    /// Fills the cluster up to whole blocks. Returns all entries, the records and the length in bytes.
+    /// Pads the cluster to whole blocks. Returns all entries, the records and the length in
+    /// bytes.
     pub(super) fn finish(self, buf: &mut [u8]) -> (Vec<Entry>, Vec<Written>, usize) {
         let len = round_to_block(self.at as u64) as usize;
         buf[self.at..len].fill(0);

@@ -1,5 +1,5 @@
-//! Reinsertion: records of the victim that were used since they were written are written again,
-//! within a budget, the most used and smallest first.
+//! Reinsertion: records of the victim that were used since they were written are written again, within
+//! a budget. The most used records come first, and among these the smallest.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,40 +16,41 @@ use foxy_format::{Entry, EntryKind, UNIT, parse_record};
 use foxy_index::Address;
 use foxy_policy::RewriteBudget;
 
-/// Longest read of the victim.
+/// Maximum length of a read from the victim, in units.
 const PART_MAX: u32 = (1 << 20) / UNIT as u32;
-/// Unwanted bytes that are read rather than split a read.
+/// Maximum number of unwanted units that are read so that a read need not be split.
 const GAP_MAX: u32 = (64 << 10) / UNIT as u32;
 
-/// Bytes that may come back from one victim: it must leave room, or reuse would gain nothing.
+/// The maximum number of bytes that may be reinserted from one victim: it must leave room, or reuse
+/// would gain nothing.
 fn bytes_max(store: &StoreShared) -> u64 {
     u64::from(store.space.geometry().segment_bytes) * 6 / 10
 }
 
-/// Work on one victim.
+/// The work on one victim.
 #[derive(Debug, Default)]
 pub(super) struct Reinsertion {
     index: u32,
     /// The life for which the victim makes room.
     sequence: u64,
-    /// Chosen records, in order of place, still to be read.
+    /// The chosen records that are still to be read, in order of place.
     chosen: Vec<Entry>,
-    /// The chosen records that somebody is reading: see [`Reinserter::held`].
+    /// The chosen records that requests are reading: see [`Reinserter::held`].
     held: Vec<Entry>,
-    /// The part being read: chosen records in it, its first unit in the segment.
+    /// The part that is being read: the chosen records in it, and its first unit in the segment.
     reading: Option<(Vec<Entry>, u32)>,
-    /// Written again, not yet committed.
+    /// The records that wait to be written again and are not yet committed.
     outstanding: Vec<(KeyHash, u64)>,
 }
 
 impl Reinsertion {
-    /// Everything chosen has been read, or was in memory.
+    /// Returns whether all chosen records have been read, or were in memory.
     pub(super) const fn is_read(&self) -> bool {
         self.chosen.is_empty() && self.reading.is_none()
     }
 
-    /// Returns whether another record may be read: records that are read faster than they are
-    /// written would find no room among the pending objects.
+    /// Returns whether another record may be read: if records are read faster than they are written,
+    /// they find no room among the pending objects.
     fn may_go_on(&self, objects: &Objects) -> bool {
         self.outstanding.is_empty() || objects.has_room_for_reinsertion()
     }
@@ -63,19 +64,20 @@ impl Reinsertion {
     }
 }
 
-/// Records that are written again: which, how many, and what each of them replaces.
+/// The records that are written again: their choice, their budget, and the entry that each of them
+/// replaces.
 #[derive(Debug)]
 pub(super) struct Reinserter {
     store: Arc<StoreShared>,
     budget: RewriteBudget,
-    /// Tickets of reinserted objects that wait, with the entry each of them replaces.
+    /// The tickets of reinserted objects that wait, each with the entry that the object replaces.
     waiting: HashMap<u64, (KeyHash, Address)>,
-    /// Their items that are not in the gatherer yet.
+    /// The items of these objects that are not in the gatherer yet.
     items: Vec<Item>,
 }
 
 impl Reinserter {
-    /// For every 100 new bytes written, `percent` bytes may be written again.
+    /// Makes a reinserter that may write `percent` bytes again for every 100 new bytes written.
     pub(super) fn new(store: Arc<StoreShared>, percent: u32) -> Self {
         Self {
             budget: RewriteBudget::new(percent, bytes_max(&store)),
@@ -85,24 +87,25 @@ impl Reinserter {
         }
     }
 
-    /// The entry that the record with this ticket takes the place of.
+    /// Returns the entry that the record with this ticket replaces.
     pub(super) fn replaces(&self, ticket: u64) -> Option<(KeyHash, Address)> {
         self.waiting.get(&ticket).copied()
     }
 
-    /// These records were written. The new ones of them add to the budget.
+    /// Notes that these records are in a cluster that is written now. The new records among them add to
+    /// the budget.
     pub(super) fn earn(&mut self, records: &[Written]) {
         let waiting = &self.waiting;
         let new = records.iter().filter(|w| !waiting.contains_key(&w.ticket));
         self.budget.earn(new.map(|w| u64::from(w.bytes)).sum());
     }
 
-    /// Items for the gatherer, in order.
+    /// Takes the items for the gatherer, in order.
     pub(super) fn take_items(&mut self) -> impl Iterator<Item = Item> {
         self.items.drain(..)
     }
 
-    /// Chooses what of the victim is worth writing again.
+    /// Chooses the records of the victim that are worth writing again.
     pub(super) fn begin(
         &mut self,
         index: u32,
@@ -139,7 +142,7 @@ impl Reinserter {
         if !self.store.takes_writes() {
             chosen.clear();
         }
-        // Read from the end, so that a Vec serves as the queue.
+        // The records are taken from the end, so that a Vec serves as the queue.
         chosen.sort_by_key(|entry| std::cmp::Reverse(entry.offset_units));
         Reinsertion {
             index,
@@ -150,8 +153,8 @@ impl Reinserter {
         }
     }
 
-    /// Returns the records that readers still need. They do not count against the budget, since
-    /// nobody else may have these bytes.
+    /// Returns the records that readers still need. They do not count against the budget, since their
+    /// bytes may exist nowhere else.
     fn held(&self, index: u32, victim: &[Entry], objects: &Objects) -> Vec<Entry> {
         let is_fragment = |e: &&Entry| e.kind == EntryKind::Fragment;
         if !victim.iter().any(|e| is_fragment(&e)) {
@@ -165,15 +168,15 @@ impl Reinserter {
             .collect()
     }
 
-    /// How often a record was used since it was written, if the index still leads to it.
+    /// Returns the number of uses of a record since it was written, if the index still leads to it.
     fn uses(&self, index: u32, entry: &Entry, objects: &Objects) -> Option<u8> {
         let spot = self.store.space.spot(index, entry.offset_units)?;
         objects.uses(spot, entry.hash)
     }
 
-    /// Goes on; true when everything is written again. In a `hurry` (writing waits for the victim),
-    /// true as soon as all records that somebody is reading are in memory: they are served from there
-    /// until they are written, later.
+    /// Makes one step. Returns true when everything is written again. In a `hurry` (writing waits for
+    /// the victim), it returns true as soon as all records that requests are reading are in memory:
+    /// they are read from there until they are written later.
     pub(super) fn step(
         &mut self,
         work: &mut Reinsertion,
@@ -197,7 +200,7 @@ impl Reinserter {
         work.is_read() && (hurry || work.outstanding.is_empty())
     }
 
-    /// The next record, if the RAM tier has the same version: no read then.
+    /// Reinserts the next record without a read, if the RAM tier has the same version.
     fn reinsert_from_memory(&mut self, work: &mut Reinsertion, objects: &Objects) -> bool {
         let Some(entry) = work.chosen.last().copied() else {
             return false;
@@ -236,7 +239,7 @@ impl Reinserter {
         work.reading = Some((part, start));
     }
 
-    /// A part of the victim was read.
+    /// Handles a part of the victim that was read.
     pub(super) fn part_done(
         &mut self,
         work: &mut Reinsertion,
@@ -285,7 +288,7 @@ impl Reinserter {
         }
     }
 
-    /// Sends a record of the victim to disk again, if it is still what its key holds.
+    /// Sends a record of the victim to the disk again, if it is still the record of what its key holds.
     fn reinsert(
         &mut self,
         work: &mut Reinsertion,

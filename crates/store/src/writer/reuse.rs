@@ -1,11 +1,11 @@
 //! Reuse of segments, strictly in sequence.
 //!
-//! Order: read the victim and write again the records that were used since they were written; mark
-//! the slot with the new life; flush; read the mark back; drop the index entries; only then
-//! overwrite. Until the mark is durable, the index still knows every record of the victim, so a
-//! supersession leaves its removal in the log; afterwards a restart rejects the old life. Several
-//! segments may be in preparation at once. Each keeps this order. Records are chosen, slots marked
-//! and entries dropped in the sequence of the segments; the marks share flushes.
+//! The order is: read the victim and write the used records again; mark the slot with the new life;
+//! flush; read the mark back; drop the index entries; only then overwrite. Until the mark is durable,
+//! the index still knows every record of the victim, so a supersession writes its removal to the log.
+//! Afterwards a restart rejects the old life. Several segments may be in preparation at once. Each
+//! segment keeps this order. Records are chosen, slots marked and entries dropped in the sequence of
+//! the segments, and the marks share flushes.
 
 use std::io;
 use std::sync::Arc;
@@ -25,48 +25,48 @@ use crate::interface::add;
 use crate::recovery::{scan_segment, summary_entries};
 use crate::shared::{OpenSegment, StoreShared, summary};
 
-/// Index entries dropped by one turn.
+/// Maximum number of index entries that one turn drops.
 const DROP_STEP: usize = 4096;
 
-/// Where the line stands when a store was opened.
+/// The state of the line when a store was opened.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
-    /// A segment that is marked for its next life already: index and sequence.
+    /// The segment that is already marked for its next life: its index and sequence.
     pub(super) ready: Option<(u32, u64)>,
     pub(super) next_sequence: u64,
-    /// A table could not be read.
+    /// True if a table could not be read.
     pub(super) tables_damaged: bool,
 }
 
-/// The part of a step that is allowed now.
+/// The parts of a step that are allowed now.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct May {
-    /// To begin with another segment.
+    /// True if the step may begin with another segment.
     pub(super) begin: bool,
-    /// To mark slots.
+    /// True if the step may mark slots.
     pub(super) mark: bool,
 }
 
-/// The progress of the segments that stand before this one in the line.
+/// The progress of the segments that are before this segment in the line.
 #[derive(Clone, Copy)]
 struct Before {
     marked: bool,
     ready: bool,
 }
 
-/// The next segments, on their way to being overwritten.
+/// The next segments, which are being prepared to be overwritten.
 #[derive(Debug)]
 pub(super) struct Reuse {
     store: Arc<StoreShared>,
     line: Line,
     next_sequence: u64,
-    /// A table could not be read: the index has to be searched instead.
+    /// True if a table could not be read: then the index must be searched instead.
     tables_damaged: bool,
     reinserter: Reinserter,
 }
 
 impl Reuse {
-    /// Goes on after an opening. `percent`: see [`Reinserter::new`].
+    /// Continues after an opening. `percent`: see [`Reinserter::new`].
     pub(super) fn new(store: Arc<StoreShared>, found: Found, percent: u32) -> Self {
         Self {
             line: Line::new(store.space.geometry(), found.ready),
@@ -77,7 +77,7 @@ impl Reuse {
         }
     }
 
-    /// The life that the next segment begins.
+    /// The life that the next segment will begin.
     pub(super) const fn next_sequence(&self) -> u64 {
         self.next_sequence
     }
@@ -87,7 +87,7 @@ impl Reuse {
         self.line.take_ready()
     }
 
-    /// Another turn has something to do.
+    /// Returns whether index entries are being dropped, so that the next turn has work at once.
     pub(super) fn is_dropping(&self) -> bool {
         self.line.is_dropping()
     }
@@ -97,7 +97,7 @@ impl Reuse {
         self.line.is_at_rest()
     }
 
-    /// Room in the victims' tables.
+    /// The capacity of the victims' tables, in entries.
     pub(super) fn entries(&self) -> usize {
         self.line.entries()
     }
@@ -110,12 +110,12 @@ impl Reuse {
         &mut self.reinserter
     }
 
-    /// Hands the records to be written again to the gatherer.
+    /// Passes the records that are to be written again to the gatherer.
     pub(super) fn hand_over(&mut self, gather: &mut Gather, now: MonoTime) {
         for item in self.reinserter.take_items() {
-            // The locality buffers would group the record anew. When writing waits for the next
-            // segments, the record skips them and keeps the neighbours that it was first written
-            // with.
+            // The locality buffers would group the record again. When writing waits for the next
+            // segments, the record bypasses the buffers and stays beside the neighbours with which it
+            // was first written.
             if self.line.is_pressed() {
                 gather.item_in_line(item, now);
             } else {
@@ -124,7 +124,7 @@ impl Reuse {
         }
     }
 
-    /// Takes the preparation of the next segments a step further.
+    /// Continues the preparation of the next segments by one step.
     pub(super) fn step(&mut self, may: May, log: &Log, io: &mut Io, objects: &Objects) {
         if may.begin
             && let Some(next) = self.begin(log, io)
@@ -159,7 +159,8 @@ impl Reuse {
         self.line.give_back(all);
     }
 
-    /// Takes one a step further. Marks and drops come in sequence.
+    /// Continues the preparation of one segment by one step. Marking and dropping follow the sequence
+    /// of the segments.
     fn prepare(&mut self, next: &mut Preparing, before: Before, io: &mut Io, objects: &Objects) {
         match next.stage {
             Stage::Unmarked
@@ -174,7 +175,7 @@ impl Reuse {
             ) {
                 None => {}
                 Some(true) => self.check_mark(next, io),
-                // Not durable: the mark has to be made again, later.
+                // The mark is not durable, and must be made again later.
                 Some(false) => rule!(
                     "reuse: a mark whose flush failed is made again",
                     next.stage = Stage::Unmarked,
@@ -191,13 +192,13 @@ impl Reuse {
         }
     }
 
-    /// Begins with another segment, if the line is short for this log.
+    /// Begins with another segment, if the line has too few segments for this log.
     fn begin(&mut self, log: &Log, io: &mut Io) -> Option<Preparing> {
         let geometry = *self.store.space.geometry();
         if self.line.len() >= self.line.wanted(log.is_half_full()) {
             return None;
         }
-        // The budget for writing again is given out in sequence.
+        // The budget for reinsertion is distributed in sequence.
         if !self.line.newest().is_none_or(Preparing::has_chosen) {
             return None;
         }
@@ -212,9 +213,10 @@ impl Reuse {
         Some(next)
     }
 
-    /// The segment whose turn it is; segments in quarantine are passed over. A passed-over segment
-    /// stays known until the mark of the segment after it is durable: until then a start would load
-    /// it, so a supersession of its records still needs a removal in the log.
+    /// Returns the segment whose turn it is; segments in quarantine are skipped. The contents of a
+    /// skipped segment stay in the index until the mark of the segment after it is durable: until then
+    /// a start would load the skipped segment, so a supersession of its records still needs a removal
+    /// in the log.
     fn next_in_line(&mut self, log: &Log) -> Option<Preparing> {
         let geometry = *self.store.space.geometry();
         let mut passed_over = Vec::new();
@@ -235,12 +237,12 @@ impl Reuse {
             }
             passed_over.push(index);
         }
-        // Not reached: a store with most of its segments in quarantine takes no writes.
+        // This is not reached: a store with most of its segments in quarantine takes no writes.
         None
     }
 
-    /// Forgets the segments that were passed over: their contents are gone, and the next start does
-    /// not load them.
+    /// Forgets the segments that were skipped: their contents are lost, and the next start does not
+    /// load them.
     fn forget_passed_over(&self, passed_over: Vec<u32>, objects: &Objects) {
         for index in passed_over {
             self.sweep_segment(index, objects);
@@ -248,7 +250,8 @@ impl Reuse {
         }
     }
 
-    /// The victim's slot was read: finds the records of the victim and chooses those to write again.
+    /// Handles the victim's slot, which was read: finds the records of the victim and chooses those to
+    /// write again.
     pub(super) fn victim_slot_done(
         &mut self,
         sequence: u64,
@@ -272,7 +275,7 @@ impl Reuse {
         next.stage = Stage::Reinserting;
     }
 
-    /// A part of the victim was read.
+    /// Handles a part of the victim that was read.
     pub(super) fn victim_part_done(
         &mut self,
         sequence: u64,
@@ -306,7 +309,7 @@ impl Reuse {
         next.stage = Stage::Marking;
     }
 
-    /// The slot was marked, or not.
+    /// Handles the end of the write of a mark, successful or not.
     pub(super) fn mark_done(
         &mut self,
         sequence: u64,
@@ -333,8 +336,8 @@ impl Reuse {
         }
     }
 
-    /// Reads the mark back. If the old slot were still there, a start would take the old life for
-    /// present, although removals of its records leave no trace in the log from now on.
+    /// Begins to read the mark back. If the old slot were still there, a start would take the old life
+    /// for the present one, although from now on removals of its records are not logged.
     fn check_mark(&self, next: &mut Preparing, io: &mut Io) {
         let len = self.mark_of(next.index, next.sequence).len();
         let at = self.store.space.geometry().slot_at(next.index);
@@ -342,7 +345,7 @@ impl Reuse {
         next.stage = Stage::Checking;
     }
 
-    /// The mark was read back: if it is not there, it has to be made again.
+    /// Checks the mark that was read back. A missing mark must be made again.
     pub(super) fn mark_checked(
         &mut self,
         sequence: u64,
@@ -370,7 +373,7 @@ impl Reuse {
         }
     }
 
-    /// Drops some of the victim's index entries; at the end the segment is ready.
+    /// Drops some of the victim's index entries. At the end of the entries, the segment is ready.
     fn drop_entries(&mut self, next: &mut Preparing, old: u64, objects: &Objects) {
         let rest = next.victim.len().saturating_sub(DROP_STEP);
         let mut dropped = 0;
@@ -394,8 +397,8 @@ impl Reuse {
         next.stage = Stage::Ready;
     }
 
-    /// After damaged tables, drops the victim's index entries that its tables did not name. They
-    /// would outlive the victim, and reads through them would find other records and fail their
+    /// After damaged tables, drops the victim's index entries that were not in its tables. Otherwise
+    /// they would outlive the victim, and reads through them would find other records and fail their
     /// checks.
     fn sweep(&mut self, index: u32, objects: &Objects) {
         if !std::mem::take(&mut self.tables_damaged) {

@@ -1,7 +1,8 @@
 //! Sealing full segments.
 //!
-//! At seal: all clusters written, then a flush, then the summary slot. A crash before the slot is
-//! whole finds the segment by its clusters.
+//! A segment is sealed in this order: all clusters are written, then a flush, then the summary slot. If
+//! a crash comes before the slot is complete, a start finds the contents of the segment by its
+//! clusters.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use super::io::{Io, Purpose};
 use crate::interface::add;
 use crate::shared::{OpenSegment, StoreShared, summary};
 
-/// A full segment on its way to being sealed.
+/// A full segment that is being sealed.
 #[derive(Debug)]
 struct Sealing {
     segment: OpenSegment,
@@ -25,15 +26,15 @@ enum Stage {
     Writing,
     /// The part of the summary that does not fit into the slot is being written.
     Spilling,
-    /// Waits for this flush.
+    /// The segment waits for this flush.
     Flushing(u64),
     /// The slot is being written.
     Slot,
-    /// The slot is written, or given up: then the clusters tell what is in the segment.
+    /// The slot is written, or was given up: then a start reads the clusters instead.
     Done,
 }
 
-/// Full segments, oldest first.
+/// The full segments that are being sealed, oldest first.
 #[derive(Debug)]
 pub(super) struct Sealer {
     store: Arc<StoreShared>,
@@ -60,17 +61,17 @@ impl Sealer {
         });
     }
 
-    /// Its segments.
+    /// Returns the segments that are being sealed.
     pub(super) fn segments(&self) -> impl Iterator<Item = &OpenSegment> {
         self.all.iter().map(|sealed| &sealed.segment)
     }
 
-    /// Its segments, for changes.
+    /// Returns the segments that are being sealed, so that they can be changed.
     pub(super) fn segments_mut(&mut self) -> impl Iterator<Item = &mut OpenSegment> {
         self.all.iter_mut().map(|sealed| &mut sealed.segment)
     }
 
-    /// Takes every segment a step further, in order.
+    /// Continues sealing every segment by one step, in order.
     pub(super) fn step(&mut self, io: &mut Io) {
         for sealed in &mut self.all {
             sealed.step(&self.store, io);
@@ -78,8 +79,7 @@ impl Sealer {
         self.drop_finished();
     }
 
-    /// The rest of a summary was written, or not: then the clusters tell what is in the
-    /// segment.
+    /// Handles the end of the write of a spill. If it failed, a start reads the clusters instead.
     pub(super) fn spill_done(&mut self, sequence: u64, written: bool, io: &mut Io) {
         let stage = if written {
             Stage::Flushing(io.want_flush())
@@ -94,7 +94,8 @@ impl Sealer {
         self.drop_finished();
     }
 
-    /// A summary slot was written, or not: then the clusters tell what is in the segment.
+    /// Handles the end of the write of a summary slot. If it failed, a start reads the clusters
+    /// instead.
     pub(super) fn slot_done(&mut self, sequence: u64, written: bool) {
         if !written {
             add(&self.store.counters.write_errors, 1);
@@ -128,7 +129,7 @@ impl Sealing {
                 Some(true)
             ) {
                 Some(true) => self.stage = self.write_slot(store, io),
-                // The clusters may be gone: the slot must not vouch for them.
+                // The clusters may be lost, so the slot must not list them.
                 Some(false) => {
                     self.stage = rule!(
                         "seal: no summary vouches for clusters whose flush failed",
@@ -141,7 +142,7 @@ impl Sealing {
         }
     }
 
-    /// Writes what the slot has no room for, before the flush that the slot waits for.
+    /// Writes the entries for which the slot has no room, before the flush for which the slot waits.
     fn spill(&self, store: &StoreShared, io: &mut Io) -> Stage {
         let summary = summary(
             store.space.geometry(),

@@ -1,5 +1,5 @@
-//! The place of a store among the others of its engine: how it says which stores are open, and how it
-//! leaves them.
+//! The place of a store among the stores of its engine: how the store records which stores are open,
+//! and how it leaves them.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::engine::Foundation;
 use crate::interface::Duty;
 use crate::shared::StoreShared;
 
-/// A store, and the parts of the engine that it stands in. A clone is the same place.
+/// A store, and the parts of the engine to which it belongs. A clone refers to the same place.
 #[derive(Clone, Debug)]
 pub(super) struct Seat {
     foundation: Foundation,
@@ -41,12 +41,12 @@ impl Seat {
         self.foundation.ground.fleet.epoch()
     }
 
-    /// The company that the disks of its stores name.
+    /// The company that the disks of the engine's stores name.
     pub(super) fn company(&self) -> Option<Company> {
         self.foundation.ground.fleet.company()
     }
 
-    /// Returns whether the disks of all others name this company.
+    /// Returns whether the disks of all other stores name this company.
     pub(super) fn others_say(&self, epoch: u64) -> bool {
         self.foundation
             .ground
@@ -54,26 +54,27 @@ impl Seat {
             .others_say(epoch, self.store.id)
     }
 
-    /// Sets the memory of the writer, in bytes. The RAM tier gets the rest of the budget.
+    /// Sets the memory of the writer, in bytes. The RAM tier gets the remainder of the budget.
     pub(super) fn set_writer_bytes(&self, bytes: u64) {
         self.store.load.set_writer_bytes(bytes);
         self.foundation.memory.rebalance();
     }
 
-    /// The others note that this store takes no removals from here on.
+    /// Makes the other stores note that this store takes no removals from here on.
     pub(super) fn leave_behind(&self) {
         self.foundation.purges.leave_behind(self.store.id);
     }
 }
 
-/// Leaving. Stores come and go one at a time: the lock is held all the while.
+/// Methods for leaving. Stores are added and taken out one at a time, so the lock is held from the
+/// beginning to the end.
 impl Seat {
     pub(super) fn lock_membership(&self) -> MutexGuard<'_, ()> {
         self.foundation.ground.fleet.lock_membership()
     }
 
-    /// From now on nothing new is sent to the store; when this returns, no thread is about to send
-    /// anything. Returns the duty that the store had.
+    /// Stops sending anything new to the store; when this returns, no thread is about to send anything.
+    /// Returns the duty that the store had.
     pub(super) fn begin_to_leave(&self) -> Duty {
         let duty = self.store.role.duty();
         self.store.role.set_duty(Duty::Leaving);
@@ -81,14 +82,14 @@ impl Seat {
         duty
     }
 
-    /// From here on removals are noted for the store while it is away.
+    /// Begins to note removals for the store while it is away.
     pub(super) fn note_removals(&self) {
         let most = self.foundation.ground.budget.away_keys_max();
         self.away().begin(self.store.space.uuid(), most);
         self.barrier();
     }
 
-    /// If the store comes back with this generation, its contents from `floor` on count.
+    /// Notes that the contents from `floor` on count if the store comes back with this generation.
     pub(super) fn may_come_back(&self, generation: u64, floor: LogPosition) {
         self.away().left(self.store.space.uuid(), generation, floor);
     }
@@ -98,14 +99,14 @@ impl Seat {
         self.away().take(self.store.space.uuid());
     }
 
-    /// Its disk does not say that its contents do not count: the others note it, and nobody does where
-    /// there are none.
+    /// Notes that the store's disk does not record that its contents do not count. The other stores
+    /// note this; if there are none, it is noted nowhere.
     pub(super) fn leave_unmarked(&self) {
         self.foundation.ground.fleet.trust().leave_unmarked();
         self.leave_behind();
     }
 
-    /// Nothing leads to the store any more.
+    /// Takes the store out: no entry or list leads to it any more.
     pub(super) fn take_out(&self) {
         let outcome = match self.foundation.ground.fleet.is_unnoted() {
             true => Durable::Failed,

@@ -1,4 +1,4 @@
-//! A store without an engine, for the tests of the writer's parts.
+//! A store without an engine, for tests of the writer's parts.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::{StoreId, StoreOptions};
 
 pub(super) const NOW: MonoTime = MonoTime(1 << 40);
 
-/// A disk in memory, what a store on it shares, and the queue of its writer.
+/// A disk in memory, the shared state of a store on it, and the queue of the store's writer.
 pub(super) struct Stand {
     pub(super) disk: MemDisk,
     pub(super) store: Arc<StoreShared>,
@@ -45,7 +45,7 @@ impl Stand {
         }
     }
 
-    /// Carries out everything that is wanted of the disk.
+    /// Carries out all operations that were requested from the disk.
     pub(super) fn run(&mut self) -> Vec<Done> {
         let mut done = Vec::new();
         self.io.submit(NOW);
@@ -57,7 +57,7 @@ impl Stand {
     }
 }
 
-/// An item of `bytes` bytes.
+/// Makes an item of `bytes` bytes.
 pub(super) const fn item(bytes: u32) -> Item {
     Item {
         hash: KeyHash(bytes as u128),

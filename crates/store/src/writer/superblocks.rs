@@ -1,4 +1,4 @@
-//! The superblocks of an open store: what the store says of itself on its disk. They are written
+//! The superblocks of an open store: what the store records about itself on its disk. They are written
 //! rarely, and each write waits for the disk.
 
 use std::io;
@@ -12,15 +12,15 @@ use crate::Health;
 use crate::recovery::{write_both, write_superblock};
 use crate::shared::StoreShared;
 
-/// Pause between attempts to write, on a disk that takes no writes, that its contents do not count.
+/// Pause between attempts to record, on a disk that takes no writes, that its contents do not count.
 const DISOWN_EVERY: Duration = Duration::from_millis(200);
 
-/// The superblock as it was written last, and how it is written anew.
+/// The superblock as it was last written, and the code that writes it anew.
 #[derive(Debug)]
 pub(super) struct Superblocks {
     store: Arc<StoreShared>,
     superblock: Superblock,
-    /// The epoch at which the disk last said that the store's contents do not count.
+    /// The epoch at which the disk last recorded that the store's contents do not count.
     disowned_at: Option<u64>,
     disown_due: MonoTime,
 }
@@ -52,37 +52,37 @@ impl Superblocks {
         write_both(&*self.store.disk, &mut self.superblock)
     }
 
-    /// Writes the changes to one of the superblocks.
+    /// Writes the changes to the superblock that is to be written next.
     fn write_next(&mut self) -> io::Result<()> {
         self.superblock.generation += 1;
         write_superblock(&*self.store.disk, &self.superblock)
     }
 
-    /// Writes to both that nothing before `floor` counts.
+    /// Records in both superblocks that nothing before `floor` counts.
     pub(super) fn set_floor(&mut self, floor: LogPosition) -> io::Result<()> {
         self.superblock.floor = floor;
         self.write()
     }
 
-    /// Writes to both that nothing before `floor` counts, or before their present floor if that is
-    /// higher.
+    /// Records in both superblocks that nothing before `floor` counts. If their present floor is
+    /// higher, it stays.
     pub(super) fn raise_floor(&mut self, floor: LogPosition) -> io::Result<()> {
         self.set_floor(self.superblock.floor.max(floor))
     }
 
-    /// Contents from `floor` on count again.
+    /// Records that the contents from `floor` on count again.
     pub(super) fn lower_floor(&mut self, floor: LogPosition) -> io::Result<()> {
         self.superblock.floor = floor;
         self.write_next()
     }
 
-    /// Writes the store's new geometry to both.
+    /// Writes the store's new geometry to both superblocks.
     pub(super) fn grow(&mut self, geometry: Geometry) -> io::Result<()> {
         self.superblock.geometry = geometry;
         self.write()
     }
 
-    /// Writes to both which stores are there, unless they say so already.
+    /// Records in both superblocks which stores are open, unless they already contain it.
     pub(super) fn join(&mut self, company: Company) -> io::Result<()> {
         if self.superblock.company == company {
             return Ok(());
@@ -91,7 +91,8 @@ impl Superblocks {
             company,
             ..self.superblock.clone()
         };
-        // Written to both: if one is damaged later, the other does not name the former company.
+        // Both are written: if one superblock is damaged later, the other one does not name the former
+        // company.
         for _ in 0..rule!("company: both superblocks say who is there", 2, 1) {
             superblock.generation += 1;
             write_superblock(&*self.store.disk, &superblock)?;
@@ -100,23 +101,24 @@ impl Superblocks {
         Ok(())
     }
 
-    /// Writes to both that nothing in the store now counts.
+    /// Records in both superblocks that nothing that is now in the store counts.
     pub(super) fn disown(&mut self) -> io::Result<()> {
         let end = self.store.marks.log_end();
-        // The store then belongs to no company: where it is opened next, it does not cast doubt on
-        // the other stores.
+        // The store then belongs to no company: where it is opened next, it does not affect the trust
+        // in the other stores.
         self.superblock.company = Company::default();
         self.set_floor(end)
     }
 
-    /// Returns whether the disk of a store that takes no writes has still to say at this epoch that
-    /// its contents do not count. A disk that does not even answer would stop this thread.
+    /// Returns whether the disk of a store that takes no writes must still record, at this epoch, that
+    /// its contents do not count. It is not tried on a disk that does not answer at all, which would
+    /// stop this thread.
     pub(super) fn owe_parting(&self, epoch: u64, now: MonoTime) -> bool {
         let said = self.disowned_at == Some(epoch);
         !said && self.disown_due <= now && self.store.health() != Health::Offline
     }
 
-    /// Tries to write that the contents do not count, for a store that still owes it.
+    /// Tries to record that the contents do not count, for a store whose disk must still record it.
     pub(super) fn part(&mut self, epoch: u64, company: Option<Company>, now: MonoTime) {
         self.disown_due = now + DISOWN_EVERY;
         self.disowned_at = rule!(
@@ -127,8 +129,8 @@ impl Superblocks {
         .then_some(epoch);
     }
 
-    /// Writes to both that the store's contents do not count, and which stores are there now: the
-    /// store belongs to them, but knows nothing.
+    /// Records in both superblocks that the store's contents do not count, and which stores are open
+    /// now: the store belongs to them, but all its contents are void.
     fn give_up_contents(&mut self, company: Option<Company>) -> io::Result<()> {
         let end = self.store.marks.log_end();
         if let Some(company) = company.filter(|_| self.store.role.has_joined()) {
@@ -137,7 +139,7 @@ impl Superblocks {
         self.raise_floor(end)
     }
 
-    /// Says which segments are in quarantine, if that has changed, so that the next start knows.
+    /// Records which segments are in quarantine, if that has changed, so that the next start knows it.
     pub(super) fn note_quarantine(&mut self) -> io::Result<()> {
         let count = self.store.condition.quarantined() as usize;
         if count.min(QUARANTINE_MAX) == self.superblock.quarantine.len() {
@@ -162,7 +164,7 @@ mod tests {
         Superblocks::new(stand.store.clone(), stand.superblock.clone(), NOW)
     }
 
-    /// Generation and floor that both places on the disk say.
+    /// Returns the generation and the floor that each of the two superblocks on the disk contains.
     fn said(stand: &Stand) -> [(u64, LogPosition); 2] {
         [0, 1].map(|which| {
             let bytes = stand.disk.peek(Geometry::superblock_at(which), 4096);

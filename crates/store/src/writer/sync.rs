@@ -1,4 +1,4 @@
-//! Tickets and the periodic flush: when something is durable, and who is told.
+//! Tickets and the periodic flush: when data is durable, and which callers are told.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::Durable;
 use crate::interface::{Health, TicketPart};
 use crate::shared::{StoreShared, SyncRequest};
 
-/// A ticket on its way.
+/// A ticket that has not ended yet.
 #[derive(Debug)]
 struct Waiting {
     part: Option<TicketPart>,
@@ -21,32 +21,34 @@ struct Waiting {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// The objects and removals before the ticket have not all been assembled.
+    /// Some objects and removals before the ticket have not been assembled yet.
     Gathering(Mark),
-    /// Clusters up to this number have to be written.
+    /// The clusters up to this number have not all been written yet.
     Writing(u64),
-    /// This flush has to be carried out.
+    /// This flush has not been carried out yet.
     Flushing(u64),
 }
 
-/// The progress of the log that a ticket compares itself with.
+/// The progress of the log with which a ticket is compared.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reached {
-    /// Items and removals that left the gatherer.
+    /// The number of items and removals that have left the gatherer.
     pub(super) left: Mark,
-    /// Number of the cluster made last.
+    /// Number of the newest cluster.
     pub(super) last: u64,
     /// Number of the first cluster under way.
     pub(super) first_in_flight: Option<u64>,
 }
 
-/// Those who wait until something is durable, and the flushes that nobody waits for.
+/// The tickets that wait until something is durable, and the periodic flushes for which no caller
+/// waits.
 #[derive(Debug)]
 pub(super) struct Tickets {
     store: Arc<StoreShared>,
     waiting: Vec<Waiting>,
     interval: Duration,
-    /// Entries of the removal log with lower numbers were written when the last periodic flush began.
+    /// When the last periodic flush began, the entries of the removal log with lower numbers than this
+    /// were written.
     removals_flushed: u64,
 }
 
@@ -65,7 +67,7 @@ impl Tickets {
         self.waiting.is_empty()
     }
 
-    /// Begins to work on a ticket. Everything that came before it is in the gatherer already.
+    /// Begins to work on a ticket. Everything that arrived before it is already in the gatherer.
     pub(super) fn begin(&mut self, request: SyncRequest, gather: &mut Gather, now: MonoTime) {
         if request.objects {
             gather.fill_up(u64::MAX, now);
@@ -81,15 +83,15 @@ impl Tickets {
         });
     }
 
-    /// Returns whether a ticket waits for objects or removals that have not left the gatherer yet,
-    /// given that those up to `left` have.
+    /// Returns whether a ticket waits for objects or removals beyond `left`, which marks those that
+    /// have left the gatherer.
     pub(super) fn wait_for_more_than(&self, left: Mark) -> bool {
         self.waiting
             .iter()
             .any(|w| matches!(w.stage, Stage::Gathering(mark) if !left.covers(mark)))
     }
 
-    /// Takes every ticket a step further.
+    /// Continues every ticket by one step.
     pub(super) fn step(&mut self, reached: Reached, io: &mut Io) {
         for ticket in &mut self.waiting {
             let flushed = ticket.advance(reached, io);
@@ -113,7 +115,7 @@ impl Tickets {
         self.waiting.retain(|w| w.part.is_some());
     }
 
-    /// A write failed: no waiting ticket may end as durable.
+    /// Handles a failed write: no waiting ticket may end as durable.
     pub(super) fn fail(&mut self) {
         for ticket in &mut self.waiting {
             ticket.failed = rule!(
@@ -124,7 +126,7 @@ impl Tickets {
         }
     }
 
-    /// Makes what was written durable every now and then; entries of the removal log too, for their
+    /// Makes written data durable now and then. This includes entries of the removal log, because their
     /// tombstones may have to wait for a segment.
     pub(super) fn periodic_flush(&mut self, io: &mut Io, now: MonoTime) {
         if now < io.flushed_at() + self.interval {
@@ -142,14 +144,14 @@ impl Tickets {
         }
     }
 
-    /// When the next periodic flush is due, if there is something to flush.
+    /// The time at which the next periodic flush is due, if there is something to flush.
     pub(super) fn next_due(&self, io: &Io) -> Option<MonoTime> {
         io.is_dirty().then(|| io.flushed_at() + self.interval)
     }
 }
 
 impl Waiting {
-    /// Goes on as far as it can. Returns the outcome of the flush that it waits for.
+    /// Advances the ticket as far as possible. Returns the outcome of the flush for which it waits.
     fn advance(&mut self, reached: Reached, io: &mut Io) -> Option<bool> {
         if let Stage::Gathering(mark) = self.stage
             && rule!(
@@ -210,7 +212,7 @@ mod tests {
             };
             assert!(tickets.wait_for_more_than(gather.left()));
             tickets.step(reached, &mut stand.io);
-            // The cluster that it is in is under way.
+            // The cluster that contains the item is under way.
             gather.pop(u64::MAX).unwrap();
             assert!(!tickets.wait_for_more_than(gather.left()));
             (reached.left, reached.last) = (gather.left(), 7);
@@ -218,7 +220,7 @@ mod tests {
             stand.run();
             tickets.step(reached, &mut stand.io);
             assert!(!ticket.is_done());
-            // It is written.
+            // The cluster is written.
             reached.first_in_flight = Some(8);
             tickets.step(reached, &mut stand.io);
             assert!(!ticket.is_done());

@@ -1,5 +1,5 @@
-//! Failures of the disk as the writer takes them: the pause before it writes again, and the word to
-//! the other stores that this one keeps no removals any more.
+//! The writer's reaction to failures of the disk: the pause before it writes again, and the notice to
+//! the other stores that this store keeps no removals any more.
 
 use std::io;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use foxy_base::MonoTime;
 
 use crate::shared::{Failure, StoreShared};
 
-/// A write or flush that failed, for the writer to act on.
+/// A failed write or flush, to which the writer reacts.
 #[derive(Debug)]
 pub(super) struct Fault {
     doing: &'static str,
@@ -18,7 +18,7 @@ pub(super) struct Fault {
 }
 
 impl Fault {
-    /// A write at byte `at` of the disk.
+    /// Makes the fault of a write at byte `at` of the disk.
     pub(super) const fn write(at: u64, error: io::Error) -> Self {
         Self {
             doing: "write",
@@ -27,12 +27,12 @@ impl Fault {
         }
     }
 
-    /// A write at byte `at` that was reported as done, but is not there.
+    /// Makes the fault of a write at byte `at` that was reported as done, but is not there.
     pub(super) fn lost(at: u64) -> Self {
         Self::write(at, io::Error::other("what was written is not there"))
     }
 
-    /// A flush.
+    /// Makes the fault of a flush.
     pub(super) const fn flush(error: io::Error) -> Self {
         Self {
             doing: "flush",
@@ -47,7 +47,7 @@ impl Fault {
 pub(super) struct Trouble {
     store: Arc<StoreShared>,
     retry_at: Option<MonoTime>,
-    /// The other stores were told that this one knows of no removals any more.
+    /// True if the other stores were told that this store notes no removals any more.
     left_behind: bool,
 }
 
@@ -60,7 +60,7 @@ impl Trouble {
         }
     }
 
-    /// Takes in a failure: the store may become read-only, and writing pauses. The pause doubles with
+    /// Handles a failure: the store may become read-only, and writing pauses. The pause doubles with
     /// each failure in a row.
     pub(super) fn failed(&mut self, fault: &Fault, now: MonoTime) {
         let count = self.store.write_failed(&Failure {
@@ -85,7 +85,8 @@ impl Trouble {
         self.store.takes_writes() && !self.pauses(now)
     }
 
-    /// Notes that the other stores are told of it. True the first time.
+    /// Notes that the other stores are told that this store notes no removals. Returns true the first
+    /// time.
     pub(super) const fn leave_behind(&mut self) -> bool {
         !std::mem::replace(&mut self.left_behind, true)
     }

@@ -1,10 +1,10 @@
-//! Two levels of exact LRU, memory then disk, as the Foxy papers feed their layouts: what the
-//! disk is asked to do.
+//! Two levels of exact LRU, memory before disk, as the Foxy papers feed their layouts. The counts show the
+//! work of the disk.
 
 use crate::{Access, ByteLru};
 
-/// Memory before disk. An object that misses both is fetched and goes to both; a disk hit goes
-/// to memory too.
+/// A memory level before a disk level. An object that misses both levels is fetched and enters both. An
+/// object that hits on disk enters memory too.
 #[derive(Debug)]
 pub struct Cascade {
     memory: ByteLru,
@@ -12,23 +12,23 @@ pub struct Cascade {
     report: CascadeReport,
 }
 
-/// Exact counts.
+/// Exact counts of the cascade.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CascadeReport {
-    /// Requests.
+    /// Number of requests.
     pub requests: u64,
-    /// Answered from memory.
+    /// Requests answered from memory.
     pub memory_hits: u64,
-    /// Answered from disk: reads.
+    /// Requests answered from disk: disk reads.
     pub disk_hits: u64,
-    /// Fetched: writes.
+    /// Requests that were fetched: disk writes.
     pub misses: u64,
-    /// Objects that left the disk, replaced versions included.
+    /// Objects that left the disk, including replaced versions.
     pub deletes: u64,
 }
 
 impl Cascade {
-    /// Empty levels of this many bytes.
+    /// Creates empty levels of this many bytes.
     #[must_use]
     pub fn new(memory: u64, disk: u64) -> Self {
         Self {
@@ -38,7 +38,7 @@ impl Cascade {
         }
     }
 
-    /// One request.
+    /// Counts one request.
     pub fn add(&mut self, object: u64, size: u64) {
         let report = &mut self.report;
         report.requests += 1;
@@ -76,8 +76,8 @@ mod tests {
         for (object, size) in [(1, 10), (1, 10), (2, 10), (1, 10), (3, 10), (2, 10), (3, 9)] {
             cascade.add(object, size);
         }
-        // 1: miss, memory hit; 2: miss; 1: disk hit; 3: miss, deletes 2; 2: miss, deletes 1;
-        // 3 changed: miss, delete.
+        // The requests: 1: miss, memory hit; 2: miss; 1: disk hit; 3: miss, deletes 2; 2: miss, deletes 1; 3
+        // with another size: miss, delete.
         let r = cascade.report();
         assert_eq!(
             (r.requests, r.memory_hits, r.disk_hits, r.misses, r.deletes),

@@ -1,26 +1,26 @@
-//! Idle time of a disk, minute by minute, as the authors of Hummingbird count it (table 1 of the
-//! 1999 draft): an operation is a block of 64 KB and takes a fixed time; what a second cannot
-//! serve carries over to the next; a minute's idle time is what is left of its 60 seconds.
+//! Idle time of a disk, minute by minute, as the authors of Hummingbird count it (table 1 of the 1999 draft).
+//! An operation is a block of 64 KB and takes a fixed time. Work that does not fit into a second carries over
+//! to the next second. The idle time of a minute is the unused part of its 60 seconds.
 
 use crate::Request;
 
 /// Bytes of an operation.
 const BLOCK: u64 = 64 << 10;
-/// Seconds of a log that are looked at: a year. One wrong date must not cost all memory.
+/// Maximum length of a log in seconds: a year. One wrong date must not use all memory.
 const SECONDS_MAX: usize = 366 * 86_400;
 
-/// Operations of each second.
+/// Number of operations in each second.
 #[derive(Clone, Debug, Default)]
 pub struct IdleTime {
     ops: Vec<u64>,
     first_ms: Option<i64>,
-    /// Requests more than a year after the first; they are left out.
+    /// Requests more than a year after the first request; they are left out.
     late: u64,
 }
 
 impl IdleTime {
-    /// Counts one request, which needs a time. A request dated before the first one counts with the
-    /// first one.
+    /// Counts one request, which needs a time. A request with a date before the first request is counted in
+    /// the second of the first request.
     pub fn add(&mut self, request: &Request) {
         let first = *self.first_ms.get_or_insert(request.time_ms);
         let passed = request.time_ms.saturating_sub(first).max(0) / 1_000;
@@ -35,7 +35,7 @@ impl IdleTime {
         self.ops[second] += request.size.div_ceil(BLOCK);
     }
 
-    /// Idle seconds of each whole minute, at `millis` for an operation, in ascending order.
+    /// Idle seconds of each complete minute, in ascending order, if an operation takes `millis` ms.
     #[must_use]
     pub fn minutes(&self, millis: f64) -> Vec<f64> {
         let (mut left, mut minutes) = (0.0f64, Vec::new());
@@ -52,14 +52,14 @@ impl IdleTime {
         minutes
     }
 
-    /// Least, median and most idle seconds of a whole minute; 0 without a whole minute.
+    /// Minimum, median and maximum of the idle seconds of a complete minute; 0 without a complete minute.
     #[must_use]
     pub fn idle(&self, millis: f64) -> [f64; 3] {
         let minutes = self.minutes(millis);
         [0.0, 0.5, 1.0].map(|share| quantile(&minutes, share))
     }
 
-    /// A table line and a figure of bars for each speed: how many minutes had how much idle time.
+    /// For each speed, a table line and a bar chart of the number of minutes by idle time.
     #[must_use]
     pub fn report(&self, speeds: &[f64]) -> String {
         let mut text = String::from("\nidle time of a disk per minute, by time for 64 KB\n");
@@ -88,7 +88,8 @@ fn quantile(sorted: &[f64], share: f64) -> f64 {
     sorted.get((last * share) as usize).copied().unwrap_or(0.0)
 }
 
-/// A histogram of idle time in classes of five seconds: the bar is the share of minutes in the class.
+/// A histogram of idle time in classes of five seconds. The length of a bar is the share of minutes
+/// in the class.
 fn bars(minutes: &[f64]) -> String {
     const CLASSES: usize = 12;
     const LONGEST: usize = 50;

@@ -1,11 +1,11 @@
-//! The infinite cache: what a cache without limits would have answered.
+//! The infinite cache: the results of a cache without limits.
 
 use std::collections::HashMap;
 
 use super::ratio;
 use crate::Request;
 
-/// Feeds on requests, answers with hit ratios.
+/// Simulates the infinite cache for a stream of requests.
 #[derive(Clone, Debug, Default)]
 pub struct Infinite {
     seen: HashMap<u64, Seen>,
@@ -18,29 +18,30 @@ struct Seen {
     references: u32,
 }
 
-/// The figures.
+/// Results of the infinite cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct InfiniteReport {
-    /// Requests.
+    /// Number of requests.
     pub requests: u64,
-    /// Bytes asked for.
+    /// Bytes requested.
     pub bytes: u64,
-    /// Different objects.
+    /// Number of different objects.
     pub objects: u64,
-    /// Bytes of the different objects, at their last known size.
+    /// Bytes of the different objects, each with its last known size.
     pub distinct_bytes: u64,
-    /// Requests for an object seen before.
+    /// Requests for an object that was requested before.
     pub hits: u64,
-    /// ... with the same size as before, or without a size (304).
+    /// Hits with the same size as before, or without a size (304).
     pub same_size: u64,
     /// Bytes of the hits.
     pub hit_bytes: u64,
-    /// Objects asked for once only.
+    /// Objects that were requested only once.
     pub one_timers: u64,
 }
 
 impl Infinite {
-    /// Counts one request; its size. A size of 0 takes the size known from before.
+    /// Counts one request. Returns the size of the object; if the request has size 0, the size
+    /// known from before.
     pub fn add(&mut self, request: &Request) -> u64 {
         let report = &mut self.report;
         report.requests += 1;
@@ -64,18 +65,18 @@ impl Infinite {
         size
     }
 
-    /// Number of requests for each object, in no order.
+    /// Number of requests for each object, in no particular order.
     #[must_use]
     pub fn references(&self) -> Vec<u32> {
         self.seen.values().map(|s| s.references).collect()
     }
 
-    /// The last known size of each object, in no order.
+    /// The last known size of each object, in no particular order.
     pub fn sizes(&self) -> impl Iterator<Item = u64> {
         self.seen.values().map(|s| s.size)
     }
 
-    /// The figures so far.
+    /// The results so far.
     #[must_use]
     pub fn report(&self) -> InfiniteReport {
         InfiniteReport {
@@ -100,7 +101,7 @@ impl InfiniteReport {
         ratio(self.same_size, self.requests)
     }
 
-    /// Share of bytes that hit.
+    /// Share of requested bytes that hit.
     #[must_use]
     pub fn byte_hit_ratio(&self) -> f64 {
         ratio(self.hit_bytes, self.bytes)

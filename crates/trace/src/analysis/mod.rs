@@ -20,7 +20,7 @@ pub use sizes::SizeCounts;
 pub use stack::StackDistances;
 pub use summary::{Summary, SummaryReport};
 
-/// `part / whole`, 0 of nothing.
+/// `part / whole`; 0 if `whole` is 0.
 fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 {
         0.0

@@ -1,5 +1,5 @@
-//! Locality sets as the authors of Hummingbird define them: a page and what the same client asks
-//! for until its next page, frozen at the first sight of the page.
+//! Locality sets as the authors of Hummingbird define them: a page and the objects that the same client
+//! requests until its next page. The set of a page is fixed at the first visit to the page.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,10 +7,10 @@ use crate::{Class, Request};
 
 use super::{SizeCounts, ratio};
 
-/// Collects sets.
+/// Collects locality sets.
 #[derive(Clone, Debug, Default)]
 pub struct Pages {
-    /// The set of each page at its first visit by anyone, and its bytes.
+    /// The set of each page at its first visit by any client, and the bytes of the set.
     first: HashMap<u64, (HashSet<u64>, u64)>,
     open: HashMap<u32, Visit>,
     counts: SizeCounts,
@@ -27,33 +27,33 @@ struct Visit {
     bytes: u64,
 }
 
-/// Shape of the sets.
+/// Statistics of the sets.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PagesReport {
-    /// Different pages.
+    /// Number of different pages.
     pub sets: u64,
-    /// Objects per visit, the page counted: mean, 85th and 95th percentile.
+    /// Mean number of objects per visit, including the page.
     pub mean: f64,
-    /// 85th percentile.
+    /// 85th percentile of the objects per visit.
     pub p85: u64,
-    /// 95th percentile.
+    /// 95th percentile of the objects per visit.
     pub p95: u64,
-    /// Share of visits to pages whose first set has fewer than 20, and fewer than 40 objects.
+    /// Share of visits to pages whose first set has fewer than 20 objects.
     pub under_20: f64,
-    /// As above, 40.
+    /// Share of visits to pages whose first set has fewer than 40 objects.
     pub under_40: f64,
-    /// Share of visits to pages whose first set has at most 32, 64 and 128 KiB.
+    /// Share of visits to pages whose first set has at most 32 KiB.
     pub kib_32: f64,
-    /// As above, 64 KiB.
+    /// Share of visits to pages whose first set has at most 64 KiB.
     pub kib_64: f64,
-    /// As above, 128 KiB.
+    /// Share of visits to pages whose first set has at most 128 KiB.
     pub kib_128: f64,
-    /// Mean share of its first set that a later visit asks for again.
+    /// Mean share of a page's first set that a later visit requests again.
     pub again: f64,
 }
 
 impl Pages {
-    /// Counts one request; needs a client and a class.
+    /// Counts one request, which needs a client and a class.
     pub fn add(&mut self, request: &Request, size: u64) {
         if request.class == Class::Html {
             let page = request.object;
@@ -91,10 +91,10 @@ impl Pages {
         }
     }
 
-    /// The figures; open visits are closed.
+    /// Closes open visits and returns the statistics.
     #[must_use]
     pub fn report(mut self) -> PagesReport {
-        // Always in the same order: the first visit to a page decides its set.
+        // The order is always the same, because the first visit to a page decides its set.
         let mut left: Vec<(u32, Visit)> = std::mem::take(&mut self.open).into_iter().collect();
         left.sort_unstable_by_key(|(client, _)| *client);
         left.into_iter().for_each(|(_, visit)| self.close(visit));
@@ -142,8 +142,8 @@ mod tests {
             }
             pages.report()
         };
-        // Maps iterate in another order each time; the chance that ten runs agree is one in
-        // millions.
+        // A map iterates in a different order each time. The probability that ten runs agree by chance is
+        // less than one in a million.
         let first = report();
         assert!((0..10).all(|_| report() == first));
     }

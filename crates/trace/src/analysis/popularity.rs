@@ -1,20 +1,20 @@
 //! Zipf exponents by least squares of log(frequency) on log(rank).
 
-/// The slope (as a positive number) by three choices of ranks.
+/// The Zipf exponent (the slope as a positive number), fitted over three choices of ranks.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ZipfFit {
-    /// All ranks.
+    /// Fit over all ranks.
     pub all: f64,
-    /// Only objects asked for twice or more.
+    /// Fit over the objects that were requested at least twice.
     pub repeated: f64,
-    /// Ranks spaced evenly in the logarithm: the fairest, as no decade counts more than another.
+    /// Fit over ranks with even logarithmic spacing: the fairest fit, because all decades have equal weight.
     pub spaced: f64,
 }
 
 /// Ranks per factor of ten in the spaced fit.
 const PER_DECADE: f64 = 10.0;
 
-/// Fits the frequencies of objects (in any order).
+/// Fits the request counts of objects (in any order).
 #[must_use]
 pub fn zipf_fit(mut references: Vec<u32>) -> ZipfFit {
     references.sort_unstable_by(|a, b| b.cmp(a));
@@ -39,7 +39,7 @@ pub fn zipf_fit(mut references: Vec<u32>) -> ZipfFit {
     }
 }
 
-/// Least squares; 0 for fewer than two points.
+/// Slope by least squares; 0 for fewer than two points.
 fn slope(points: impl Iterator<Item = (f64, f64)>) -> f64 {
     let (mut n, mut x, mut y, mut xx, mut xy) = (0.0, 0.0, 0.0, 0.0, 0.0);
     for (px, py) in points {

@@ -1,16 +1,16 @@
-//! Locality sets as the author of UCFS defines them: a page, and what the same user asks for from
-//! the same site within a few minutes after it. The set of a page is fixed at its first visit by
-//! anybody; the share of the set that later visitors request tells the gain of grouping by
-//! such sets. The published length of the window is lost, so any length may be tried.
+//! Locality sets as the author of UCFS defines them: a page and the objects that the same user requests from
+//! the same site within a few minutes after the page. The set of a page is fixed at its first visit by any
+//! user. The share of the set that later visitors request shows the gain of grouping by such sets. The
+//! published length of the window is lost, so any length may be given.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use crate::{Class, Request};
 
-/// Visits of a client that are followed at the same time; beyond that the oldest ends early.
+/// Maximum number of open visits of a client. If there are more, the oldest visit ends early.
 const OPEN_MAX: usize = 64;
 
-/// Collects sets under one window.
+/// Collects sets for one length of the window.
 #[derive(Clone, Debug, Default)]
 pub struct SiteSets {
     window_ms: i64,
@@ -28,23 +28,23 @@ struct Visit {
     objects: HashSet<u64>,
 }
 
-/// Shape of the sets.
+/// Statistics of the sets.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SiteSetsReport {
-    /// Minutes of the window.
+    /// Length of the window in minutes.
     pub minutes: f64,
-    /// Pages.
+    /// Number of pages.
     pub sets: u64,
-    /// Mean objects of a set, the page counted.
+    /// Mean number of objects in a set, including the page.
     pub mean: f64,
-    /// Visits to pages seen before.
+    /// Number of visits to pages that were visited before.
     pub revisits: u64,
-    /// Mean share of the page's set that such a visit asks for.
+    /// Mean share of the page's set that such a visit requests.
     pub again: f64,
 }
 
 impl SiteSets {
-    /// With a window of this many minutes.
+    /// Creates an analysis with a window of this many minutes.
     #[must_use]
     pub fn new(minutes: f64) -> Self {
         Self {
@@ -53,7 +53,7 @@ impl SiteSets {
         }
     }
 
-    /// Counts one request; needs a client, a time and a class, and sites where there are several.
+    /// Counts one request. It needs a client, a time and a class, and its site if the log has several sites.
     pub fn add(&mut self, request: &Request) {
         let mut visits = self.open.remove(&request.client).unwrap_or_default();
         let window_ms = self.window_ms;
@@ -89,7 +89,7 @@ impl SiteSets {
         }
     }
 
-    /// The figures; open visits are closed in the order in which they began.
+    /// Closes open visits in the order in which they began, and returns the statistics.
     #[must_use]
     pub fn report(mut self) -> SiteSetsReport {
         let mut left: Vec<Visit> = std::mem::take(&mut self.open)
@@ -124,7 +124,7 @@ impl std::fmt::Display for SiteSetsReport {
 mod tests {
     use super::*;
 
-    /// `(second, client, site, object)`; objects from 100 on are pages.
+    /// Requests are `(second, client, site, object)`; objects from 100 on are pages.
     fn report(minutes: f64, asked: &[(i64, u32, u32, u64)]) -> SiteSetsReport {
         let mut sets = SiteSets::new(minutes);
         for &(second, client, server, object) in asked {

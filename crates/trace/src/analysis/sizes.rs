@@ -1,4 +1,4 @@
-//! Exact quantiles of sizes: a count per different size.
+//! Exact quantiles of sizes, from the number of requests with each size.
 
 use std::collections::BTreeMap;
 
@@ -11,20 +11,21 @@ pub struct SizeCounts {
 }
 
 impl SizeCounts {
-    /// Counts one.
+    /// Counts one size.
     pub fn add(&mut self, size: u64) {
         *self.counts.entry(size).or_insert(0) += 1;
         self.total += 1;
         self.sum += u128::from(size);
     }
 
-    /// The mean; 0 of nothing.
+    /// The mean; 0 if nothing was counted.
     #[must_use]
     pub fn mean(&self) -> f64 {
         self.sum as f64 / self.total.max(1) as f64
     }
 
-    /// The least size that a share `q` (0 to 1) does not exceed; 0 of nothing.
+    /// The least size such that a share `q` (0 to 1) of all sizes does not exceed it; 0 if
+    /// nothing was counted.
     #[must_use]
     pub fn quantile(&self, q: f64) -> u64 {
         let wanted = ((self.total as f64 * q).ceil() as u64).clamp(1, self.total.max(1));
@@ -44,7 +45,7 @@ impl SizeCounts {
         super::ratio(self.counts.range(..limit).map(|(_, n)| n).sum(), self.total)
     }
 
-    /// Share of all bytes that sizes of at least `limit` have.
+    /// Share of all bytes that belongs to sizes of at least `limit`.
     #[must_use]
     pub fn bytes_from(&self, limit: u64) -> f64 {
         let bytes: u128 = self
@@ -55,7 +56,7 @@ impl SizeCounts {
         bytes as f64 / (self.sum as f64).max(1.0)
     }
 
-    /// The largest; 0 of nothing.
+    /// The largest size; 0 if nothing was counted.
     #[must_use]
     pub fn max(&self) -> u64 {
         self.counts.keys().next_back().copied().unwrap_or(0)

@@ -1,12 +1,13 @@
-//! LRU stack distances: how many different objects were asked for since an object's last
-//! request. One Fenwick tree over times, compacted as it fills, so memory follows the objects.
+//! LRU stack distances. The distance of a request is the number of different objects requested since the last
+//! request for the same object. One Fenwick tree over times is compacted when it is full, so memory is
+//! proportional to the number of objects.
 
 use std::collections::HashMap;
 
-/// Measures distances.
+/// Measures stack distances.
 #[derive(Clone, Debug, Default)]
 pub struct StackDistances {
-    /// Time of each object's last request; 1 at that time in the tree.
+    /// Time of each object's last request. The tree has a 1 at each of these times.
     last: HashMap<u64, u32>,
     tree: Vec<u32>,
     now: u32,
@@ -15,11 +16,12 @@ pub struct StackDistances {
     repeats: u64,
 }
 
-/// Times before the first compaction.
+/// Number of times before the first compaction.
 const FIRST: usize = 1 << 12;
 
 impl StackDistances {
-    /// One request; its distance (0 for an immediate repeat), `None` the first time.
+    /// Counts one request. Returns its distance (0 for an immediate repeat); `None` for an
+    /// object's first request.
     pub fn add(&mut self, object: u64) -> Option<u32> {
         if self.now as usize >= self.tree.len() {
             self.compact();
@@ -44,7 +46,7 @@ impl StackDistances {
         distance
     }
 
-    /// The distance that a share `q` of the repeats does not exceed.
+    /// The least distance that a share `q` of the repeats does not exceed.
     #[must_use]
     pub fn quantile(&self, q: f64) -> u64 {
         let wanted = ((self.repeats as f64 * q).ceil() as u64).clamp(1, self.repeats.max(1));
@@ -76,7 +78,7 @@ impl StackDistances {
         }
     }
 
-    /// Adds to the count at a time (`u32::MAX` takes one away).
+    /// Adds `add` to the count at a time (`u32::MAX` subtracts 1).
     fn update(&mut self, time: u32, add: u32) {
         let mut at = time as usize + 1;
         while at <= self.tree.len() {

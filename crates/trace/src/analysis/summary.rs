@@ -1,4 +1,4 @@
-//! Everything at once, for `trace info`: one pass, one table.
+//! All analyses for `trace info`: one pass, one table.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use super::{
     Infinite, InfiniteReport, Pages, PagesReport, SizeCounts, StackDistances, ZipfFit, zipf_fit,
 };
 
-/// Feeds all analyses.
+/// Feeds requests to all analyses.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
     infinite: Infinite,
@@ -20,26 +20,26 @@ pub struct Summary {
     times: Option<(i64, i64)>,
 }
 
-/// All figures.
+/// Results of all analyses.
 #[derive(Clone, Debug)]
 pub struct SummaryReport {
-    /// The infinite cache.
+    /// Results of the infinite cache.
     pub infinite: InfiniteReport,
-    /// Sizes of requests whose size is known.
+    /// Sizes of the requests whose size is known.
     pub request_sizes: SizeCounts,
-    /// Sizes of objects whose size is known.
+    /// Sizes of the objects whose size is known.
     pub object_sizes: SizeCounts,
-    /// Popularity.
+    /// Zipf exponents of the popularity.
     pub zipf: ZipfFit,
     /// Stack distances of repeats.
     pub stack: StackDistances,
-    /// Pages, where the log has clients.
+    /// Locality sets of pages, if the log has clients.
     pub pages: Option<PagesReport>,
-    /// Clients and servers; 0 if the log has none.
+    /// Number of clients; 0 if the log has none.
     pub clients: usize,
-    /// As above.
+    /// Number of servers; 0 if the log has none.
     pub servers: usize,
-    /// Time from first to last request, ms.
+    /// Time from the first to the last request, ms.
     pub span_ms: i64,
 }
 
@@ -63,7 +63,7 @@ impl Summary {
         self.times = Some((first.min(time), last.max(time)));
     }
 
-    /// The figures.
+    /// Returns all results.
     #[must_use]
     pub fn report(self) -> SummaryReport {
         let mut object_sizes = SizeCounts::default();
@@ -169,7 +169,7 @@ impl SummaryReport {
         Ok(())
     }
 }
-/// A number of names, where the log has any.
+/// A number of clients or servers as text; a note if the log has none.
 fn known(number: usize) -> String {
     if number == 0 {
         "not in the log".into()

@@ -1,4 +1,4 @@
-//! The compact form: what is written comes back, and damage is told.
+//! Tests of the compact form: written requests are read back, and damage is detected.
 
 use super::*;
 use crate::generate::{ZipfWeb, ZipfWebConfig};

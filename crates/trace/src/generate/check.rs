@@ -1,29 +1,29 @@
-//! A generated stream beside the published figures of the trace that it imitates.
+//! Compares a generated stream with the published figures of the trace that it imitates.
 
 use std::fmt;
 
 use crate::Request;
 use crate::analysis::{Cascade, SizeCounts, Summary};
 
-/// One figure: as published, and ours.
+/// One figure, as published and in the generated stream.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Delta {
     /// Name of the figure.
     pub name: &'static str,
-    /// As published.
+    /// Published value.
     pub published: f64,
-    /// In this stream.
+    /// Value in this stream.
     pub ours: f64,
 }
 
-/// All figures of a stream.
+/// All compared figures of a stream.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Deltas(pub Vec<Delta>);
 
 const MB: u64 = 1 << 20;
 
-/// The DEC stream: the cascade of 512 MB of memory before 2 GB of disk, for the first 1,058,206
-/// GETs; sizes as the number of live files implies.
+/// Figures of the DEC stream: the cascade of 512 MB of memory before 2 GB of disk for the first 1,058,206
+/// GETs, and the sizes that the published number of live files implies.
 pub fn dec(requests: impl Iterator<Item = Request>) -> Deltas {
     let (mut cascade, mut summary) = (Cascade::new(512 * MB, 2048 * MB), Summary::default());
     for request in requests {
@@ -56,7 +56,7 @@ pub fn dec(requests: impl Iterator<Item = Request>) -> Deltas {
     ])
 }
 
-/// The Hummingbird ISP stream of 4.8 million requests.
+/// Figures of the Hummingbird ISP stream of 4.8 million requests.
 pub fn isp(requests: impl Iterator<Item = Request>) -> Deltas {
     let mut summary = Summary::default();
     requests.for_each(|request| summary.add(&request));
@@ -95,19 +95,20 @@ pub fn isp(requests: impl Iterator<Item = Request>) -> Deltas {
         delta("visits to sets within 32 KB", 0.42, pages.kib_32),
         delta("visits to sets within 64 KB", 0.62, pages.kib_64),
         delta("visits to sets within 128 KB", 0.80, pages.kib_128),
-        // 4,809,895 requests x 0.35 misses in 195,827 clusters of 64 KB, three quarters to all full.
+        // 4,809,895 requests x 0.35 misses in 195,827 clusters of 64 KB, which are three quarters
+        // full to full.
         delta(
             "mean object up to 64 KB, bytes (8.6 in a cluster)",
             6_600.0,
             mean_up_to(&s.object_sizes, 64 << 10),
         ),
-        // This figure is not of this log, but of the stream that has the hits of the DEC proxies
-        // (decision 133).
+        // This figure does not come from this log, but from the stream that has the hits of the DEC
+        // proxies (decision 133).
         delta("repeats within 100 objects", 0.25, s.stack.below(100)),
     ])
 }
 
-/// The stream of the NLANR proxies: a day, 1,766,409 requests.
+/// Figures of the stream of the NLANR proxies: one day, 1,766,409 requests.
 pub fn nlanr(requests: impl Iterator<Item = Request>) -> Deltas {
     let mut summary = Summary::default();
     requests.for_each(|request| summary.add(&request));
@@ -132,7 +133,7 @@ pub fn nlanr(requests: impl Iterator<Item = Request>) -> Deltas {
     ])
 }
 
-/// Mean of the sizes up to a limit.
+/// Mean of the sizes that do not exceed a limit.
 fn mean_up_to(sizes: &SizeCounts, limit: u64) -> f64 {
     let share = sizes.below(limit + 1);
     if share > 0.0 {

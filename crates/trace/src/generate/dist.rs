@@ -2,28 +2,29 @@
 
 use foxy_base::Rng;
 
-/// Standard normal (Box and Muller, one of the pair).
+/// Draws from the standard normal distribution (Box and Muller; one value of the pair is used).
 pub fn normal(rng: &mut Rng) -> f64 {
     let radius = (-2.0 * open_unit(rng).ln()).sqrt();
     radius * (std::f64::consts::TAU * rng.unit()).cos()
 }
 
-/// Exponential with this mean.
+/// Draws from the exponential distribution with this mean.
 pub fn exponential(rng: &mut Rng, mean: f64) -> f64 {
     -mean * open_unit(rng).ln()
 }
 
-/// Lognormal with these parameters of the underlying normal.
+/// Draws from the lognormal distribution. `mu` and `sigma` are the parameters of the
+/// underlying normal distribution.
 pub fn lognormal(rng: &mut Rng, mu: f64, sigma: f64) -> f64 {
     (mu + sigma * normal(rng)).exp()
 }
 
-/// Pareto: at least `least`, tail exponent `alpha`.
+/// Draws from the Pareto distribution with minimum `least` and tail exponent `alpha`.
 pub fn pareto(rng: &mut Rng, least: f64, alpha: f64) -> f64 {
     least * open_unit(rng).powf(-1.0 / alpha)
 }
 
-/// Uniform in `(0, 1]`, so that its logarithm is finite.
+/// Draws uniformly from `(0, 1]`, so that the logarithm of the result is finite.
 fn open_unit(rng: &mut Rng) -> f64 {
     1.0 - rng.unit()
 }

@@ -1,4 +1,4 @@
-//! Seeded streams of requests: one seed and one configuration always give the same stream.
+//! Seeded streams of requests: the same seed and configuration always give the same stream.
 
 pub mod check;
 mod dist;

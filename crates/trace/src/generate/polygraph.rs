@@ -1,27 +1,27 @@
-//! The Polygraph mix of the Foxy paper: a share of the requests asks again for an object seen
-//! before (Zipf over those), the rest asks for new ones.
+//! The Polygraph mix of the Foxy paper: a share of the requests repeats an object seen before (with Zipf
+//! popularity over these objects); the other requests are for new objects.
 
 use foxy_base::Rng;
 
 use super::{Sizes, Zipf};
 use crate::{Flags, Request};
 
-/// Parameters; the defaults are the paper's.
+/// Parameters; the defaults are those of the paper.
 #[derive(Clone, Copy, Debug)]
 pub struct PolygraphConfig {
-    /// Requests in the stream; `u64::MAX` for an endless one.
+    /// Number of requests in the stream; `u64::MAX` for an endless stream.
     pub requests: u64,
     /// Share of requests for objects seen before.
     pub recurrence: f64,
-    /// Zipf exponent over the objects seen so far, oldest most popular.
+    /// Zipf exponent over the objects seen so far; the oldest object is the most popular.
     pub alpha: f64,
-    /// Sizes.
+    /// Distribution of object sizes.
     pub sizes: Sizes,
     /// Share of objects that may be stored.
     pub cacheable: f64,
-    /// Origin servers.
+    /// Number of origin servers.
     pub servers: u32,
-    /// Clients.
+    /// Number of clients.
     pub clients: u32,
 }
 
@@ -39,7 +39,7 @@ impl Default for PolygraphConfig {
     }
 }
 
-/// The stream. Its memory does not grow.
+/// The stream. Its use of memory is constant.
 #[derive(Clone, Debug)]
 pub struct Polygraph {
     config: PolygraphConfig,
@@ -47,13 +47,13 @@ pub struct Polygraph {
     rng: Rng,
     seen: u64,
     made: u64,
-    /// Renewed whenever the universe has grown by 1 %.
+    /// The distribution; renewed whenever the number of objects has grown by 1 %.
     zipf: Zipf,
     zipf_over: u64,
 }
 
 impl Polygraph {
-    /// A stream that follows from `seed`.
+    /// Creates the stream that `seed` defines.
     #[must_use]
     pub fn new(config: PolygraphConfig, seed: u64) -> Self {
         let zipf = Zipf::new(1, config.alpha);

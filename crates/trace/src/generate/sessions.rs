@@ -1,10 +1,11 @@
-//! Clients that visit pages: sessions with servers, pages and embedded objects, after the recipe
-//! that the published descriptions of the DEC and Hummingbird traces suggest.
+//! Clients that visit pages: a model with servers, pages and embedded objects, based on the published
+//! descriptions of the DEC and Hummingbird traces.
 //!
-//! A client draws a page (Zipf, or one visited lately by anyone); the page fixes a server and a
-//! set of embedded objects, some of them shared by the server's pages. A first visit asks for
-//! the whole set, a later one for each embedded object with a fixed probability. Within a visit
-//! an embedded object may be asked for again at once (quick repeats). Clients interleave by their own think times, so neighbours in the stream rarely share a server.
+//! A client draws a page (by Zipf popularity, or from the pages that any client visited lately). The page
+//! determines a server and a set of embedded objects; some of them are shared by the server's pages. A first
+//! visit requests the complete set. A later visit requests each embedded object with a fixed probability.
+//! Within a visit an embedded object may be requested again at once (a quick repeat). Each client has its own
+//! think times, so neighbours in the stream rarely share a server.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
@@ -17,51 +18,50 @@ use crate::{Class, Request};
 /// Parameters of the model.
 #[derive(Clone, Copy, Debug)]
 pub struct SessionConfig {
-    /// Requests in the stream.
+    /// Number of requests in the stream.
     pub requests: u64,
-    /// Clients active at the same time.
+    /// Number of clients active at the same time.
     pub clients: u32,
-    /// Pages that can be visited.
+    /// Number of pages that can be visited.
     pub pages: u64,
-    /// Zipf exponent over pages.
+    /// Zipf exponent of the popularity of pages.
     pub alpha: f64,
-    /// Origin servers (Zipf 1 over pages).
+    /// Number of origin servers. (Pages are distributed over servers by Zipf with exponent 1.)
     pub servers: u32,
-    /// Median and sigma (of the logarithm) of the number of embedded objects.
+    /// Lognormal distribution of the number of embedded objects: median, and sigma of the logarithm.
     pub embedded: (f64, f64),
-    /// Share of embedded objects that the server's pages share.
+    /// Share of embedded objects that are common to the server's pages.
     pub shared: f64,
-    /// Probability that a later visit asks for an embedded object.
+    /// Probability that a later visit requests an embedded object.
     pub again: f64,
-    /// Probability that a client draws one of the lately visited pages, and the number of these
-    /// pages.
+    /// Probability that a client draws one of the `recent` lately visited pages.
     pub recency: f64,
-    /// As above.
+    /// Number of lately visited pages that are remembered.
     pub recent: usize,
     /// Probability that a request repeats an embedded object of the same visit.
     pub quick: f64,
     /// Probability per repeat that an object has been modified.
     pub modified: f64,
-    /// Sizes of popular and of unpopular objects (drawn by the page's rank).
+    /// Sizes of the objects of popular and of unpopular pages.
     pub sizes: [Sizes; 2],
-    /// Mean think time between pages of a client, ms: with the number of clients it sets the
-    /// arrival rate.
+    /// Mean think time between two pages of a client, ms. Together with the number of clients it determines
+    /// the arrival rate.
     pub think_ms: f64,
     /// Mean time between the objects of one visit, ms.
     pub spacing_ms: f64,
 }
 
-/// 10,089 clients made 3,543,968 requests in a week: 5.86 a second, 3.36 in each visit.
+/// 10,089 clients made 3,543,968 requests in a week: 5.86 requests a second, 3.36 requests in each visit.
 const THINK_DEC: f64 = 5_800_000.0;
-/// 4.8 million requests in four days: 13.9 a second, about 11 in each visit.
+/// 4.8 million requests in four days: 13.9 requests a second, about 11 requests in each visit.
 const THINK_ISP: f64 = 2_350_000.0;
-/// 1.77 million requests in a day: 20.4 a second, about 9 in each visit.
+/// 1.77 million requests in a day: 20.4 requests a second, about 9 requests in each visit.
 const THINK_NLANR: f64 = 1_270_000.0;
-/// An answer took 3 to 4 seconds then (USITS'99 3.1), and browsers asked for four at a time.
+/// At that time an answer took 3 to 4 seconds (USITS'99 3.1), and browsers requested four objects at a time.
 const SPACING: f64 = 900.0;
 
 impl SessionConfig {
-    /// The DEC proxy stream of 1996: the first 1,058,206 GETs unless told otherwise.
+    /// The DEC proxy stream of 1996. By default it has the first 1,058,206 GETs.
     #[must_use]
     pub const fn dec() -> Self {
         let sizes = Sizes::Heavy {
@@ -91,8 +91,8 @@ impl SessionConfig {
         }
     }
 
-    /// The stream of a national ISP in 1999 (Hummingbird): 4.8 million requests. Sizes, sets and
-    /// quick repeats as decision 133 has them.
+    /// The stream of a national ISP in 1999 (Hummingbird): 4.8 million requests. Decision 133 explains the
+    /// sizes, sets and quick repeats.
     #[must_use]
     pub const fn isp() -> Self {
         let popular = Sizes::Heavy {
@@ -130,10 +130,10 @@ impl SessionConfig {
         }
     }
 
-    /// A day of four proxies at the root of a hierarchy (NLANR, 22 December 1997): 1.77 million
-    /// requests, of which an endless cache answers 36 %, in bytes 27 %, and grows to 13.7 GB (Fan,
-    /// Cao, Almeida and Broder, "Summary cache", table 1). Caches below these proxies answer quick
-    /// repeats and repeats of what was visited lately, so that the stream has none (decision 134).
+    /// A day of four proxies at the root of a hierarchy (NLANR, 22 December 1997): 1.77 million requests. An
+    /// endless cache answers 36 % of the requests and 27 % of the bytes, and grows to 13.7 GB (Fan, Cao,
+    /// Almeida and Broder, "Summary cache", table 1). Caches below these proxies answer quick repeats, and
+    /// repeats of lately visited pages, so that the stream has neither (decision 134).
     #[must_use]
     pub const fn nlanr() -> Self {
         let popular = Sizes::Heavy {
@@ -166,7 +166,7 @@ impl SessionConfig {
     }
 }
 
-/// The stream.
+/// The stream of requests.
 #[derive(Debug)]
 pub struct Sessions {
     config: SessionConfig,
@@ -176,7 +176,8 @@ pub struct Sessions {
     servers: Zipf,
     clients: BinaryHeap<Reverse<(u64, u32)>>,
     pending: HashMap<u32, VecDeque<Wanted>>,
-    /// Embedded objects that a client has asked for in its visit (with quick repeats only).
+    /// Embedded objects that a client has requested in its current visit (filled only if there
+    /// are quick repeats).
     had: HashMap<u32, Vec<Wanted>>,
     visited: HashSet<u64>,
     recent: VecDeque<u64>,
@@ -193,15 +194,15 @@ struct Wanted {
     class: Class,
 }
 
-/// Most embedded objects of a page.
+/// Maximum number of embedded objects of a page.
 const EMBEDDED_MOST: u64 = 250;
-/// Objects that a server's pages share.
+/// Number of objects that a server's pages share.
 const SHARED_POOL: u64 = 40;
-/// Pages up to this rank, as a share of all, count as popular.
+/// Pages up to this rank are popular; the rank is a share of all pages.
 const POPULAR: f64 = 0.02;
 
 impl Sessions {
-    /// A stream that follows from `seed`.
+    /// Creates the stream that `seed` defines.
     #[must_use]
     pub fn new(config: SessionConfig, seed: u64) -> Self {
         let mut rng = Rng::new(seed);
@@ -235,7 +236,7 @@ impl Sessions {
         self.pages.draw(&mut self.rng)
     }
 
-    /// Requests of a visit, the page first.
+    /// Returns the requests of a visit; the page is first.
     fn visit(&mut self, page: u64) -> VecDeque<Wanted> {
         self.recent.push_back(page);
         if self.recent.len() > self.config.recent {
@@ -275,7 +276,7 @@ impl Sessions {
         wanted
     }
 
-    /// One of the embedded objects that the client had in this visit, again.
+    /// Draws one of the embedded objects that the client has requested in this visit, for a repeat.
     fn again(&mut self, client: u32) -> Option<Wanted> {
         if self.config.quick <= 0.0 {
             return None;
@@ -287,7 +288,7 @@ impl Sessions {
         had.get(self.rng.below(had.len() as u64) as usize).copied()
     }
 
-    /// Remembers what a client asked for, from its page on.
+    /// Records an object that a client requested. A page starts a new visit.
     fn remember(&mut self, client: u32, wanted: Wanted) {
         if self.config.quick <= 0.0 {
             return;
@@ -345,7 +346,7 @@ impl Iterator for Sessions {
                 wanted
             }
         };
-        // Embedded objects follow at once; the next page after a pause to read.
+        // Embedded objects follow at once. The next page follows after a pause for reading.
         let pause = if queue.is_empty() {
             self.config.think_ms
         } else {

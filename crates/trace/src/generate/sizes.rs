@@ -1,4 +1,4 @@
-//! Object sizes: fixed by the object's id, so that a size never needs a table.
+//! Object sizes. A size follows from the object's id, so that no table is needed.
 
 use foxy_base::Rng;
 
@@ -7,14 +7,14 @@ use super::dist;
 /// A distribution of sizes, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Sizes {
-    /// Always this many.
+    /// The same number of bytes for all objects.
     Fixed(u64),
-    /// Exponential with this mean (Polygraph).
+    /// Exponential distribution (Polygraph).
     Exponential {
-        /// Mean, bytes.
+        /// Mean size, bytes.
         mean: f64,
     },
-    /// A lognormal body with a Pareto tail for a share of the objects.
+    /// A lognormal body, with a Pareto tail for a share of the objects.
     Heavy {
         /// Median of the body, bytes.
         median: f64,
@@ -24,16 +24,16 @@ pub enum Sizes {
         tail: f64,
         /// Start of the tail, in bytes.
         from: f64,
-        /// The tail's exponent; below 2 the variance is infinite.
+        /// Exponent of the tail; below 2 the variance is infinite.
         alpha: f64,
-        /// Largest size; larger draws are cut to it.
+        /// Largest size; larger values are reduced to it.
         most: u64,
     },
 }
 
 impl Sizes {
-    /// Median about 3 KB and a heavy tail: body sigma 1.2, 3 % from 32 KB on with exponent 1.3,
-    /// cut at 64 MB.
+    /// A median of about 3 KB and a heavy tail: sigma of the body 1.2; 3 % of the sizes are from 32 KB on,
+    /// with exponent 1.3; the maximum is 64 MB.
     #[must_use]
     pub const fn web() -> Self {
         Self::Heavy {
@@ -46,7 +46,7 @@ impl Sizes {
         }
     }
 
-    /// The size of an object; at least 1.
+    /// Size of an object; at least 1.
     #[must_use]
     pub fn of(&self, seed: u64, object: u64, version: u32) -> u64 {
         let mut rng = Rng::new(
@@ -55,7 +55,7 @@ impl Sizes {
         self.draw(&mut rng)
     }
 
-    /// One draw; at least 1.
+    /// Draws one size; at least 1.
     pub fn draw(&self, rng: &mut Rng) -> u64 {
         let size = match *self {
             Self::Fixed(size) => return size.max(1),
@@ -79,7 +79,7 @@ impl Sizes {
         (size.round() as u64).max(1)
     }
 
-    /// The mean over objects, by sampling with a fixed seed (within about 2 %).
+    /// Mean size of objects, by sampling with a fixed seed (within about 2 %).
     #[must_use]
     pub fn mean(&self) -> f64 {
         let mut rng = Rng::new(0x5123);

@@ -1,4 +1,4 @@
-//! Zipf-distributed ranks over any universe in constant time and memory: rejection-inversion
+//! Zipf-distributed ranks over a universe of any size, in constant time and memory: rejection-inversion
 //! after W. Hörmann and G. Derflinger, "Rejection-inversion to generate variates from monotone
 //! discrete distributions", ACM TOMACS 6(3), 1996.
 
@@ -9,14 +9,14 @@ use foxy_base::Rng;
 pub struct Zipf {
     n: f64,
     alpha: f64,
-    /// Integral of the hat at 3/2 minus 1, at n + 1/2, and the squeeze width.
+    /// Integral of the hat at 3/2, minus 1.
     low: f64,
     high: f64,
     squeeze: f64,
 }
 
 impl Zipf {
-    /// Over `n` ranks (at least 1) with exponent `alpha` (0 is uniform).
+    /// Creates a distribution over `n` ranks (at least 1) with exponent `alpha` (0 is uniform).
     #[must_use]
     pub fn new(n: u64, alpha: f64) -> Self {
         let n = n.max(1) as f64;
@@ -33,7 +33,7 @@ impl Zipf {
         zipf
     }
 
-    /// One rank, from 0.
+    /// Draws one rank, from 0.
     pub fn draw(&self, rng: &mut Rng) -> u64 {
         loop {
             let u = self.high + rng.unit() * (self.low - self.high);
@@ -45,8 +45,8 @@ impl Zipf {
         }
     }
 
-    /// The expected number of different ranks among `draws` independent draws. Exact for the
-    /// first 4096 ranks, by log-spaced steps beyond.
+    /// The expected number of different ranks among `draws` independent draws. It is exact for the first 4096
+    /// ranks; later ranks are summed in logarithmic steps.
     #[must_use]
     pub fn expected_distinct(&self, draws: f64) -> f64 {
         let total = self.weight_sum();
@@ -76,7 +76,7 @@ impl Zipf {
         x.powf(-self.alpha)
     }
 
-    /// Integral of the density, continuous in alpha at 1.
+    /// Integral of the density; continuous in alpha at 1.
     fn integral(&self, x: f64) -> f64 {
         let log = x.ln();
         exp_m1_over((1.0 - self.alpha) * log) * log
@@ -88,7 +88,7 @@ impl Zipf {
     }
 }
 
-/// `(e^x - 1) / x`, also near 0.
+/// `(e^x - 1) / x`, accurate near 0 too.
 fn exp_m1_over(x: f64) -> f64 {
     if x.abs() > 1e-8 {
         x.exp_m1() / x
@@ -97,7 +97,7 @@ fn exp_m1_over(x: f64) -> f64 {
     }
 }
 
-/// `ln(1 + x) / x`, also near 0.
+/// `ln(1 + x) / x`, accurate near 0 too.
 fn ln_1p_over(x: f64) -> f64 {
     if x.abs() > 1e-8 {
         x.ln_1p() / x

@@ -1,34 +1,35 @@
-//! Many origin servers, Zipf popularity over objects, sizes with a heavy tail, and a recency
-//! mixture: with some probability an object of the last few thousand requests is asked again.
+//! Requests to many origin servers: Zipf popularity over objects, sizes with a heavy tail, and recency (with
+//! some probability a request repeats an object of the last few thousand requests).
 
 use foxy_base::Rng;
 
 use super::{Sizes, Zipf, dist};
 use crate::{Class, Request};
 
-/// Parameters. The defaults are a stream of 2 million requests to 200 servers, Zipf 0.75, median
-/// size 3 KB with a heavy tail.
+/// Parameters. The defaults are a stream of 2 million requests to 200 servers with exponent 0.75 and a median
+/// size of 3 KB with a heavy tail.
 #[derive(Clone, Copy, Debug)]
 pub struct ZipfWebConfig {
-    /// Requests in the stream; `u64::MAX` for an endless one.
+    /// Number of requests in the stream; `u64::MAX` for an endless stream.
     pub requests: u64,
-    /// Objects that can be asked for.
+    /// Number of objects that can be requested.
     pub objects: u64,
-    /// Zipf exponent.
+    /// Zipf exponent of the popularity of objects.
     pub alpha: f64,
-    /// Origin servers; an object belongs to one, small ones have few objects (Zipf 1).
+    /// Number of origin servers. An object belongs to one server; the number of objects per server follows
+    /// Zipf with exponent 1.
     pub servers: u32,
-    /// Sizes, fixed by object and version.
+    /// Distribution of sizes. A size follows from object and version.
     pub sizes: Sizes,
-    /// Probability that a request repeats one of the last [`recent`](Self::recent).
+    /// Probability that a request repeats one of the last [`recent`](Self::recent) requests.
     pub recency: f64,
-    /// Reach of repeats (log-uniform distance).
+    /// Maximum distance of repeats (the distance is log-uniform).
     pub recent: u32,
-    /// Probability that a request finds its object modified (next version, new size).
+    /// Probability that the object of a request has been modified (next version, new size).
     pub modified: f64,
-    /// Clients.
+    /// Number of clients.
     pub clients: u32,
-    /// Mean time between requests, ms; 0 for no times.
+    /// Mean time between requests, ms; 0: requests have no times.
     pub gap_ms: f64,
 }
 
@@ -50,9 +51,9 @@ impl Default for ZipfWebConfig {
 }
 
 impl ZipfWebConfig {
-    /// This configuration with as many objects as make the stream's distinct bytes come to about
-    /// `bytes` (within a few percent; the heavy tail makes it noisy). Needs a finite number of
-    /// requests; the mean size limits what can be reached.
+    /// Returns this configuration with a number of objects for which the stream has about `bytes` distinct
+    /// bytes (within a few percent, because the heavy tail causes noise). The number of requests must be
+    /// finite. The mean size limits the result.
     #[must_use]
     pub fn with_distinct_bytes(mut self, bytes: u64) -> Self {
         let mean = self.sizes.mean();
@@ -73,7 +74,7 @@ impl ZipfWebConfig {
     }
 }
 
-/// The stream.
+/// The stream of requests.
 #[derive(Clone, Debug)]
 pub struct ZipfWeb {
     config: ZipfWebConfig,
@@ -87,7 +88,7 @@ pub struct ZipfWeb {
 }
 
 impl ZipfWeb {
-    /// A stream that follows from `seed`.
+    /// Creates the stream that `seed` defines.
     #[must_use]
     pub fn new(config: ZipfWebConfig, seed: u64) -> Self {
         Self {
@@ -102,7 +103,8 @@ impl ZipfWeb {
         }
     }
 
-    /// The server of an object, from 1: Zipf with exponent 1 over servers, fixed by the id.
+    /// Server of an object, from 1. It follows from the id, with a Zipf distribution
+    /// (exponent 1) over servers.
     #[must_use]
     pub fn server_of(&self, object: u64) -> u32 {
         let mut rng = Rng::new(self.seed ^ object.wrapping_mul(0xa076_1d64_78bd_642f));

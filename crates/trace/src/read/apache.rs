@@ -4,7 +4,7 @@ use super::words::{need, number_or_dash, status, words};
 use super::{Bad, date, url};
 use crate::{Flags, Method, Request};
 
-/// The parts of a line up to the end of the quoted request, and what follows.
+/// The parts of a line up to the end of the quoted request, and the rest of the line.
 pub(super) struct Parts<'l> {
     pub(super) host: &'l [u8],
     pub(super) time_ms: i64,
@@ -40,8 +40,8 @@ pub(super) fn split(line: &[u8]) -> Result<Parts<'_>, Bad> {
     })
 }
 
-/// End of the quoted text: a quote not escaped, followed by a blank. Old servers did not escape
-/// quotes inside, so a quote within a word does not end it.
+/// Position of the end of the quoted text: a quote that is not escaped and is followed by a blank. Old
+/// servers did not escape quotes inside the text, so a quote within a word does not end the text.
 fn closing_quote(text: &[u8]) -> Option<usize> {
     (0..text.len()).find(|at| {
         text[*at] == b'"'

@@ -1,6 +1,6 @@
-//! Dates of log lines: `01/Jul/1995:00:00:01 -0400`, `30:23:53:25` of the EPA log, ISO 8601.
+//! Dates of log lines: `01/Jul/1995:00:00:01 -0400`, `30:23:53:25` in the EPA log, ISO 8601.
 
-/// Milliseconds since the epoch of a date without its brackets.
+/// Converts a date without its brackets to milliseconds since the epoch.
 pub(super) fn parse(text: &[u8]) -> Option<i64> {
     let text = std::str::from_utf8(text).ok()?;
     if let Some(ms) = day_of_month(text) {
@@ -27,7 +27,7 @@ pub(super) fn parse(text: &[u8]) -> Option<i64> {
     Some((seconds - zone_seconds(zone)?) * 1000)
 }
 
-/// Day of an unnamed month, hour, minute, second (the EPA log): milliseconds since the month began.
+/// Day of an unnamed month, hour, minute, second (the EPA log). Returns milliseconds since the month began.
 fn day_of_month(text: &str) -> Option<i64> {
     let parts: Vec<&str> = text.split(':').collect();
     let [day, hour, minute, second] = parts.as_slice() else {
@@ -43,7 +43,7 @@ fn day_of_month(text: &str) -> Option<i64> {
     Some(((day - 1) * 86_400 + hour * 3_600 + minute * 60 + second) * 1_000)
 }
 
-/// ISO 8601: `1995-07-01T00:00:01.5-04:00`; without a zone UTC.
+/// ISO 8601: `1995-07-01T00:00:01.5-04:00`. A date without a zone is UTC.
 pub(super) fn iso(text: &str) -> Option<i64> {
     let (day, rest) = text.split_once(['T', ' '])?;
     let at = rest.find(['Z', 'z', '+', '-']).unwrap_or(rest.len());
@@ -55,7 +55,7 @@ pub(super) fn iso(text: &str) -> Option<i64> {
     Some(day_and_time(Some(day.as_bytes()), time.as_bytes())? - away * 1_000)
 }
 
-/// `1995-07-01` and `00:00:01.25`, UTC; without a day the milliseconds of the day.
+/// `1995-07-01` and `00:00:01.25` in UTC. Without a day, returns the milliseconds since midnight.
 pub(super) fn day_and_time(day: Option<&[u8]>, time: &[u8]) -> Option<i64> {
     let time = std::str::from_utf8(time).ok()?;
     let mut parts = time.splitn(3, ':');
@@ -85,7 +85,7 @@ fn month(name: &str) -> Option<i64> {
     Some(at as i64 + 1)
 }
 
-/// Days of the Gregorian calendar; years are counted from March so that leap days come last.
+/// Days since the epoch in the Gregorian calendar. Years are counted from March, so that leap days come last.
 fn days_since_epoch(year: i64, month: i64, day: i64) -> i64 {
     let (y, m) = if month > 2 {
         (year, month - 3)
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn other_forms() {
-        // The EPA log: the 29th, 23:53:25.
+        // The EPA log: day 29, 23:53:25.
         let epa = ((28 * 24 + 23) * 3_600 + 53 * 60 + 25) * 1_000;
         assert_eq!(parse(b"29:23:53:25"), Some(epa));
         for bad in ["32:00:00:00", "00:00:00:00", "1:2:3:4", "29:24:00:00"] {

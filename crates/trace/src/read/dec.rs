@@ -1,10 +1,10 @@
-//! The DEC proxy trace of 1996: binary records as distributed, and the columns its own printing
-//! tool makes of them.
+//! The DEC proxy trace of 1996: the distributed binary records, and the text columns that its own printing
+//! tool makes from them.
 //!
-//! Binary (version 1.2): a header of 8192 bytes, then records of 60 bytes, little-endian:
-//! eleven u32 (event duration, server duration, last modified, seconds, microseconds, client,
-//! server, port, path, query, size), u32 url, u16 status, u8 type, u8 flags, u32 method,
-//! u32 protocol. Text: the same, time as seconds and six digits of microseconds in one number.
+//! Binary (version 1.2): a header of 8192 bytes, then records of 60 bytes, little-endian: eleven u32 (event
+//! duration, server duration, last modified, seconds, microseconds, client, server, port, path, query, size),
+//! u32 url, u16 status, u8 type, u8 flags, u32 method, u32 protocol. Text: the same fields, but the time is
+//! one number of seconds with six digits of microseconds.
 
 use std::io::Read;
 
@@ -18,7 +18,7 @@ const RECORD: usize = 60;
 const QUERY_BITS: u64 = 8 | 32;
 const CGI_TYPE: u64 = 3;
 
-/// True if `start` looks like the binary file: the first record after the header makes sense.
+/// True if `start` looks like the binary file: the first record after the header is plausible.
 pub(crate) fn looks_binary(start: &[u8]) -> bool {
     let Some(record) = start.get(HEADER..HEADER + RECORD) else {
         return false;
@@ -140,8 +140,8 @@ impl Columns {
     }
 }
 
-/// A line of 15 or 16 columns (18 words in the heading): time event server client size last-mod status method protocol
-/// server port type flags path query \[url\]. The heading line is skipped.
+/// Parses a line of 15 or 16 columns (the heading has 18 words): time event server client size last-mod
+/// status method protocol server port type flags path query \[url\]. The heading line is skipped.
 pub(super) fn parse_text(line: &[u8]) -> Result<Option<Request>, Bad> {
     let mut columns: [&[u8]; 18] = [b""; 18];
     let mut count = 0;
@@ -155,7 +155,7 @@ pub(super) fn parse_text(line: &[u8]) -> Result<Option<Request>, Bad> {
     if count < 15 {
         return Err("fewer than 15 columns");
     }
-    // Optional: the last one, the URL number, which version 1.0 of the trace does not have.
+    // The last column, the URL number, is optional: version 1.0 of the trace does not have it.
     let n = |at: usize| number(columns[at]).ok_or("a column is not a number");
     let time = n(0)?;
     let kind = match columns[11].to_ascii_lowercase().as_slice() {

@@ -1,7 +1,7 @@
-//! One JSON object a line, with a map from its members to what a request needs.
+//! One JSON object a line, with a map from the fields of a request to members of the object.
 //!
-//! Members inside members are named with dots (`request.uri`). Without a map the names of common
-//! servers are tried: nginx and others with `escape=json`, Caddy, and Foxy itself.
+//! Dots name members inside members (`request.uri`). Without a map, the usual names of common servers are
+//! tried: nginx and others with `escape=json`, Caddy, and Foxy itself.
 
 use std::str::FromStr;
 
@@ -11,7 +11,7 @@ use super::words::seconds;
 use super::{Bad, date, url};
 use crate::{Class, Flags, Method, Request};
 
-/// Fields of a record, and their names if no map says otherwise.
+/// Fields of a request, and the member names that are tried if the map does not name a member.
 const USUAL: [(&str, &[&str]); 8] = [
     ("url", &["url", "uri", "request_uri", "request.uri", "path"]),
     (
@@ -48,8 +48,8 @@ const USUAL: [(&str, &[&str]); 8] = [
     ("type", &["type", "content_type", "sent_http_content_type"]),
 ];
 
-/// Which member of a log's objects has which field of a request:
-/// `url=request_uri,size=body_bytes_sent`. Fields that are not named have their usual members.
+/// A map from fields of a request to members of a log's objects: `url=request_uri,size=body_bytes_sent`.
+/// Fields that the map does not name use their usual member names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldMap(Vec<(&'static str, String)>);
 
@@ -84,7 +84,7 @@ impl FieldMap {
     }
 }
 
-/// A member, or one inside of a member. A name with a dot of its own is found first.
+/// Finds a member, or a member inside a member. A member whose own name contains a dot is found first.
 fn inside<'v>(object: &'v Value, member: &str) -> Option<&'v Value> {
     object.get(member).or_else(|| {
         member
@@ -130,7 +130,7 @@ pub(super) fn parse(fields: &FieldMap, line: &[u8]) -> Result<Request, Bad> {
     Ok(request)
 }
 
-/// A number, also one that is written as text; `-` and the empty text are 0.
+/// A number, which may be written as text; `-` and the empty text are 0.
 fn number(value: &Value) -> Option<u64> {
     match value {
         Value::String(text) if text.is_empty() => Some(0),
@@ -139,9 +139,10 @@ fn number(value: &Value) -> Option<u64> {
     }
 }
 
-/// Seconds since 1970 with a fraction, milliseconds, or a date of ISO 8601 or of common logs.
+/// A time in milliseconds, from seconds since 1970 with a fraction, from milliseconds, or from a date in ISO
+/// 8601 or in the format of common logs.
 fn time(value: &Value) -> Option<i64> {
-    /// Seconds beyond this are milliseconds: the year 5138.
+    /// Numbers above this are milliseconds. (As seconds, this is the year 5138.)
     const SECONDS_MOST: f64 = 1e11;
     match value {
         Value::String(text) => seconds(text.as_bytes())

@@ -1,5 +1,5 @@
-//! One small parser per log format. Each turns a line into a [`Request`], skips lines that are
-//! no request (`Ok(None)`), or says in a few words why the line is bad.
+//! One small parser per log format. Each parser turns a line into a [`Request`], skips lines that are not a
+//! request (`Ok(None)`), or returns a short text that explains why the line is bad.
 
 mod apache;
 mod date;
@@ -15,10 +15,10 @@ mod words;
 
 use crate::{Format, Request};
 
-/// A line that did not parse, and why.
+/// The reason why a line could not be parsed.
 pub(crate) type Bad = &'static str;
 
-/// The parser of one text format, with what it has to remember between lines.
+/// The parser of one text format, with its state between lines.
 #[derive(Debug)]
 pub(crate) enum LineParser {
     Squid,
@@ -46,27 +46,27 @@ impl LineParser {
         }
     }
 
-    /// A line that begins with `#`, which is no request.
+    /// Handles a line that begins with `#`; such a line is no request.
     pub(crate) fn comment(&mut self, line: &[u8]) {
         if let Self::W3c(columns) = self {
             columns.comment(line);
         }
     }
 
-    /// The URL in a line that has parsed.
+    /// The URL in a line that was parsed successfully.
     pub(crate) fn url<'l>(&self, line: &'l [u8]) -> Option<&'l [u8]> {
         match self {
             Self::Squid => squid::url(line),
             Self::Apache => apache::url(line),
             Self::Netscape2 => netscape::url(line),
             Self::Tsv(columns) => columns.url(line),
-            // Lines of these formats do not have the URL whole, or not as it was sent.
+            // Lines of these formats do not contain the complete URL, or not in the form that was sent.
             Self::DecText | Self::Webcachesim | Self::W3c(_) | Self::Json(_) => None,
         }
     }
 }
 
-/// A fresh parser; `None` for formats that have no lines.
+/// Creates a parser; `None` for formats that do not consist of lines.
 pub(crate) fn line_parser(format: Format) -> Option<LineParser> {
     Some(match format {
         Format::Squid => LineParser::Squid,

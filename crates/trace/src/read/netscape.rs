@@ -1,13 +1,13 @@
-//! Netscape-Extended2, the log of Netscape Enterprise Proxy (Hummingbird's ISP trace): the common
-//! format followed by status and content length to the client (s1 c1) and from the server
-//! (s2 c2), request and response body and head lengths (b1 b2 h1 h2 h3 h4), time (xt), route,
-//! how client and server connections ended (pfs ss) and the cache's result (crc).
+//! Netscape-Extended2, the log of Netscape Enterprise Proxy (Hummingbird's ISP trace). A line has the common
+//! format, then status and content length to the client (s1 c1) and from the server (s2 c2), request and
+//! response body and head lengths (b1 b2 h1 h2 h3 h4), time (xt), route, the ends of the client and server
+//! connections (pfs ss) and the cache's result (crc).
 
 use super::words::{need, number_or_dash, status, words};
 use super::{Bad, apache, url};
 use crate::{Flags, Method, Request};
 
-/// Position of the cache result after the quoted request.
+/// Position of the cache result among the words after the quoted request.
 const RESULT: usize = 14;
 
 pub(super) fn parse(line: &[u8]) -> Result<Option<Request>, Bad> {

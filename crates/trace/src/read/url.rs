@@ -1,10 +1,10 @@
-//! Facts from a URL: its ids, its server, and the treatment by caches of the time.
+//! Facts from a URL: the ids of object and server, the class, and the presence of a query.
 
 use foxy_base::hash64;
 
 use crate::{Class, Flags, Request};
 
-/// Fills object, server, class and the query flag from a logged URL (absolute, `host:port` of a
+/// Fills in object, server, class and the query flag from a logged URL (an absolute URL, the `host:port` of a
 /// tunnel, or a path).
 pub(super) fn describe(url: &[u8], request: &mut Request) {
     let url = url.split(|b| *b == b'#').next().unwrap_or(url);
@@ -15,7 +15,7 @@ pub(super) fn describe(url: &[u8], request: &mut Request) {
     request.flags = request.flags.with_if(Flags::QUERY, dynamic);
 }
 
-/// A 32-bit id for a name; never 0.
+/// A 32-bit id for a name. It is never 0.
 pub(super) fn short_hash(name: &[u8]) -> u32 {
     (hash64(1, name) as u32).max(1)
 }

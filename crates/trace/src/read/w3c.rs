@@ -1,14 +1,14 @@
-//! W3C extended log format (IIS, many CDNs): a line `#Fields:` names the columns of those below it.
+//! W3C extended log format (IIS, many CDNs): a line `#Fields:` names the columns of the lines below it.
 //!
-//! Needed are a URL (`cs-uri`, or `cs-uri-stem` with `cs-uri-query` and `cs-host` or `cs(Host)`) and
-//! `sc-bytes`; used are `date` and `time` (UTC), `c-ip`, `cs-method`, `sc-status` and the media type.
-//! A later `#Fields:` line changes the columns from there on.
+//! A log needs a URL (`cs-uri`, or `cs-uri-stem` with `cs-uri-query` and `cs-host` or `cs(Host)`) and
+//! `sc-bytes`. `date` and `time` (UTC), `c-ip`, `cs-method`, `sc-status` and the media type are used if
+//! present. A later `#Fields:` line changes the columns from there on.
 
 use super::words::{number_or_dash, status, words};
 use super::{Bad, date, url};
 use crate::{Class, Flags, Method, Request};
 
-/// Position of each column, by the newest line of names.
+/// Position of each column, from the newest `#Fields:` line.
 #[derive(Debug, Default)]
 pub(crate) struct Columns(Option<At>);
 
@@ -26,11 +26,11 @@ struct At {
     media: Option<usize>,
 }
 
-/// The line that names columns.
+/// Start of the line that names the columns.
 pub(crate) const FIELDS: &[u8] = b"#Fields:";
 
 impl Columns {
-    /// A line that begins with `#`.
+    /// Handles a line that begins with `#`.
     pub(super) fn comment(&mut self, line: &[u8]) {
         if let Some(names) = line.strip_prefix(FIELDS) {
             self.0 = header(names);
@@ -131,11 +131,11 @@ mod tests {
         assert_eq!((r.time_ms, r.size, r.status), (804_571_201_000, 6_245, 200));
         assert_eq!(r.class, Class::Image);
         assert!(r.flags.has(Flags::QUERY) && r.server != 0 && r.client != 0);
-        // The same object as in a log that writes the URL whole.
+        // The same object as in a log that contains the complete URL.
         let mut whole = Request::default();
         url::describe(b"http://h.example/a.gif?x=1", &mut whole);
         assert_eq!((r.object, r.server), (whole.object, whole.server));
-        // Other columns from here on.
+        // From here on the columns are different.
         columns.comment(b"#Fields: cs-uri sc-bytes");
         let r = columns.parse(b"http://h/x -").unwrap();
         assert_eq!((r.time_ms, r.size, r.status), (0, 0, 0));

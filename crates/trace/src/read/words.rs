@@ -2,13 +2,13 @@
 
 use super::Bad;
 
-/// Splits at runs of blanks.
+/// Splits a line at runs of blanks.
 pub(super) fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(|b| matches!(b, b' ' | b'\t'))
         .filter(|word| !word.is_empty())
 }
 
-/// A decimal number; no sign, no blanks.
+/// A decimal number without sign and blanks.
 pub(super) fn number(word: &[u8]) -> Option<u64> {
     if word.is_empty() || word.len() > 20 {
         return None;
@@ -19,12 +19,12 @@ pub(super) fn number(word: &[u8]) -> Option<u64> {
     })
 }
 
-/// A number, or `-` for none (0).
+/// A number, or `-`, which means 0.
 pub(super) fn number_or_dash(word: &[u8]) -> Option<u64> {
     if word == b"-" { Some(0) } else { number(word) }
 }
 
-/// The next word, or `bad`.
+/// Returns the next word; the error `bad` if there is none.
 pub(super) fn need<'l>(
     words: &mut impl Iterator<Item = &'l [u8]>,
     bad: Bad,

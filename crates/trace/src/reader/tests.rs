@@ -1,4 +1,4 @@
-//! Every log format, bad lines, compression and detection.
+//! Tests of every log format, bad lines, compression and detection.
 
 use super::*;
 use std::io::Write;

@@ -1,6 +1,6 @@
 //! A disk that can be made to fail: a loop device over a file in a small memory file system.
 //!
-//! Everything here is undone when it is dropped. Needs root, and loop devices.
+//! All changes are undone when the value is dropped. The device needs root and loop devices.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -10,7 +10,7 @@ use std::process::Command;
 /// Folder of the control groups that slow down a process's disks (cgroup v1).
 const BLKIO: &str = "/sys/fs/cgroup/blkio";
 
-/// The disk.
+/// A disk that can be made to fail.
 #[derive(Debug)]
 pub(super) struct Device {
     folder: PathBuf,
@@ -19,7 +19,7 @@ pub(super) struct Device {
 }
 
 impl Device {
-    /// A disk of `mib` MiB, in a memory file system of its own in `folder`, which has to exist.
+    /// Creates a disk of `mib` MiB in its own memory file system in `folder`, which must exist.
     pub(super) fn new(folder: &Path, mib: u64) -> Result<Self, String> {
         let size = format!("size={}m", mib + 1);
         run(Command::new("mount")
@@ -38,12 +38,12 @@ impl Device {
         Ok(device)
     }
 
-    /// Its name.
+    /// Path of the device.
     pub(super) fn path(&self) -> &str {
         &self.path
     }
 
-    /// Major and minor number.
+    /// Major and minor number of the device.
     fn numbers(&self) -> Result<String, String> {
         let name = self.path.trim_start_matches("/dev/");
         let file = format!("/sys/block/{name}/dev");
@@ -63,7 +63,8 @@ impl Device {
             .map_err(|e| format!("{}: {e}", path.display()))
     }
 
-    /// Takes all room behind the disk, as behind a thinly provisioned one: new blocks give ENOSPC.
+    /// Removes all free space behind the disk, as on a full thinly provisioned disk: writes to new blocks
+    /// return ENOSPC.
     pub(super) fn fill(&self) -> Result<(), String> {
         let path = self.folder.join("ballast");
         let mut file = std::fs::File::create(&path).map_err(|e| e.to_string())?;
@@ -72,21 +73,21 @@ impl Device {
         Ok(())
     }
 
-    /// Takes away all but the first `mib` MiB of the disk's contents: reads there give EIO, and
-    /// writes EIO or ENOSPC.
+    /// Removes the disk's contents after the first `mib` MiB. Reads there return EIO, and writes return EIO
+    /// or ENOSPC.
     pub(super) fn break_behind(&self, mib: u64) -> Result<(), String> {
         self.resize(mib << 20)?;
         self.fill()
     }
 
-    /// Takes the disk away: without any room and detached, as a disk that was pulled out.
+    /// Removes the disk: it has no contents and is detached, as if it was pulled out.
     pub(super) fn pull(&self) -> Result<(), String> {
         self.resize(0)?;
         run(Command::new("losetup").args(["-c", &self.path]))?;
         run(Command::new("losetup").args(["-d", &self.path])).map(drop)
     }
 
-    /// From now on a process reads and writes this many bytes per second there.
+    /// From now on, the process reads and writes at most this many bytes per second on the disk.
     pub(super) fn slow_down(&mut self, process: u32, bytes: u64) -> Result<(), String> {
         let group = Path::new(BLKIO).join(format!("foxy-accept-{process}"));
         let say = |file: &str, text: &str| {
@@ -115,12 +116,12 @@ impl Drop for Device {
         if !self.path.is_empty() {
             let _ = run(Command::new("losetup").args(["-d", &self.path]));
         }
-        // Lazily: the device may be released a moment later.
+        // The unmount is lazy, because the device may be released a moment later.
         let _ = run(Command::new("umount").arg("-l").arg(&self.folder));
     }
 }
 
-/// Why devices cannot be made here, if they cannot.
+/// Reason why devices cannot be created here; `None` if they can.
 pub(super) fn missing() -> Option<String> {
     let id = run(Command::new("id").arg("-u")).unwrap_or_default();
     if id.trim() != "0" {

@@ -1,5 +1,5 @@
-//! Disks that are full, slow, failing or pulled out under a live load: clients may notice nothing
-//! but slower answers, and whoever runs the proxy must see the trouble.
+//! Disks that are full, slow, failing or pulled out while a load runs. Clients may only see slower answers,
+//! and the operator must see the trouble.
 
 mod device;
 
@@ -11,11 +11,13 @@ use self::device::Device;
 use super::process::{Bench, Foxy, number, report_of};
 use crate::report::Outcome;
 
-/// Length of the disk that fails, and of the one that does not, in MiB.
+/// Size of the failing disk in MiB.
 const BAD_MIB: u64 = 192;
+/// Size of the disk that does not fail.
 const GOOD: &str = "512MiB";
-/// When the trouble begins, and how long the load goes on.
+/// Start of the trouble, in seconds after the start of the load.
 const TROUBLE_AT: u64 = 10;
+/// Duration of the load in seconds.
 const LOAD_SECONDS: u64 = 30;
 /// Longest wait for one answer.
 const PATIENCE: &str = "10s";
@@ -23,9 +25,9 @@ const PATIENCE: &str = "10s";
 /// One kind of trouble.
 struct Story {
     name: &'static str,
-    /// Makes it happen.
+    /// Causes the trouble.
     trouble: fn(&mut Device, &Foxy) -> Result<(), String>,
-    /// States that the store may be in at the end.
+    /// States that the bad store may have at the end.
     states: &'static [&'static str],
 }
 
@@ -69,7 +71,7 @@ pub(crate) fn run(bench: &Bench) -> Outcome {
 #[derive(Clone)]
 struct Seen {
     stats: Value,
-    /// `foxy stats`.
+    /// Output of `foxy stats`.
     page: String,
     metrics: String,
 }
@@ -104,7 +106,7 @@ fn tell(bench: &Bench, story: &Story) -> Result<(), String> {
     std::thread::sleep(Duration::from_secs(TROUBLE_AT));
     let before = see(bench, &foxy)?;
     (story.trouble)(&mut device, &foxy)?;
-    // A state may pass again: it has to be seen while it lasts.
+    // The state may end again, so it must be seen while it lasts.
     let mut told = None;
     while !running.is_finished() {
         std::thread::sleep(Duration::from_millis(200));
@@ -143,7 +145,8 @@ fn load_arguments(seconds: &str) -> [&str; 15] {
 }
 
 fn see(bench: &Bench, foxy: &Foxy) -> Result<Seen, String> {
-    // First, because it is what the others are compared with: a state that it tells lasts.
+    // The statistics are read first, because the other outputs are compared with them. A state that they
+    // show lasts long enough.
     let stats = foxy.stats()?;
     let page = bench
         .program()
@@ -163,7 +166,7 @@ fn state(seen: &Seen) -> &str {
         .unwrap_or("unknown")
 }
 
-/// Growth of a figure.
+/// Growth of a figure between two observations.
 fn grown(before: &Seen, after: &Seen, path: &[&str]) -> f64 {
     number(&after.stats, path) - number(&before.stats, path)
 }
@@ -175,7 +178,7 @@ fn longest(report: &Value) -> f64 {
     each.fold(0.0, f64::max) / 1e6
 }
 
-/// Records that the other store has written since.
+/// Number of records that the other store has written between the two observations.
 fn taken_over(before: &Seen, after: &Seen) -> f64 {
     let records = |seen: &Seen| number(&seen.stats["stores"][1]["counts"], &["records"]);
     records(after) - records(before)

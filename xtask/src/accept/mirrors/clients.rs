@@ -1,4 +1,4 @@
-//! pip, npm, cargo and apt: a project for each, installed into a folder with a cache of its own.
+//! pip, npm, cargo and apt. Each client has a project, which it installs into a folder with an empty cache.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -9,21 +9,21 @@ use super::files::{Files, below};
 /// A client of registries.
 pub(super) struct Client {
     pub(super) name: &'static str,
-    /// Preset of the mirror.
+    /// Preset of the mirror that the client uses.
     pub(super) preset: &'static str,
-    /// The registry that this machine's settings name; `None` for the public one.
+    /// The registry in this machine's settings; `None` for the public registry.
     pub(super) registry: fn() -> Result<Option<String>, String>,
-    /// Installs into an empty folder and leaves its lock file there.
+    /// Installs the packages into an empty folder and leaves the lock file there.
     pub(super) install: fn(&Path, Packages<'_>) -> Result<Files, String>,
 }
 
-/// Origin and versions of the packages of an installation; by default the newest ones of the
-/// machine's registry.
+/// Origin and versions of the packages of an installation. The default is the newest versions of the
+/// registry in the machine's settings.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Packages<'a> {
     /// URL of a Foxy to use in place of the registry.
     pub(super) foxy: Option<&'a str>,
-    /// Folder of the installation whose lock file names the versions.
+    /// Folder of an installation whose lock file contains the versions.
     pub(super) lock: Option<&'a Path>,
 }
 
@@ -54,7 +54,7 @@ pub(super) const CLIENTS: [Client; 4] = [
     },
 ];
 
-/// The registry that the command prints. Where none is set it fails, or prints no URL.
+/// The registry that the command prints. If no registry is set, the command fails or prints no URL.
 fn setting(command: &mut Command) -> Result<Option<String>, String> {
     let output = command.output();
     let output = output.map_err(|error| format!("{error}; install the client"))?;
@@ -66,11 +66,11 @@ fn setting(command: &mut Command) -> Result<Option<String>, String> {
     Ok((output.status.success() && url.starts_with("http")).then_some(url))
 }
 
-/// Runs a command in `folder`, with no setting that names a registry or proxy.
+/// Runs a command in `folder`, without any setting that contains a registry or proxy.
 fn run(command: &mut Command, folder: &Path) -> Result<(), String> {
     for (name, _) in std::env::vars() {
         let lower = name.to_ascii_lowercase();
-        // `pip_cert` names certificate authorities, not a registry.
+        // `pip_cert` contains certificate authorities, not a registry.
         let kept = lower == "pip_cert";
         let named = ["pip_", "npm_", "cargo"]
             .iter()
@@ -111,7 +111,7 @@ fn folders(root: &Path, names: &[&str]) -> Result<(), String> {
     })
 }
 
-/// The lock file is a list of versions with digests.
+/// Installs with pip. Its lock file is a list of versions with digests.
 fn pip(folder: &Path, packages: Packages<'_>) -> Result<Files, String> {
     let mut pip = Command::new("pip");
     pip.args([
@@ -179,7 +179,7 @@ fn npm(folder: &Path, packages: Packages<'_>) -> Result<Files, String> {
         npm.args(["--registry", &format!("{url}/npm/")]);
     }
     run(&mut npm, folder)?;
-    // npm's own note of the installation has the registry's address in it.
+    // npm's own record of the installation contains the registry's address.
     below(&folder.join("node_modules"), &[".package-lock.json"])
 }
 
@@ -214,7 +214,7 @@ fn cargo(folder: &Path, packages: Packages<'_>) -> Result<Files, String> {
         .collect())
 }
 
-/// The first archive of Debian that this machine's apt uses.
+/// The first Debian archive that this machine's apt uses.
 struct Archive {
     host: String,
     suite: String,
@@ -238,7 +238,7 @@ fn archive() -> Result<Archive, String> {
     })
 }
 
-/// apt has no lock file: the archive has one version of a package.
+/// Installs with apt. apt has no lock file, because the archive has only one version of a package.
 fn apt(folder: &Path, packages: Packages<'_>) -> Result<Files, String> {
     let archive = archive()?;
     folders(
@@ -261,7 +261,7 @@ fn apt(folder: &Path, packages: Packages<'_>) -> Result<Files, String> {
         archive.suite
     );
     write(&folder.join("etc/sources.list"), &sources)?;
-    // apt reads this file first, and then none of the system's own settings.
+    // apt reads this file first, and then does not read the system's own settings.
     let settings = format!(
         "Dir \"{root}\";\nDir::Etc \"etc\";\nDir::Etc::parts \"parts\";\nDir::State \"state\";\n\
          Dir::State::status \"{root}/state/status\";\nDir::Cache \"cache\";\n\

@@ -1,14 +1,14 @@
-//! The files of an installation by name, with their digests.
+//! The files of an installation with their digests.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-/// Name in the folder, and digest.
+/// Name of each file in the folder, and its digest.
 pub(super) type Files = BTreeMap<PathBuf, [u8; 32]>;
 
-/// All files below `folder`, except those whose names are in `but`.
+/// Returns all files below `folder`, except files whose names are in `but`.
 pub(super) fn below(folder: &Path, but: &[&str]) -> Result<Files, String> {
     let mut files = Files::new();
     let mut folders = vec![folder.to_path_buf()];
@@ -31,7 +31,7 @@ pub(super) fn below(folder: &Path, but: &[&str]) -> Result<Files, String> {
 }
 
 /// # Errors
-/// Names a file that is missing, different or too much.
+/// A file is missing, different, or only in `got`. The error contains its name.
 pub(super) fn same(expected: &Files, got: &Files) -> Result<(), String> {
     let names = expected.keys().chain(got.keys());
     match names

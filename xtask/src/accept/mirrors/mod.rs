@@ -1,7 +1,7 @@
-//! Real clients through mirrors of the public registries: the same files as without Foxy, no
-//! artefact fetched twice, and installations while no upstream can be reached.
+//! Real clients install through mirrors of the public registries. They must get the same files as without
+//! Foxy, no artefact may be fetched twice, and installations must work while no upstream can be reached.
 //!
-//! The registries are those that the clients' own settings name on this machine.
+//! The registries are those in the clients' own settings on this machine.
 
 mod clients;
 mod files;
@@ -17,10 +17,11 @@ use self::files::Files;
 use super::process::{Bench, Foxy};
 use crate::report::Outcome;
 
-/// Folder, port and log of the Foxys with these mirrors.
+/// Folder, port and log of the Foxy processes with these mirrors.
 struct Mirrors<'a> {
     bench: &'a Bench,
-    /// Documents contain addresses with this port, and are stored for these addresses.
+    /// Port of all these processes. Documents contain addresses with this port, and are stored for these
+    /// addresses.
     port: u16,
     log: PathBuf,
 }
@@ -59,7 +60,7 @@ pub(crate) fn run(bench: &Bench) -> Outcome {
         }
         Err(why) => outcome.note(Err(why)),
     }
-    // Nothing answers at this port: no name of an upstream has an address.
+    // No name server answers at this port, so no name of an upstream can be resolved.
     let alone = "[upstream]\nname_servers = [\"127.0.0.1:9\"]\n";
     match mirrors.start("alone.toml", &ready, alone) {
         Ok(foxy) => {
@@ -107,8 +108,9 @@ impl Mirrors<'_> {
         )
     }
 
-    /// Installs without Foxy, cold, warm, by its own choice of versions, and by that choice without
-    /// Foxy. Returns the files of the first.
+    /// Installs five times: without Foxy, through an empty Foxy, through Foxy again, through Foxy with
+    /// versions that the client chooses, and without Foxy with these versions. Returns the files of the
+    /// first installation.
     fn online(&self, client: &Client, foxy: &Foxy) -> Result<Installed, String> {
         let own = self.folder(client, "without")?;
         let files = (client.install)(&own, Packages::default())?;
@@ -155,7 +157,8 @@ impl Mirrors<'_> {
         }
     }
 
-    /// One installation through Foxy by the lock file of the installation without.
+    /// Installs through Foxy with the lock file of the installation without Foxy. Returns the fetches of
+    /// Foxy.
     fn through(
         &self,
         client: &Client,
@@ -205,11 +208,11 @@ struct Installed {
     files: Files,
 }
 
-/// The fetches of Foxy for an installation.
+/// Fetches of Foxy during an installation.
 struct Fetched {
-    /// URLs of artefacts.
+    /// URLs of the artefacts that were fetched.
     artefacts: BTreeSet<String>,
-    /// Bytes from upstreams, all documents included.
+    /// Number of bytes from upstreams, including all documents.
     bytes: u64,
 }
 
@@ -222,7 +225,7 @@ fn received(foxy: &Foxy) -> Result<u64, String> {
         .ok_or_else(|| "/metrics has no foxy_origin_received_bytes_total".to_owned())
 }
 
-/// The URL of this line of the access log, if an upstream sent an artefact for it.
+/// The URL in this line of the access log, if an upstream sent an artefact for it.
 fn fetched_artefact(line: &str) -> Option<String> {
     let line: Value = serde_json::from_str(line).ok()?;
     let path = line["url"].as_str()?.split('?').next()?;

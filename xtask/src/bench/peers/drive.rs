@@ -1,8 +1,9 @@
-//! A slow drive: a loop device with a file system of its own, held to the commands and bytes per
-//! second of a disk of 2000 by the kernel's throttle.
+//! A slow drive: a loop device with its own file system. The kernel's throttle limits its commands and
+//! bytes per second to those of a disk from the year 2000.
 //!
-//! The limit is set for the root group, so that what the kernel writes back for a proxy counts as
-//! well as what the proxy itself reads and writes. The run's watcher lifts it and unmounts.
+//! The limit is set for the root control group. So it also applies to pages that the kernel writes back for
+//! a proxy, and not only to the reads and writes of the proxy itself. The run's watcher removes the limit
+//! and unmounts the drive.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,22 +12,23 @@ use std::process::Command;
 const THROTTLE: &str = "/sys/fs/cgroup/blkio/blkio.throttle";
 /// Name of the mount point in the run's scratch folder, which the watcher knows.
 pub(super) const MOUNT: &str = "drive";
-/// File in which the watcher finds the device's number.
+/// Name of the file that contains the device's number for the watcher.
 pub(super) const NUMBER: &str = "drive.number";
-/// Seek of 5.2 ms and half a turn of 3 ms: Seagate ST318203, the disk of the Foxy paper.
+/// Commands per second, from a seek of 5.2 ms and half a turn of 3 ms. This is the Seagate ST318203, the
+/// disk of the Foxy paper.
 const COMMANDS: u64 = 120;
-/// Of its middle tracks.
+/// Bytes per second of the disk's middle tracks.
 const BYTES: u64 = 20_000_000;
 
-/// The drive, mounted and not yet slow.
+/// The mounted drive. At first it is not slow.
 pub(super) struct Drive {
-    /// Its root folder.
+    /// Root folder of the drive.
     pub(super) folder: PathBuf,
     number: String,
 }
 
 impl Drive {
-    /// A drive of `gib` GiB in the scratch folder; takes room as it is written to.
+    /// Creates a drive of `gib` GiB in the scratch folder. Its file only takes space that was written.
     pub(super) fn new(scratch: &Path, gib: u64) -> Result<Self, String> {
         let (folder, image) = (scratch.join(MOUNT), scratch.join("drive.image"));
         let problem = |e: std::io::Error| format!("{}: {e}", image.display());
@@ -52,7 +54,7 @@ impl Drive {
         Ok(drive)
     }
 
-    /// From now on it is as slow as the disk of the paper.
+    /// From now on, the drive is as slow as the disk of the paper.
     pub(super) fn slow_down(&self) -> Result<(), String> {
         self.limit(COMMANDS, BYTES)
     }
@@ -72,7 +74,7 @@ impl Drive {
 
 impl Drop for Drive {
     fn drop(&mut self) {
-        // No limit is written as zero.
+        // Zero removes the limit.
         let _ = self.limit(0, 0);
         let _ = tell(Command::new("umount").arg("-l").arg(&self.folder));
         if let Some(scratch) = self.folder.parent() {

@@ -1,4 +1,4 @@
-//! The rows as figures: CPU per request, and the paper's three curves over offered load.
+//! Figures drawn from the rows: CPU time per request, and the paper's three curves over offered load.
 
 use std::path::Path;
 
@@ -13,14 +13,14 @@ const BARS: [(&str, &str, &str); 4] = [
     ("s3", "all", "S3 misses"),
     ("s4", "0 ms", "S4 mix"),
 ];
-/// Rising load, drawn as the paper's figures 18 to 20.
+/// A measurement with rising load, drawn as in the paper's figures 18 to 20.
 struct Sweep {
     scenario: &'static str,
     stem: &'static str,
     title: &'static str,
     note: &'static str,
     x_scale: Scale,
-    /// Response times that differ by more than a factor of ten.
+    /// True if response times differ by more than a factor of ten.
     spread: bool,
 }
 
@@ -42,7 +42,7 @@ const SWEEPS: [Sweep; 2] = [
         spread: false,
     },
 ];
-/// Name of the file, what is drawn, axis, scale.
+/// For each curve: end of the file's name, figure, label of the axis, scale.
 const CURVES: [(&str, &str, &str, Scale); 3] = [
     ("throughput", "rate", "answers per second", Scale::Linear),
     (
@@ -59,7 +59,7 @@ const CURVES: [(&str, &str, &str, Scale); 3] = [
     ),
 ];
 
-/// Draws what there are rows for, as SVG and PNG.
+/// Draws the figures that have rows, as SVG and PNG.
 pub(super) fn save(results: &Results, folder: &Path) -> Result<(), String> {
     std::fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     for (file, figure, title, note) in [

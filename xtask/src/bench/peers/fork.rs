@@ -1,5 +1,5 @@
-//! `cargo xtask bench fork`: a process per request and a file per URL, beside Foxy, with a cache
-//! and without: what Maltzahn, Richardson and Grunwald asked of CERN and Harvest, asked again.
+//! `cargo xtask bench fork`: compares Foxy with a process per request and a file per URL, with and without
+//! a cache. Maltzahn, Richardson and Grunwald made this comparison with CERN and Harvest.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -17,18 +17,18 @@ use crate::workspace::{cargo, released, succeed, target_folder};
 /// Options of the measurement.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Wanted {
-    /// Short measurements, to see that everything works
+    /// Run short measurements, to check that everything works
     #[arg(long)]
     quick: bool,
     /// Folder for stores; default: target
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// A folder with `foxy` and `foxy-fork-proxy` already built; default: a release build
+    /// Folder with `foxy` and `foxy-fork-proxy`; default: a release build
     #[arg(long, value_name = "DIR")]
     programs: Option<PathBuf>,
 }
 
-/// Name, server, whether answers may be stored.
+/// Systems: name, server, and true if answers may be stored.
 const SYSTEMS: [(&str, Kind, bool); 4] = [
     ("process per request, cache", Kind::Fork, true),
     ("process per request, no cache", Kind::ForkBare, true),
@@ -69,7 +69,8 @@ pub(in super::super) fn run(wanted: &Wanted) -> Result<Outcome, String> {
     Ok(outcome)
 }
 
-/// Low load: Harvest's 10 clients with 200 requests each. High load: 100 clients, closed loop.
+/// Low load: 10 clients with 200 requests each, as in the Harvest measurement. High load: 100 clients,
+/// closed loop.
 fn system(run: &Run, name: &str, kind: Kind, cacheable: bool) -> Result<(), String> {
     let label = if cacheable { "fork" } else { "fork-bare" };
     let mut server = Server::new(run, kind, &Shape::on_disk(run, label))?;
@@ -107,7 +108,7 @@ fn system(run: &Run, name: &str, kind: Kind, cacheable: bool) -> Result<(), Stri
     Ok(())
 }
 
-/// A load, and the most memory that the server had meanwhile.
+/// Runs a load. Returns its report, and the greatest memory of the server during the load.
 fn watched(run: &Run, server: &Server, args: &[&str]) -> Result<(Value, u64), String> {
     let (over, most) = (AtomicBool::new(false), AtomicU64::new(0));
     let report = std::thread::scope(|scope| {
@@ -153,7 +154,7 @@ fn row(name: &str, load: &str, report: &Value, memory: u64, written: u64) {
     );
 }
 
-/// The model, found beside Foxy.
+/// Path of the model, in the same folder as Foxy.
 pub(super) fn program(foxy: &Path) -> PathBuf {
     foxy.with_file_name("foxy-fork-proxy")
 }

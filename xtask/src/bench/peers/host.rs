@@ -1,9 +1,9 @@
-//! The machine under the measurement: cores, control groups, the disk, and a watcher that leaves
-//! nothing behind however the run ends.
+//! The machine under the measurement: cores, control groups, the disk, and a watcher that cleans up after
+//! every end of the run.
 //!
-//! Everything that is started joins a control group of the run. A small shell waits on a pipe
-//! whose other end is ours: when we end, by Ctrl-C or SIGKILL too, it kills whoever is in that
-//! group and removes groups and scratch files.
+//! Every process that is started joins a control group of the run. A small shell waits on a pipe, and this
+//! program holds the other end. When this program ends, also by Ctrl-C or SIGKILL, the shell kills all
+//! processes in that group and removes groups and scratch files.
 
 use std::fs;
 use std::io;
@@ -39,12 +39,12 @@ ulimit -n 65536 2>/dev/null
 exec taskset -c "$core" "$@"
 "#;
 
-/// Core of a process: proxies alone, everything else on the other core.
+/// Core of a process. Proxies have one core for themselves, all other processes share the other core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Core {
-    /// The proxy's own.
+    /// Core of the proxy.
     Proxy,
-    /// Load and origin.
+    /// Core of load and origin.
     Load,
 }
 
@@ -57,11 +57,11 @@ impl Core {
     }
 }
 
-/// The run's place on this machine.
+/// Control groups, scratch folder and device of the run.
 pub(super) struct Host {
-    /// Name of the run's control groups, and prefix of shared memory.
+    /// Name of the run's control groups, and prefix of its shared memory.
     pub(super) name: String,
-    /// Stores, configurations, logs.
+    /// Folder for stores, configurations and logs.
     pub(super) scratch: PathBuf,
     device: Device,
     watcher: Child,
@@ -69,7 +69,8 @@ pub(super) struct Host {
 }
 
 impl Host {
-    /// Makes the groups and the scratch folder in `place`; `keep` leaves the folder at the end.
+    /// Creates the groups, and the scratch folder in `place`. With `keep`, the folder is not removed at the
+    /// end.
     pub(super) fn new(place: &Path, keep: bool) -> Result<Self, String> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         if cores < 2 {
@@ -103,24 +104,24 @@ impl Host {
         })
     }
 
-    /// A control group for one server or tool; made if it is not there.
+    /// Returns the control group of one server or tool, and creates it if it does not exist.
     pub(super) fn group(&self, name: &str) -> Result<Group, String> {
         let name = format!("{}/{name}", self.name);
         make(&Path::new(GROUPS).join(&name))?;
         Ok(Group { name })
     }
 
-    /// Counts of the device under the scratch folder so far, all processes together.
+    /// Counts of the device under the scratch folder so far, for all processes together.
     pub(super) fn device(&self) -> DeviceCounts {
         self.device.counts()
     }
 
-    /// The device's name.
+    /// Name of the device.
     pub(super) fn device_name(&self) -> &str {
         &self.device.name
     }
 
-    /// Writes back what is dirty, then forgets what is cached.
+    /// Writes dirty pages back, then drops the page cache.
     pub(super) fn drop_caches(&self) -> Result<(), String> {
         sync();
         fs::write("/proc/sys/vm/drop_caches", "3").map_err(|e| format!("drop_caches: {e}"))
@@ -134,7 +135,7 @@ impl Drop for Host {
     }
 }
 
-/// All dirty pages to the device.
+/// Writes all dirty pages to the device.
 pub(super) fn sync() {
     let _ = Command::new("sync").status();
 }
@@ -152,21 +153,21 @@ fn make(folder: &Path) -> Result<(), String> {
     }
 }
 
-/// Servers that give up root must get to their files.
+/// Servers that drop the rights of root must reach their files.
 fn open_to_all(folder: &Path) -> Result<(), String> {
     use std::os::unix::fs::PermissionsExt;
     fs::set_permissions(folder, fs::Permissions::from_mode(0o755))
         .map_err(|e| format!("{}: {e}", folder.display()))
 }
 
-/// One server's or tool's processes.
+/// The control group of one server or tool.
 #[derive(Clone, Debug)]
 pub(super) struct Group {
     name: String,
 }
 
 impl Group {
-    /// A command that runs `program` in this group on that core.
+    /// A command that runs `program` in this group on this core.
     pub(super) fn command(&self, core: Core, program: &Path) -> Command {
         let mut command = Command::new("sh");
         command
@@ -181,17 +182,17 @@ impl Group {
         Path::new(GROUPS).join(&self.name).join(file)
     }
 
-    /// Its processes now.
+    /// Process numbers in the group now.
     pub(super) fn pids(&self) -> Vec<u32> {
         let text = fs::read_to_string(self.file("cgroup.procs")).unwrap_or_default();
         text.lines().filter_map(|line| line.parse().ok()).collect()
     }
 
-    /// Memory with page cache, bytes; `None` lifts the limit.
+    /// Limits memory including page cache, in bytes; `None` removes the limit.
     pub(super) fn limit(&self, bytes: Option<u64>) -> Result<(), String> {
         let path = self.file("memory.limit_in_bytes");
         let value = bytes.map_or_else(|| "-1".to_owned(), |b| b.to_string());
-        // Shrinking may need several rounds of reclaim.
+        // A lower limit may need several rounds of reclaim.
         let mut last = Ok(());
         for _ in 0..20 {
             last = fs::write(&path, &value);
@@ -203,7 +204,7 @@ impl Group {
         last.map_err(|e| format!("{}: {e}", path.display()))
     }
 
-    /// Bytes that its present processes had read from the device (`read_bytes`, see proc(5)).
+    /// Bytes that the current processes have read from the device (`read_bytes`, see proc(5)).
     pub(super) fn bytes_read(&self) -> u64 {
         let of = |pid: u32| {
             let text = fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
@@ -215,7 +216,7 @@ impl Group {
         self.pids().into_iter().map(of).sum()
     }
 
-    /// SIGKILL to everybody, until nobody is left.
+    /// Sends SIGKILL to all processes until none is left.
     pub(super) fn kill(&self) {
         for _ in 0..100 {
             let pids = self.pids();
@@ -228,7 +229,7 @@ impl Group {
     }
 }
 
-/// Sends a signal; who is gone already does not matter.
+/// Sends a signal. It does not matter if a process has already ended.
 pub(super) fn signal(name: &str, pids: &[u32]) {
     let _ = Command::new("kill")
         .args(["-s", name])
@@ -237,7 +238,7 @@ pub(super) fn signal(name: &str, pids: &[u32]) {
         .status();
 }
 
-/// Device totals: see Documentation/admin-guide/iostats.rst of the kernel.
+/// Totals of a device: see Documentation/admin-guide/iostats.rst of the kernel.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct DeviceCounts {
     pub(super) reads: u64,
@@ -250,7 +251,7 @@ struct Device {
 }
 
 impl Device {
-    /// The block device that a folder is on.
+    /// Reads the counts of the block device that contains a folder.
     fn of(folder: &Path) -> Result<Self, String> {
         let output = Command::new("findmnt")
             .args(["-n", "-o", "SOURCE", "-T"])

@@ -2,22 +2,24 @@
 
 use std::time::Duration;
 
-/// Lengths of all parts. The whole table takes about 25 minutes, `--quick` about 5.
+/// Lengths of all parts. The complete table takes about 25 minutes, with `--quick` about 5.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lengths {
     pub(super) warm_up: Duration,
     pub(super) closed: Duration,
     pub(super) open: Duration,
-    /// Objects of the store that S3 fills and S2 and S5 use, and the longest time for that.
+    /// Number of objects in the store that S3 fills and that S2 and S5 use.
     pub(super) objects: u64,
+    /// Time limit for filling this store.
     pub(super) fill_limit: Duration,
-    /// Objects asked for after a restart.
+    /// Number of objects that are requested after a restart.
     pub(super) sample: usize,
-    /// Traffic Server loses its contents when stopped within a minute of its first start.
+    /// Least age of a store before a stop: Traffic Server loses its contents when it is stopped within a
+    /// minute of its first start.
     pub(super) age_of_store: Duration,
     pub(super) sweep_step: Duration,
     pub(super) sweep: &'static [u32],
-    /// Requests that fill the slow drive's store before it is slow, then the steps of its sweep.
+    /// Number of requests that fill the slow drive's store before the drive is slow.
     pub(super) slow_fill: u64,
     pub(super) slow_warm_up: Duration,
     pub(super) slow_step: Duration,
@@ -25,7 +27,7 @@ pub(super) struct Lengths {
 }
 
 impl Lengths {
-    /// For the table.
+    /// Lengths for the table.
     pub(super) const FULL: Self = Self {
         warm_up: Duration::from_millis(1000),
         closed: Duration::from_secs(6),
@@ -43,7 +45,7 @@ impl Lengths {
         slow_step: Duration::from_secs(8),
         slow_sweep: &[50, 110, 200, 340, 600, 1_000, 1_700, 3_000],
     };
-    /// To see that everything works.
+    /// Lengths for a check that everything works.
     pub(super) const QUICK: Self = Self {
         warm_up: Duration::from_millis(300),
         closed: Duration::from_millis(1500),
@@ -61,7 +63,7 @@ impl Lengths {
     };
 }
 
-/// A time as the load tools read it.
+/// Formats a time for the load tools.
 pub(super) fn text(time: Duration) -> String {
     format!("{}ms", time.as_millis())
 }

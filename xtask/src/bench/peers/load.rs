@@ -1,4 +1,4 @@
-//! The origin and the load, on the core that the proxy does not have.
+//! The origin and the load, on the core that the proxy does not use.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -23,19 +23,19 @@ pub(super) struct Run {
     pub(super) origin: Origin,
 }
 
-/// The origin; killed with the run.
+/// The origin. It is killed with the run.
 pub(super) struct Origin {
     pub(super) port: u16,
     child: Child,
 }
 
 impl Origin {
-    /// Starts it on the load's core. It never sleeps while it is asked, as the load.
+    /// Starts the origin on the core of the load. Like the load, it never sleeps while requests arrive.
     pub(super) fn start(host: &Host, lab: &Path) -> Result<Self, String> {
         Self::start_at(free_port()?, host, lab, &[])
     }
 
-    /// The same at a known port, with more options.
+    /// Starts the origin on a known port, with additional options.
     pub(super) fn start_at(
         port: u16,
         host: &Host,
@@ -65,7 +65,7 @@ impl Drop for Origin {
 }
 
 impl Run {
-    /// A load or check against `server`, to be run.
+    /// Builds the command of a load or check against `server`.
     pub(super) fn tool(&self, tool: &str, server: &Server) -> Result<Command, String> {
         let tools = self.host.group("tools")?;
         let mut command = tools.command(Core::Load, &self.programs.lab);
@@ -80,8 +80,8 @@ impl Run {
         Ok(command)
     }
 
-    /// Runs a load to its end: one thread that never sleeps, some bodies compared byte by byte,
-    /// heads and lengths of all.
+    /// Runs a load to its end. It has one thread that never sleeps. It compares some bodies byte by byte,
+    /// and heads and lengths of all answers.
     pub(super) fn load(&self, server: &Server, args: &[&str]) -> Result<Value, String> {
         server.pin()?;
         let mut command = self.tool("load", server)?;

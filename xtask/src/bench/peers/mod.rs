@@ -1,7 +1,7 @@
-//! `cargo xtask bench peers`: Foxy and its peers, one core each, side by side, in one table.
+//! `cargo xtask bench peers`: Foxy and its peers in one table, with one core for each.
 //!
-//! Rows are kept as soon as they are measured; `--resume` goes on where a run was ended. Nothing
-//! that was started outlives the command.
+//! Rows are saved as soon as they are measured. `--resume` continues an interrupted run. All processes that
+//! the command starts end with it.
 
 mod drive;
 mod figures;
@@ -31,19 +31,19 @@ use results::Results;
 use scenario::{Job, SCENARIOS, Scenario};
 use servers::{KINDS, Kind};
 
-/// Measurements to make, and folders for them.
+/// Options: measurements, and folders for them.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Wanted {
-    /// Only these scenarios: s1 to s7
+    /// Run only these scenarios: s1 to s7
     #[arg(long, value_delimiter = ',', value_name = "SCENARIO")]
     only: Vec<Scenario>,
-    /// Only these rows, such as foxy,nginx
+    /// Measure only these rows, such as foxy,nginx
     #[arg(long, value_delimiter = ',', value_name = "PROXY")]
     proxies: Vec<Kind>,
-    /// Short measurements, to see that everything works; the figures mean little
+    /// Run short measurements, to check that everything works; the figures mean little
     #[arg(long)]
     quick: bool,
-    /// Keep the rows of an interrupted run and measure only what is missing
+    /// Keep the rows of an interrupted run and measure only the missing rows
     #[arg(long)]
     resume: bool,
     /// Folder for stores; needs about 30 GB on the disk to be measured. Default: target
@@ -52,17 +52,17 @@ pub(crate) struct Wanted {
     /// Folder for tables and figures; default: target/bench/peers
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// A Foxy that is already built, with a `foxy-lab` beside it if there is one; default: a release
+    /// Foxy program to measure, with a `foxy-lab` in the same folder if there is one; default: a release
     /// build of this tree
     #[arg(long, value_name = "FILE")]
     foxy: Option<PathBuf>,
-    /// Leave stores, configurations and logs of the servers
+    /// Do not remove stores, configurations and logs of the servers
     #[arg(long)]
     keep: bool,
-    /// Put the tables into docs/performance.md and the figures beside it
+    /// Write the tables into docs/performance.md and the figures into its folder
     #[arg(long)]
     write_docs: bool,
-    /// Measure nothing: tables and figures of the rows that are there
+    /// Measure nothing: print tables and figures from the existing rows
     #[arg(long)]
     print: bool,
 }
@@ -184,7 +184,7 @@ fn go(run: &Run, jobs: &[Job], results: &mut Results) -> Result<(), String> {
             bar.suspend(|| println!("   {}", table::line(&cell)));
             results.keep(cell)
         };
-        // One proxy that fails must not take the others' rows along.
+        // If one proxy fails, the rows of the other proxies must still be measured.
         if let Err(problem) = scenario::run(run, job, &mut keep) {
             for scenario in missing {
                 let mut cell = results::Cell::new(scenario.name(), job.kind);

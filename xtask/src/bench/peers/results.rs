@@ -1,4 +1,4 @@
-//! Figures by scenario and proxy, kept in a file from the first one on.
+//! Figures by scenario and proxy. They are saved in a file after each row.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,17 +15,17 @@ use super::servers::Kind;
 pub(super) struct Cell {
     /// `s1` to `s7`.
     pub(super) scenario: String,
-    /// The proxy as the table names it.
+    /// Name of the proxy in the table.
     pub(super) proxy: String,
-    /// Figures by name: `<part> <what>`.
+    /// Figures by name, of the form `<part> <what>`.
     pub(super) figures: BTreeMap<String, f64>,
     /// Notes that a reader of this row needs.
     pub(super) notes: Vec<String>,
-    /// Errors, wrong bodies, a server that did not start.
+    /// Problems: errors, wrong bodies, a server that did not start.
     pub(super) problems: Vec<String>,
 }
 
-/// If the load's core is busier than this, the load is what is measured.
+/// If the core of the load is busier than this, the load limits the result, and not the proxy.
 const BUSY: f64 = 0.9;
 
 impl Cell {
@@ -52,7 +52,7 @@ impl Cell {
         }
     }
 
-    /// Takes over what a load reports, under names that begin with `part`.
+    /// Adds the figures of a load's report. Their names begin with `part`.
     pub(super) fn take(&mut self, part: &str, report: &Value) {
         let mut copy = |name: &str, path: &[&str], factor: f64| {
             if let Some(value) = number(report, path) {
@@ -77,13 +77,13 @@ impl Cell {
         self.judge(part, report);
     }
 
-    /// Treats problems beyond the limits of a peer as results, not as faults of the measurement.
+    /// Turns problems into results. It is used beyond the limits of a peer, where they are no faults of the
+    /// measurement.
     pub(super) fn problems_are_results(&mut self) {
         self.notes.append(&mut self.problems);
     }
 
-    /// Errors, wrong answers and a part without answers are problems; a load that was too busy is a
-    /// note.
+    /// Errors, wrong answers and a part without answers are problems. A load that was too busy is a note.
     fn judge(&mut self, part: &str, report: &Value) {
         let get = |path: &[&str]| number(report, path).unwrap_or(0.0);
         let (errors, wrong) = (get(&["errors"]), get(&["wrong"]));
@@ -98,7 +98,7 @@ impl Cell {
         if get(&["answers"]) < 1.0 {
             self.problems.push(format!("{part}: no answers"));
         }
-        // Load and origin share a core, so it is their sum that must leave some of it idle.
+        // Load and origin share a core, so the sum of both must leave a part of it idle.
         let origin = get(&["origin", "busy_ns"]) / 1e9 / get(&["seconds"]).max(1e-9);
         let busy = get(&["generator_busy"]) + origin;
         self.set(&format!("{part} busy"), busy);
@@ -114,7 +114,7 @@ impl Cell {
 /// All rows of a run.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Results {
-    /// Conditions of the rows: machine, versions, options.
+    /// Conditions of the measurement: machine, versions, options.
     pub(super) about: BTreeMap<String, String>,
     pub(super) cells: Vec<Cell>,
     #[serde(skip)]
@@ -122,8 +122,8 @@ pub(super) struct Results {
 }
 
 impl Results {
-    /// The results in `folder`: those of an interrupted run with `resume`, else none; an older
-    /// file becomes `previous.json`.
+    /// Opens the results in `folder`. With `resume`, these are the results of an interrupted run. Otherwise
+    /// the results are empty, and an existing file is renamed to `previous.json`.
     pub(super) fn open(folder: &Path, resume: bool) -> Result<Self, String> {
         fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
         let path = folder.join("results.json");
@@ -143,14 +143,14 @@ impl Results {
         serde_json::from_str(&text).map_err(|e| format!("{shown}: {e}"))
     }
 
-    /// True if the row is there and has no problems.
+    /// True if the row exists and has no problems.
     pub(super) fn has(&self, scenario: &str, kind: Kind) -> bool {
         self.cells
             .iter()
             .any(|c| c.scenario == scenario && c.proxy == kind.name() && c.problems.is_empty())
     }
 
-    /// Adds or replaces a row and writes the file, so that an end at any time loses nothing.
+    /// Adds or replaces a row and writes the file. So an interruption loses no finished row.
     pub(super) fn keep(&mut self, cell: Cell) -> Result<(), String> {
         self.cells
             .retain(|c| (&c.scenario, &c.proxy) != (&cell.scenario, &cell.proxy));
@@ -161,7 +161,7 @@ impl Results {
     pub(super) fn save(&self) -> Result<(), String> {
         let shown = self.path.display();
         let text = serde_json::to_string_pretty(self).map_err(|e| e.to_string())?;
-        // Written aside and renamed, so that readers always see a whole file.
+        // The file is written under another name and renamed, so that readers always see a complete file.
         let aside = self.path.with_extension("part");
         fs::write(&aside, text).map_err(|e| format!("{shown}: {e}"))?;
         fs::rename(&aside, &self.path).map_err(|e| format!("{shown}: {e}"))

@@ -1,4 +1,4 @@
-//! The rows as Markdown, and the part of docs/performance.md that is made from them.
+//! The rows as Markdown, and the part of docs/performance.md that is generated from them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -13,7 +13,7 @@ use super::servers::Kind;
 use super::tools;
 use crate::workspace::root;
 
-/// Heading, figure, digits after the point. A figure `a/b` shows both with a slash between.
+/// Heading, figure, decimal places. A figure `a/b` shows both values, separated by a slash.
 type Column = (&'static str, &'static str, usize);
 
 struct Table {
@@ -202,7 +202,7 @@ const TABLES: [Table; 9] = [
     },
 ];
 
-/// Figure that orders the proxies, for each scenario.
+/// For each scenario, the figure that orders the proxies.
 const ORDERS: [(&str, &str); 4] = [
     ("s1", "closed cpu"),
     ("s2", "closed cpu"),
@@ -239,7 +239,7 @@ pub(super) fn markdown(results: &Results) -> String {
         results
             .cells
             .iter()
-            // S7 goes beyond the limits of peers: errors there are figures of their rows.
+            // S7 goes beyond the limits of the peers. So errors there are figures in their rows.
             .filter(|c| c.scenario != "s7")
             .filter_map(|c| c.get(name))
             .fold(0.0, |sum, figure| sum + figure)
@@ -283,7 +283,7 @@ fn name(cell: &Cell) -> String {
 }
 
 fn show(cell: &Cell, (_, figures, digits): &Column) -> String {
-    // `MB/s` and `B/object` are names, not two figures.
+    // `MB/s` and `B/object` are names with a slash, not two figures.
     if let Some(value) = cell.get(figures) {
         return format!("{value:.digits$}");
     }
@@ -297,7 +297,7 @@ fn show(cell: &Cell, (_, figures, digits): &Column) -> String {
     texts.collect::<Vec<_>>().join(" / ")
 }
 
-/// Proxies by CPU per request, least first.
+/// Proxies, ordered by CPU time per request, lowest first.
 fn order(results: &Results, scenario: &str, figure: &str) -> Vec<(f64, String)> {
     let mut order: Vec<_> = results
         .of(scenario)
@@ -351,7 +351,7 @@ pub(super) fn order_beside(results: &Results, previous: &Results) -> String {
     text
 }
 
-/// One line while the run goes on.
+/// One line about a row, printed during the run.
 pub(super) fn line(cell: &Cell) -> String {
     let shown = ["closed", "all", "0 ms", "1000 conns"]
         .iter()
@@ -377,7 +377,7 @@ pub(super) fn line(cell: &Cell) -> String {
     text
 }
 
-/// Machine, versions, settings.
+/// Collects machine, versions and settings.
 pub(super) fn about(host: &Host, kinds: &[Kind], quick: bool) -> BTreeMap<String, String> {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let info = read("/proc/cpuinfo");
@@ -430,7 +430,7 @@ pub(super) fn about(host: &Host, kinds: &[Kind], quick: bool) -> BTreeMap<String
 const BEGIN: &str = "<!-- bench peers: begin -->";
 const END: &str = "<!-- bench peers: end -->";
 
-/// Replaces what stands between the markers in docs/performance.md.
+/// Replaces the text between the markers in docs/performance.md.
 pub(super) fn write_docs(text: &str) -> Result<(), String> {
     let path = root().join("docs/performance.md");
     let shown = path.display();

@@ -1,4 +1,4 @@
-//! The servers and tools of the comparison: found, or installed where that is possible.
+//! The servers and tools of the comparison. They are searched, and installed where possible.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -7,7 +7,7 @@ use foxy_lab::kit::peers::{Peer, install};
 
 use super::servers::Kind;
 
-/// Program, Debian package.
+/// Program, and the Debian package that contains it.
 const fn needed(kind: Kind) -> Option<(&'static str, &'static str)> {
     match kind {
         Kind::SquidRock | Kind::SquidAufs => Some(Peer::Squid.package()),
@@ -31,7 +31,7 @@ pub(super) fn ensure(kinds: &[Kind]) -> Result<(), String> {
     install::ensure(&needed)
 }
 
-/// Versions as the package system knows them, for the head of the table.
+/// Version according to the package system, for the head of the table.
 pub(super) fn version(kind: Kind) -> String {
     let Some((_, package)) = needed(kind) else {
         return env!("CARGO_PKG_VERSION").to_owned();

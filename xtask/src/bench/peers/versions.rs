@@ -1,7 +1,7 @@
-//! `cargo xtask bench versions`: two builds of Foxy under S1 to S4, run alternately.
+//! `cargo xtask bench versions`: compares two builds of Foxy under S1 to S4, run alternately.
 //!
-//! A shared machine changes its speed from minute to minute. So the builds take turns, the medians
-//! are compared, and the older build runs twice a round: the ratio of its two medians is the noise.
+//! The speed of a shared machine changes from minute to minute. So the builds take turns, and the medians
+//! are compared. The older build runs twice in a round, and the ratio of its two medians is the noise.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,27 +12,27 @@ use super::servers::Kind;
 use crate::report::Outcome;
 use crate::workspace::target_folder;
 
-/// Figures that are compared, by the end of their names.
+/// Figures that are compared, given by the ends of their names.
 const FIGURES: [&str; 3] = [" cpu", " rate", " hits p99"];
-/// The older build has two turns in a round.
+/// Turns of a round. The older build has two turns.
 const TURNS: [&str; 3] = ["old", "new", "old again"];
 
-/// Builds to compare.
+/// Options: the builds to compare.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Wanted {
-    /// The older Foxy, with a `foxy-lab` beside it if there is one
+    /// Older Foxy program, with a `foxy-lab` in the same folder if there is one
     #[arg(long, value_name = "FILE")]
     old: PathBuf,
-    /// The newer Foxy; default: a release build of this tree
+    /// Newer Foxy program; default: a release build of this tree
     #[arg(long, value_name = "FILE")]
     new: Option<PathBuf>,
-    /// Rounds; each runs the older build twice and the newer one once
+    /// Number of rounds; each runs the older build twice and the newer build once
     #[arg(long, value_name = "N", default_value_t = 7)]
     rounds: usize,
-    /// Only these scenarios: s1 to s4
+    /// Run only these scenarios: s1 to s4
     #[arg(long, value_delimiter = ',', value_name = "SCENARIO")]
     only: Vec<Scenario>,
-    /// Short measurements
+    /// Run short measurements
     #[arg(long)]
     quick: bool,
     /// Folder for stores
@@ -43,11 +43,11 @@ pub(crate) struct Wanted {
 /// Values by scenario and figure, then by turn.
 type Values = BTreeMap<String, [Vec<f64>; TURNS.len()]>;
 
-/// Measures and prints; fails if a run has errors or wrong answers.
+/// Measures and prints. Fails if a run has errors or wrong answers.
 pub(crate) fn run(wanted: &Wanted) -> Result<Outcome, String> {
     let (mut values, mut outcome) = (Values::new(), Outcome::default());
     for round in 0..wanted.rounds {
-        // The order turns around, so that a slow drift favours no build.
+        // Every second round has the reverse order, so that a slow drift favours no build.
         let mut turns: Vec<_> = (0..TURNS.len()).collect();
         if round % 2 == 1 {
             turns.reverse();

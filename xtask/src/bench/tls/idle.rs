@@ -1,4 +1,4 @@
-//! Memory of connections that have had one answer and wait.
+//! Memory of idle connections that have received one answer.
 
 use std::fs;
 use std::path::Path;
@@ -11,13 +11,14 @@ use foxy_lab::kit::peers::install;
 use super::load;
 use super::servers::{HOST, Server};
 
-/// Memory that a connection may have, KiB.
+/// Greatest permitted memory of a connection, in KiB.
 const MOST: f64 = 25.0;
-/// Time until all have their answer, and then until they end.
+/// Time after the start of the load at which all connections have their first answer and are idle.
 const SETTLED: Duration = Duration::from_secs(25);
+/// Time in milliseconds at which each connection sends its second and last request.
 const WAIT: u64 = 32_000;
 
-/// Opens connections, and says what each has taken; fails above 25 KiB.
+/// Opens connections and prints the memory of each. Fails above 25 KiB.
 pub(super) fn measure(server: &Server, folder: &Path, connections: u64) -> Result<(), String> {
     let script = folder.join("idle.txt");
     let url = format!("https://{HOST}/4k");

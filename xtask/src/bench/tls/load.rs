@@ -13,11 +13,11 @@ pub(super) const CORE: &str = "1";
 /// A kind of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Case {
-    /// 4 KiB over connections that stay.
+    /// Requests of 4 KiB over persistent connections.
     Small,
-    /// 64 KiB over connections that stay.
+    /// Requests of 64 KiB over persistent connections.
     Large,
-    /// One request of 4 KiB a connection, whose handshake is full.
+    /// One request of 4 KiB per connection, with a full handshake.
     Handshake,
 }
 
@@ -32,7 +32,7 @@ impl Case {
         }
     }
 
-    /// The share of nginx's CPU that is allowed.
+    /// The permitted fraction of nginx's CPU time.
     pub(super) const fn most(self) -> f64 {
         match self {
             Self::Small => 0.85,
@@ -48,7 +48,7 @@ impl Case {
         }
     }
 
-    /// Requests and connections.
+    /// Number of requests, and number of connections.
     fn size(self, share: f64) -> (u64, u64) {
         let (requests, connections) = match self {
             Self::Small => (150_000.0, 50.0),
@@ -62,12 +62,12 @@ impl Case {
         }
     }
 
-    /// Requests of a run.
+    /// Number of requests of a run.
     pub(super) fn requests(self, share: f64) -> u64 {
         self.size(share).0
     }
 
-    /// Runs the load; CPU time of the server for each answer, microseconds.
+    /// Runs the load. Returns the server's CPU time per answer in microseconds.
     pub(super) fn measure(self, server: &Server, folder: &Path, share: f64) -> Result<f64, String> {
         let (requests, connections) = self.size(share);
         let before = server.cpu()?;

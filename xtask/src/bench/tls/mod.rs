@@ -1,8 +1,9 @@
-//! `cargo xtask bench tls`: memory hits and handshakes over TLS 1.3 beside nginx.
+//! `cargo xtask bench tls`: memory hits and handshakes over TLS 1.3, compared with nginx.
 //!
-//! Each server has one core, the load the other. They take turns, the medians are compared, and nginx runs
-//! twice a round: the ratio of its two medians is the noise. CPU is what the kernel says the server's threads
-//! ran, divided by the answers. Then a certificate is replaced under load, and idle connections are weighed.
+//! The servers share one core, and the load has the other core. The servers take turns, and the medians are
+//! compared. nginx runs twice in a round, and the ratio of its two medians is the noise. CPU is the run
+//! time of the server's threads as the kernel reports it, divided by the number of answers. After that, a
+//! certificate is replaced under load, and the memory of idle connections is measured.
 
 mod idle;
 mod load;
@@ -25,36 +26,36 @@ const TOOLS: [(&str, &str); 3] = [
     ("h2load", "nghttp2-client"),
     ("openssl", "openssl"),
 ];
-/// Servers of a round, in turn: nginx has two.
+/// Number of turns in a round. nginx has two turns, Foxy has one.
 const TURNS: usize = 3;
 const FOXY: usize = 1;
-/// Open files of a server besides those of its connections.
+/// Open files of a server in addition to those of its connections.
 const SPARE_FILES: u64 = 200;
 
-/// Length of the comparison.
+/// Options of the comparison.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Wanted {
-    /// Rounds; each runs nginx twice and Foxy once
+    /// Number of rounds; each runs nginx twice and Foxy once
     #[arg(long, value_name = "N", default_value_t = 7)]
     rounds: usize,
-    /// The Foxy to measure; default: a release build of this tree
+    /// Foxy program to measure; default: a release build of this tree
     #[arg(long, value_name = "FILE")]
     foxy: Option<std::path::PathBuf>,
-    /// A tenth of the requests
+    /// Send only a tenth of the requests
     #[arg(long)]
     quick: bool,
 }
 
-/// CPU time of an answer, microseconds, by turn.
+/// CPU time per answer in microseconds, by turn.
 type Figures = [Vec<f64>; TURNS];
 
-/// Measures and prints; fails if a request fails or a ratio is missed.
+/// Measures and prints. Fails if a request fails or a goal is missed.
 pub(crate) fn run(wanted: &Wanted) -> Result<Outcome, String> {
     install::ensure(&TOOLS)?;
     let programs = released(wanted.foxy.as_deref())?;
     let folder = tempfile::tempdir().map_err(|e| format!("no scratch folder: {e}"))?;
     let connections = if wanted.quick { 1_500 } else { 9_900 };
-    // Foxy keeps a second file for the request of each connection.
+    // Foxy has a second open file for the request of each connection.
     raise_files(2 * connections + SPARE_FILES)?;
     let servers = Servers::start(&programs.foxy, folder.path())?;
     let mut outcome = Outcome::default();
@@ -77,11 +78,11 @@ fn measured(
     folder: &Path,
 ) -> Result<Figures, String> {
     let mut figures = Figures::default();
-    // What is asked for first is fetched and stored.
+    // The first requests make Foxy fetch and store the objects.
     case.measure(servers.foxy(), folder, 0.02)?;
     let share = if wanted.quick { 0.1 } else { 1.0 };
     for round in 0..wanted.rounds {
-        // The order turns around, so that a slow drift favours no server.
+        // Every second round has the reverse order, so that a slow drift favours no server.
         let mut turns: Vec<_> = (0..TURNS).collect();
         if round % 2 == 1 {
             turns.reverse();

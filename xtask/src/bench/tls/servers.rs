@@ -1,4 +1,4 @@
-//! nginx with static files, its fastest way to answer, and Foxy in front of it.
+//! nginx with static files, which is its fastest way to answer, and Foxy in front of nginx.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,20 +7,20 @@ use std::process::{Command, Stdio};
 use foxy_lab::kit::peers::install;
 use foxy_lab::kit::{Child, Launch, free_port};
 
-/// The core of both servers; the load has the other one.
+/// The core of both servers. The load uses the other core.
 pub(super) const SERVER_CORE: &str = "0";
-/// The name in the certificate.
+/// The host name in the certificate.
 pub(super) const HOST: &str = "tls.test";
 
-/// One of the two.
+/// nginx or Foxy.
 pub(super) struct Server {
     child: Child,
-    /// Its TLS port.
+    /// TLS port of the server.
     port: u16,
 }
 
 impl Server {
-    /// Nanoseconds that its threads have run.
+    /// Run time of the server's threads in nanoseconds.
     pub(super) fn cpu(&self) -> Result<u64, String> {
         let tasks = format!("/proc/{}/task", self.child.pid());
         let problem = |e: std::io::Error| format!("{tasks}: {e}");
@@ -37,7 +37,7 @@ impl Server {
         Ok(sum)
     }
 
-    /// Its resident memory, KiB.
+    /// Resident memory of the server in KiB.
     pub(super) fn resident(&self) -> Result<f64, String> {
         let path = format!("/proc/{}/status", self.child.pid());
         let text = fs::read_to_string(&path).map_err(|e| format!("{path}: {e}"))?;
@@ -46,20 +46,20 @@ impl Server {
         number.ok_or_else(|| format!("{path}: no VmRSS"))
     }
 
-    /// Where it listens.
+    /// Address of the server's listener.
     pub(super) fn address(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
 }
 
-/// Both, running.
+/// Both servers while they run.
 pub(super) struct Servers {
     foxy: Server,
     nginx: Server,
 }
 
 impl Servers {
-    /// Starts both in `folder`, with one certificate.
+    /// Starts both servers in `folder`, with the same certificate.
     pub(super) fn start(foxy: &Path, folder: &Path) -> Result<Self, String> {
         certificate(folder)?;
         for (name, size) in [("4k", 4 << 10), ("64k", 64 << 10)] {
@@ -114,7 +114,7 @@ fn write(path: &PathBuf, text: &str) -> Result<(), String> {
     fs::write(path, text).map_err(problem)
 }
 
-/// A certificate that signs itself: the load does not verify it.
+/// Creates a self-signed certificate. The load does not verify it.
 pub(super) fn certificate(folder: &Path) -> Result<(), String> {
     let name = format!("/CN={HOST}");
     let alternative = format!("subjectAltName=DNS:{HOST}");

@@ -1,4 +1,5 @@
-//! A certificate that is replaced under load: no request fails, and the new one is soon served.
+//! A certificate is replaced under load. No request may fail, and new connections must soon get the new
+//! certificate.
 
 use std::fs;
 use std::path::Path;
@@ -12,9 +13,9 @@ use foxy_base::{Clock, SystemClock};
 use super::load::Case;
 use super::servers::{HOST, Server, certificate};
 
-/// Time in which the new certificate must be served.
+/// Greatest permitted time until the new certificate is served.
 const MOST: Duration = Duration::from_secs(11);
-/// Time of the load before and after the change.
+/// Duration of the load before and after the change.
 const BESIDE: Duration = Duration::from_secs(1);
 
 /// Replaces the files of the certificate while requests come over old and new connections.
@@ -49,7 +50,7 @@ pub(super) fn measure(server: &Server, folder: &Path) -> Result<(), String> {
     })
 }
 
-/// Replaces the files; the time until a new connection gets the new certificate.
+/// Replaces the files. Returns the time until a new connection gets the new certificate.
 fn replaced(server: &Server, folder: &Path) -> Result<Duration, String> {
     sleep(BESIDE);
     let old = shown(server)?;

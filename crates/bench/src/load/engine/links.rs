@@ -1,4 +1,4 @@
-//! The connections of an engine: made, refused, closed, made again.
+//! The connections of an engine: they are opened, refused, closed and opened again.
 
 use std::io::{self, ErrorKind, Read};
 
@@ -9,7 +9,7 @@ use super::super::stats::Fault;
 use super::{Engine, Phase, RETRY_NS};
 
 impl Engine<'_> {
-    /// True if the connection is established. If it was refused, its job (if any) fails.
+    /// Returns true if the connection is established. If it was refused, its job (if any) fails.
     pub(super) fn connected(&mut self, at: usize) -> bool {
         let connection = &mut self.connections[at];
         let Some(stream) = &connection.stream else {
@@ -73,8 +73,8 @@ impl Engine<'_> {
         }
     }
 
-    /// An idle connection is readable: the server has closed it, or has sent bytes that nobody
-    /// asked for.
+    /// Handles an idle connection that is readable: the server has closed it, or has sent bytes without a
+    /// request.
     pub(super) fn idle_readable(&mut self, at: usize) {
         let connection = &mut self.connections[at];
         let Some(stream) = &mut connection.stream else {
@@ -104,12 +104,12 @@ impl Engine<'_> {
         u64::try_from(self.config.timeout.as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// The target has been gone for as long as an answer may take.
+    /// True if no connection to the target was established for as long as an answer may take.
     pub(super) fn deserted(&self) -> bool {
         !self.config.patient && self.last_sweep - self.last_stood > self.limit()
     }
 
-    /// Reconnects, and fails requests that take too long. Does so at most every 5 ms.
+    /// Reconnects, and fails requests that take too long. It does this at most every 5 ms.
     pub(super) fn sweep(&mut self) {
         let now = self.now();
         if now - self.last_sweep < RETRY_NS {

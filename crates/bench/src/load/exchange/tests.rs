@@ -1,4 +1,5 @@
-//! One request and its answer: what is sent, and what each kind of answer is counted as.
+//! Tests of one request and its answer: the sent bytes, and the way in which each kind of answer is
+//! counted.
 
 use super::*;
 
@@ -32,7 +33,7 @@ fn answer(framing: &str, version: u32, size: u64) -> Vec<u8> {
     .into_bytes()
 }
 
-/// Feeds `step` bytes at a time, keeping what was not used as a socket's buffer would.
+/// Passes `step` bytes at a time. Unused bytes are kept, as in the buffer of a socket.
 fn receive(bytes: &[u8], step: usize, versions: RangeInclusive<u32>, full: bool) -> Fed {
     let mut exchange = Exchange::new(Expect {
         work: WORK,

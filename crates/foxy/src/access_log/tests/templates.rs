@@ -1,4 +1,4 @@
-//! The common format, and templates: what they write, and what clients cannot write.
+//! The common format and templates: the lines that they write, and attacks by clients.
 
 use super::*;
 use crate::config::LogField;
@@ -61,8 +61,8 @@ fn templates_have_every_field() {
     assert_eq!(written, line(&LogFormat::Common, &record()));
 }
 
-/// Whatever a client sends, a line stays one line, a word one word, and a quoted text ends where
-/// its quote does.
+/// For any input of a client, a line stays one line, a word stays one word, and a quoted text ends at its
+/// quote.
 #[test]
 fn clients_cannot_write_fields_or_lines_of_their_own() {
     let format = template(
@@ -115,7 +115,7 @@ fn clients_cannot_write_fields_or_lines_of_their_own() {
     }
 }
 
-/// Words and quoted texts of a line, as readers of such logs divide it.
+/// Returns the words and quoted texts of a line, in the way in which programs split such logs.
 fn words(line: &str) -> Vec<String> {
     let (mut words, mut quoted, mut chars) = (vec![String::new()], false, line.chars());
     while let Some(c) = chars.next() {

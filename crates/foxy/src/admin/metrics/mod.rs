@@ -1,4 +1,4 @@
-//! The figures in the text format that Prometheus reads. Base units: seconds, bytes, totals.
+//! Metrics in the text format of Prometheus. Base units: seconds, bytes, totals.
 
 mod sites;
 mod traffic;
@@ -12,7 +12,7 @@ use foxy_tls::ServerTls;
 use super::State;
 use super::stats::{health_word, requests, resident_bytes};
 
-/// The whole page.
+/// Returns the page `/metrics`.
 pub(super) fn text(state: &State) -> String {
     let mut page = Page::default();
     traffic::write(state, &mut page);
@@ -63,7 +63,7 @@ impl Page {
     }
 }
 
-/// Name, help and value of a figure of one store.
+/// Name, help and value of a metric of one store.
 type Gauge = (&'static str, &'static str, fn(&OneStoreStats) -> f64);
 
 fn engine(state: &State, page: &mut Page) {
@@ -87,7 +87,7 @@ fn engine(state: &State, page: &mut Page) {
         ),
         (
             "index_bytes",
-            "Bytes of the index of what is on disk.",
+            "Bytes of the index of objects on disk.",
             stats.index_bytes,
         ),
         (
@@ -102,7 +102,7 @@ fn engine(state: &State, page: &mut Page) {
     page.family(
         name,
         "counter",
-        "What the store engine counted, over all stores.",
+        "Events that the store engine counted, over all stores.",
     );
     let hits = [
         ("ram_hits", stats.ram_hits),
@@ -114,7 +114,7 @@ fn engine(state: &State, page: &mut Page) {
     page.single(
         "foxy_stores_absent",
         "gauge",
-        "Stores of the configuration that Foxy goes without; /readyz tells why.",
+        "Stores of the configuration that Foxy runs without. /readyz states the reasons.",
         state.stores.absent().len(),
     );
     stores(&stats.stores, page);
@@ -134,27 +134,27 @@ fn stores(stores: &[OneStoreStats], page: &mut Page) {
         ),
         (
             "foxy_store_full",
-            "1 if the last write failed because the file system behind the store, or a quota, has no room.",
+            "1 if the last write failed because a quota or the file system behind the store has no room.",
             |s| f64::from(u8::from(s.full)),
         ),
         (
             "foxy_store_drain_left",
-            "Part of the store (0 to 1) that a drain has still to go through.",
+            "Fraction of the store (0 to 1) that a drain has not processed yet.",
             |s| s.left,
         ),
         (
             "foxy_store_takes_new",
-            "1 if new objects may go to the store, 0 if it drains, is drained or is being taken out.",
+            "1 if new objects may go to the store, 0 if the store drains, is drained or is being taken out.",
             |s| f64::from(u8::from(s.duty == Duty::Serving)),
         ),
         (
             "foxy_store_quarantined_segments",
-            "Segments that are not used because reading them failed.",
+            "Segments that are not used because reads of them failed.",
             |s| f64::from(s.quarantined),
         ),
         (
             "foxy_store_reads_sorted",
-            "1 while reads are sorted because the disk rotates, or by configuration.",
+            "1 while reads are sorted, because the disk rotates or because the configuration requires it.",
             |s| f64::from(u8::from(s.reads_sorted)),
         ),
         (
@@ -167,7 +167,7 @@ fn stores(stores: &[OneStoreStats], page: &mut Page) {
         }),
         (
             "foxy_store_capacity_bytes",
-            "Bytes of the store for contents.",
+            "Bytes of all segments of the store, which hold its contents.",
             |s| f64::from(s.segments) * f64::from(s.segment_bytes),
         ),
     ];
@@ -178,7 +178,7 @@ fn stores(stores: &[OneStoreStats], page: &mut Page) {
         }
     }
     let name = "foxy_store_events_total";
-    page.family(name, "counter", "What each store counted.");
+    page.family(name, "counter", "Events that each store counted.");
     for store in stores {
         for (event, value) in store.counts.named() {
             page.sample(
@@ -190,10 +190,14 @@ fn stores(stores: &[OneStoreStats], page: &mut Page) {
     }
 }
 
-/// One sample for each state that a store can be in; 1 for the one that it is in.
+/// Writes one sample for each state of a store: 1 for the current state, 0 for the other states.
 fn states(stores: &[OneStoreStats], page: &mut Page) {
     let name = "foxy_store_state";
-    page.family(name, "gauge", "1 for the state that the store is in.");
+    page.family(
+        name,
+        "gauge",
+        "1 for the current state of the store, 0 for the other states.",
+    );
     for store in stores {
         for state in [
             Health::Good,
@@ -213,7 +217,7 @@ fn states(stores: &[OneStoreStats], page: &mut Page) {
 
 fn certificates(state: &State, page: &mut Page) {
     let name = "foxy_certificate_expiry_timestamp_seconds";
-    let help = "When a listener's certificate expires, in seconds since 1970.";
+    let help = "Time at which a listener's certificate expires, in seconds since 1970.";
     page.family(name, "gauge", help);
     for served in state.certificates.iter().flat_map(ServerTls::served) {
         let file = served.path().display().to_string();
@@ -240,7 +244,7 @@ fn process(state: &State, page: &mut Page) {
     page.single(
         "foxy_memory_short",
         "gauge",
-        "1 if the memory for requests is spent, or was in the last ten seconds.",
+        "1 if the memory for requests is spent, or was spent in the last ten seconds.",
         u8::from(state.proxy.memory_is_short()),
     );
     page.family(
@@ -252,7 +256,7 @@ fn process(state: &State, page: &mut Page) {
         let label = format!("use=\"{name}\"");
         page.sample("foxy_request_memory_bytes", &label, bytes);
     }
-    let help = "Memory that the system says the process has.";
+    let help = "Resident memory of the process, as reported by the system.";
     page.single(
         "process_resident_memory_bytes",
         "gauge",
@@ -277,7 +281,7 @@ fn process(state: &State, page: &mut Page) {
     page.family(
         "foxy_build_info",
         "gauge",
-        "Always 1; the version is the label.",
+        "Always 1. The label is the version.",
     );
     page.sample(
         "foxy_build_info",

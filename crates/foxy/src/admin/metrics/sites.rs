@@ -1,13 +1,13 @@
-//! Requests of sites, and their origins.
+//! Metrics about requests of sites, and about their origins.
 
 use foxy_proxy::{Ailment, CACHED, CLASSES, OriginState, SiteTotals, Standing};
 
 use super::Page;
 use crate::admin::{State, origins};
 
-/// Sites that have a label of their own; those after them are counted together.
+/// Number of sites with a label of their own. Further sites are counted together.
 const SITES_MAX: usize = 200;
-/// The label of the others; no site has such a name.
+/// The label for all further sites. No site has such a name.
 const OTHERS: &str = "_others";
 
 pub(super) fn write(state: &State, page: &mut Page) {
@@ -21,7 +21,7 @@ fn requests<'s>(sites: impl Iterator<Item = (&'s str, SiteTotals)>, page: &mut P
         return;
     }
     let name = "foxy_site_requests_total";
-    let help = "Finished requests of a site or mirror by what the cache did (none: it was not asked) and by class of the status sent; sites after the first 200 together as _others.";
+    let help = "Finished requests of a site or mirror, by the action of the cache (none: the cache was not asked) and by class of the status that was sent. Sites after the first 200 are counted together as _others.";
     page.family(name, "counter", help);
     let mut sample = |site: &str, totals: &SiteTotals| {
         for (cached, of) in CACHED.iter().zip(totals) {
@@ -44,7 +44,7 @@ fn requests<'s>(sites: impl Iterator<Item = (&'s str, SiteTotals)>, page: &mut P
     }
 }
 
-/// Name, kind, help and value of a figure of one origin.
+/// Name, kind, help and value of a metric of one origin.
 type Figure = (
     &'static str,
     &'static str,
@@ -56,7 +56,7 @@ const FIGURES: [Figure; 8] = [
     (
         "foxy_origin_up",
         "gauge",
-        "1 if the origin gets requests, 0.5 in its slow start, 0 if it is left out or if its last three requests failed.",
+        "1 if the origin gets requests, 0.5 in its slow start, 0 if the origin is left out or if its last three requests failed.",
         |of| match of.standing {
             _ if of.recently.ailment == Some(Ailment::Fails) => 0.0,
             Standing::Up => 1.0,
@@ -79,31 +79,31 @@ const FIGURES: [Figure; 8] = [
     (
         "foxy_origin_failures_total",
         "counter",
-        "Requests to the origin without answer, or with a status of 5xx.",
+        "Requests to the origin that got no answer, or an answer with status 5xx.",
         |of| of.counts.failures as f64,
     ),
     (
         "foxy_origin_ejections_total",
         "counter",
-        "How often the origin was left out because requests failed.",
+        "Times that the origin was left out because requests failed.",
         |of| of.counts.ejections as f64,
     ),
     (
         "foxy_origin_recent_failures",
         "gauge",
-        "Of the last 32 requests to the origin, those that failed.",
+        "Failed requests among the last 32 requests to the origin.",
         |of| f64::from(of.recently.failures),
     ),
     (
         "foxy_origin_recent_first_byte_seconds",
         "gauge",
-        "From a request to the head of its answer, averaged over about four.",
+        "Time from a request to the head of its answer, averaged over about four requests.",
         |of| of.recently.first_byte.as_secs_f64(),
     ),
     (
         "foxy_origin_waiting_seconds",
         "gauge",
-        "How long requests wait for the origin and none is answered; 0 if none waits.",
+        "Time for which requests have waited for the origin without any answer; 0 if no request waits.",
         |of| of.recently.waiting.as_secs_f64(),
     ),
 ];

@@ -1,4 +1,4 @@
-//! Requests, answers, origins and the events of workers.
+//! Metrics about requests, answers, origins and the events of workers.
 
 use foxy_proxy::{CLASSES, Event, OriginTotals, Outcome, Totals, Trouble};
 
@@ -23,24 +23,19 @@ pub(super) fn write(state: &State, page: &mut Page) {
 
 fn requests(totals: &Totals, page: &mut Page) {
     let name = "foxy_requests_total";
-    page.family(
-        name,
-        "counter",
-        "Finished requests by what happened to them.",
-    );
+    page.family(name, "counter", "Finished requests by their outcome.");
     for outcome in Outcome::ALL {
         let label = format!("result=\"{}\"", outcome.word());
         page.sample(name, &label, totals.outcome(outcome));
     }
-    let help =
-        "Finished requests by class of the status sent; none: the client left before an answer.";
+    let help = "Finished requests by class of the status that was sent. Class none: the client left before an answer.";
     page.family("foxy_responses_total", "counter", help);
     classes("foxy_responses_total", &totals.classes, page);
     let name = "foxy_response_body_bytes_total";
     page.family(
         name,
         "counter",
-        "Body bytes sent to clients by what happened to the request.",
+        "Body bytes sent to clients, by the outcome of the request.",
     );
     for outcome in Outcome::ALL {
         let label = format!("result=\"{}\"", outcome.word());
@@ -50,7 +45,7 @@ fn requests(totals: &Totals, page: &mut Page) {
     page.family(
         name,
         "histogram",
-        "From the parsed head to the last byte sent; hits and everything else but tunnels.",
+        "Time from the parsed head of a request to the last byte of its answer, for hits and for all other requests except tunnels.",
     );
     page.histogram(name, "kind=\"hit\"", &totals.hits);
     page.histogram(name, "kind=\"other\"", &totals.misses);
@@ -64,7 +59,7 @@ fn classes(name: &str, counts: &[u64; CLASSES.len()], page: &mut Page) {
 
 fn origin(totals: &OriginTotals, page: &mut Page) {
     let name = "foxy_origin_responses_total";
-    let help = "Final answers of origins by class of their status.";
+    let help = "Final answers of origins, by class of their status.";
     page.family(name, "counter", help);
     classes(name, &totals.classes, page);
     let name = "foxy_origin_errors_total";
@@ -80,12 +75,12 @@ fn origin(totals: &OriginTotals, page: &mut Page) {
     for (name, help, latency) in [
         (
             "foxy_origin_connect_duration_seconds",
-            "From the lookup of the name to an open connection, TLS handshake included.",
+            "Time from the lookup of an origin's name to an open connection, TLS handshake included.",
             &totals.connects,
         ),
         (
             "foxy_origin_first_byte_duration_seconds",
-            "From the request sent to the head of the origin's final answer.",
+            "Time from the sending of a request's head to the head of the origin's final answer.",
             &totals.answers,
         ),
     ] {
@@ -94,7 +89,8 @@ fn origin(totals: &OriginTotals, page: &mut Page) {
     }
 }
 
-/// `foxy_<word>_total`; bytes say whose and which way, in the words of other exporters.
+/// Returns `foxy_<word>_total`. Names of byte counters contain the peer and the direction, in the words of
+/// other exporters.
 fn event_name(event: Event) -> String {
     let word = match event {
         Event::BytesIn => "client_received_bytes",

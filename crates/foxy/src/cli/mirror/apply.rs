@@ -1,4 +1,4 @@
-//! `foxy mirror setup TOOL --write` and `--undo`: commands are run, and files written.
+//! `foxy mirror setup TOOL --write` and `--undo`: runs commands, and writes files.
 
 use std::fs;
 use std::io::{self, ErrorKind, Write};
@@ -17,14 +17,14 @@ use super::tools::Step;
 pub(super) enum Way {
     /// The client uses the mirror afterwards.
     There,
-    /// It does not any more.
+    /// The client does not use the mirror any more afterwards.
     Back,
 }
 
-/// Makes the changes, one after another; gives a line about each.
+/// Makes the changes, one after another, and returns a line about each change.
 ///
 /// # Errors
-/// A sentence about the step that failed, with the way out. The steps before it are done.
+/// A sentence about the step that failed, and the way to correct it. The earlier steps have been made.
 pub(super) fn apply(
     settings: &Settings,
     places: &Places,
@@ -68,7 +68,7 @@ pub(super) fn apply(
     Ok(())
 }
 
-/// Sets a value by the client's own command, or undoes that if the value is still the one that was set.
+/// Sets a value by the client's own command. Or undoes this, if the value is still the value that was set.
 pub(super) fn set(
     there: &[String],
     undo: &[String],
@@ -76,13 +76,13 @@ pub(super) fn set(
     way: Way,
     mut done: impl FnMut(String),
 ) -> Result<(), String> {
-    // go has name and value in one word.
+    // go writes name and value in one word.
     let name = shows.last().map(|name| format!("{name}="));
     let ours = there.last().map_or("", |word| word);
     let ours = name
         .and_then(|name| ours.strip_prefix(&*name))
         .unwrap_or(ours);
-    // pip fails where no value is set.
+    // pip fails if no value is set.
     let present = run(shows).unwrap_or_default();
     let present = present.trim();
     let line = |words: &[String]| {
@@ -116,7 +116,7 @@ pub(super) fn set(
     Ok(())
 }
 
-/// Runs a command of the client's; gives its output.
+/// Runs a command of the client, and returns its output.
 pub(super) fn run(words: &[String]) -> Result<String, String> {
     let [program, arguments @ ..] = words else {
         return Ok(String::new());
@@ -136,7 +136,7 @@ pub(super) fn run(words: &[String]) -> Result<String, String> {
     Err(format!("`{words}` failed:\n{}", said.trim()))
 }
 
-/// Writes or removes the block; gives a line about it.
+/// Writes or removes the block, and returns a line about it.
 fn change(path: &Path, block: &Block<'_>, way: Way) -> Result<String, String> {
     let name = path.display();
     let old = read(path)?;
@@ -224,7 +224,7 @@ fn source_files(below: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(paths)
 }
 
-/// The contents of a file, if there is one.
+/// Returns the contents of a file, if the file exists.
 fn read(path: &Path) -> Result<Option<String>, String> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
@@ -237,7 +237,7 @@ fn read(path: &Path) -> Result<Option<String>, String> {
     }
 }
 
-/// Writes a file, all of it or nothing. A link stays a link, and a file keeps its permissions and owner.
+/// Writes a file completely or not at all. A link stays a link, and a file keeps its permissions and owner.
 fn write(path: &Path, text: &str) -> Result<(), String> {
     let written = || {
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
@@ -248,7 +248,8 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
         let put = || {
             let mut file = fs::File::create(&new)?;
             if let Ok(old) = fs::metadata(&path) {
-                // Before the contents, which may be secret. Only root may give a file to its owner.
+                // This must come before the contents, which may be secret. Only root may change the owner of
+                // a file.
                 file.set_permissions(old.permissions())?;
                 let _ = fchown(&file, Some(old.uid()), Some(old.gid()));
             }
@@ -272,7 +273,7 @@ fn advice(error: &io::Error) -> String {
     }
 }
 
-/// Returns whether anything answers at `place`, which is a host and perhaps a port.
+/// Returns whether a server answers at `place`, which is a host with an optional port.
 pub(super) fn is_reached(place: &str, plain: bool) -> bool {
     let port = if plain { 80 } else { 443 };
     let ends = place.to_socket_addrs();

@@ -1,30 +1,30 @@
-//! A text of Foxy's own in a file of settings: how it gets in and out again. No I/O.
+//! A text of Foxy in a file of settings: adds the text to the file, and removes it. This module does no I/O.
 
 use foxy_base::hash64;
 
 use super::tools::Form;
 
-/// The text of a client's file.
+/// A text for a file of a client.
 pub(super) struct Block<'a> {
     pub(super) tool: &'a str,
     pub(super) form: &'a Form,
-    /// Ends with a line feed.
+    /// The text, which ends with a line feed.
     pub(super) text: String,
 }
 
-/// The file as it should be.
+/// The wanted state of the file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum File {
-    /// As it is.
+    /// The file is unchanged.
     Stays,
-    /// With these contents.
+    /// The file gets these contents.
     Becomes(String),
-    /// Removed.
+    /// The file is removed.
     Goes,
 }
 
 impl Block<'_> {
-    /// The file with this text, in place of one that an earlier call wrote.
+    /// Returns the file with this text. The text replaces the text that an earlier call wrote.
     ///
     /// # Errors
     /// The reason why the file cannot be changed.
@@ -57,7 +57,7 @@ impl Block<'_> {
         })
     }
 
-    /// The file without the text that was put into it.
+    /// Returns the file without the text that an earlier call wrote.
     ///
     /// # Errors
     /// The reason why the file cannot be changed.
@@ -78,7 +78,7 @@ impl Block<'_> {
         }
     }
 
-    /// Returns whether the whole file is as an earlier call wrote it, perhaps with another URL. In a form
+    /// Returns whether the complete file is as an earlier call wrote it, perhaps with another URL. In a form
     /// without comments, a file with another URL is not recognised.
     fn is_own(&self, old: &str) -> bool {
         let first = old.split_inclusive('\n').next().unwrap_or_default();
@@ -86,7 +86,7 @@ impl Block<'_> {
         old == self.whole() || !text.is_empty() && first == self.title(text)
     }
 
-    /// The contents of a file without the block.
+    /// Returns the contents of a file without the block.
     fn without(&self, old: &str) -> Result<String, String> {
         let [begin, end] = self.marks();
         let Some(from) = old.find(&begin) else {
@@ -109,7 +109,7 @@ impl Block<'_> {
         Ok(before + after)
     }
 
-    /// The text between its marks, as it is written.
+    /// Returns the text between its marks, as it is written to the file.
     fn whole(&self) -> String {
         let [begin, end] = self.marks();
         match self.form {
@@ -118,7 +118,8 @@ impl Block<'_> {
         }
     }
 
-    /// The first line of a whole file, with a sum of the rest. A file that was changed since is the user's.
+    /// Returns the first line of a complete file. It contains a checksum of the rest. A file that was changed
+    /// later belongs to the user.
     fn title(&self, text: &str) -> String {
         let [open, close] = self.comment();
         let (tool, sum) = (self.tool, hash64(0, text.as_bytes()));
@@ -135,7 +136,7 @@ impl Block<'_> {
         }
     }
 
-    /// The lines before and after a block.
+    /// Returns the lines before and after a block.
     fn marks(&self) -> [String; 2] {
         let ([open, close], tool) = (self.comment(), self.tool);
         ["Written by", "End of"]
@@ -177,7 +178,7 @@ mod tests {
             let first = becomes(one.put_into(Some(old)));
             assert!(first.parse::<toml::Table>().unwrap().contains_key("source"));
             assert_eq!(one.put_into(Some(&first)), Ok(File::Stays));
-            // Another URL replaces the first.
+            // A second URL replaces the first.
             let second = becomes(two.put_into(Some(&first)));
             assert!(!second.contains("source.a") && second.contains("source.b"));
             match two.take_out_of(Some(&second)) {
@@ -217,12 +218,12 @@ mod tests {
             assert!(own.put_into(Some("{ \"debug\": true }")).is_err());
             assert!(own.take_out_of(Some("{ \"debug\": true }")).is_err());
         }
-        // Comments tell whose file it is when it has another URL.
+        // The comment in a file shows that Foxy wrote the file, also when it contains another URL.
         let old = becomes(block(&commented, "old\n").put_into(None));
         assert!(becomes(block(&commented, "new\n").put_into(Some(&old))).ends_with("\nnew\n"));
         let old = becomes(block(&bare, "old\n").put_into(None));
         assert!(block(&bare, "new\n").put_into(Some(&old)).is_err());
-        // What the user added to it stays.
+        // Text that the user added stays.
         for form in [&commented, &bare] {
             let own = block(form, "{}\n");
             let changed = becomes(own.put_into(None)) + "mine\n";

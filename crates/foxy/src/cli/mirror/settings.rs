@@ -1,4 +1,4 @@
-//! The settings of a client with the URLs of one mirror filled in.
+//! The settings of a client, with the URLs of one mirror filled in.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -8,20 +8,20 @@ use foxy_proxy::mirror::{Preset, preset};
 use super::tools::{Only, PLAIN, Place, Step, TOOLS, Tool};
 use crate::cli::args::SetupArgs;
 
-/// A client and the mirror that it is to use.
+/// A client, and the mirror that it will use.
 pub(super) struct Settings {
     tool: &'static Tool,
     preset: &'static Preset,
-    /// `BASE`, without `/` at its end.
+    /// The text for `BASE`, without `/` at its end.
     base: String,
     mirror: String,
 }
 
 impl Settings {
-    /// Settings for the arguments.
+    /// Returns the settings for the arguments.
     ///
     /// # Errors
-    /// A sentence about the argument that is wrong.
+    /// A sentence about the wrong argument.
     pub(super) fn new(args: &SetupArgs) -> Result<Self, String> {
         let tool = TOOLS.iter().find(|tool| tool.name == args.tool);
         let found = tool.and_then(|tool| Some((tool, preset(tool.preset)?)));
@@ -63,7 +63,7 @@ impl Settings {
         self.tool
     }
 
-    /// The host and port of Foxy.
+    /// Returns the host and port of Foxy.
     pub(super) fn place(&self) -> &str {
         let rest = self.base.split_once("://");
         rest.map_or(&self.base, |(_, rest)| rest)
@@ -73,7 +73,7 @@ impl Settings {
         self.base.starts_with("http://")
     }
 
-    /// The text with URLs in place of words.
+    /// Returns the text with URLs in place of the words.
     pub(super) fn filled(&self, text: &str) -> String {
         let mut out = String::with_capacity(text.len() + 64);
         for line in text.split_inclusive('\n') {
@@ -93,13 +93,13 @@ impl Settings {
         out.replace("PLACE", place).replace("HOST", host)
     }
 
-    /// The beginning of URLs at the upstream, and of those at the mirror.
+    /// Returns the beginning of URLs at the upstream, and the beginning of URLs at the mirror.
     pub(super) fn ends(&self) -> [String; 2] {
         [self.preset.upstream.to_string(), self.mirror.clone()]
             .map(|url| format!("{}/", url.trim_end_matches('/')))
     }
 
-    /// Returns whether a command is for this mirror, and for the client of this version if that is known.
+    /// Returns whether a command applies to this mirror, and to the client's version if the version is known.
     pub(super) fn fits(&self, only: &Only, version: Option<&str>) -> bool {
         let (begins, wanted, plain) = match only {
             Only::Always => return true,
@@ -112,7 +112,7 @@ impl Settings {
         fits && (!plain || self.is_plain())
     }
 
-    /// Settings and undo, for people.
+    /// Returns the settings and their undo, for people.
     pub(super) fn printed(&self, places: &Places) -> String {
         let (mut settings, mut undo) = (String::new(), String::new());
         for step in self.tool.steps {
@@ -158,7 +158,7 @@ impl Settings {
         format!("{settings}{then}\nUndo:\n{undo}")
     }
 
-    /// The words of a command.
+    /// Returns the words of a command.
     pub(super) fn words(&self, command: &str) -> Vec<String> {
         let words = command.split(' ').map(|word| self.filled(word));
         words.collect()
@@ -176,13 +176,13 @@ pub(super) fn quoted(word: &str) -> String {
 /// The folders in which clients keep their settings.
 pub(super) struct Places {
     pub(super) home: PathBuf,
-    /// In front of the paths of the system's own files; `/` but in tests.
+    /// The folder before the paths of the system's own files: `/` except in tests.
     pub(super) root: PathBuf,
     pub(super) variable: fn(&str) -> Option<OsString>,
 }
 
 impl Places {
-    /// Those of the user who runs this.
+    /// Returns the folders of the user who runs this program.
     pub(super) fn own() -> Self {
         Self {
             home: std::env::var_os("HOME").unwrap_or_default().into(),
@@ -205,7 +205,7 @@ impl Places {
         }
     }
 
-    /// A path of the system's own files.
+    /// Returns the path of one of the system's own files.
     pub(super) fn system(&self, path: &str) -> PathBuf {
         self.root.join(path.trim_start_matches('/'))
     }

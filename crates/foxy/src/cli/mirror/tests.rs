@@ -1,4 +1,4 @@
-//! Settings of all tools, and what applying and undoing them leaves in files.
+//! Settings of all tools, and the files after the settings are applied and undone.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -30,7 +30,7 @@ fn places(folder: &Path) -> Places {
     }
 }
 
-/// All files below the folder, with their contents.
+/// Returns all files below the folder, with their contents.
 fn files(folder: &Path) -> BTreeSet<(String, String)> {
     let mut all = BTreeSet::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -52,7 +52,7 @@ fn changed(tool: &str, url: &str, folder: &Path, way: Way) -> Result<Vec<String>
     apply(&settings, &places(folder), way, |line| lines.push(line)).map(|()| lines)
 }
 
-/// Tools whose settings are files and not commands.
+/// Returns the tools whose settings are files, not commands.
 fn tools_with_files() -> impl Iterator<Item = &'static str> {
     let files = |tool: &&tools::Tool| matches!(tool.steps, [Step::File { .. }]);
     TOOLS.iter().filter(files).map(|tool| tool.name)
@@ -65,7 +65,7 @@ fn every_tool_has_a_preset_and_both_ways() {
         for scheme in ["http", "https"] {
             let settings = settings(tool.name, &format!("{scheme}://[::1]:3128/"));
             let text = settings.printed(&folder);
-            // Images are not below a prefix of the mirror's own.
+            // Images are not below a prefix of the mirror.
             let url = match tool.preset {
                 "oci" => "[::1]:3128".to_owned(),
                 other => format!("{scheme}://[::1]:3128/{other}"),
@@ -131,7 +131,7 @@ fn files_are_written_once_and_undone() {
             lines[0].ends_with(" is as it should be"),
             "{tool}: {lines:?}"
         );
-        // Another URL replaces the first. JSON has no comment that would tell whose file it is.
+        // A second URL replaces the first. JSON has no comments that could show who wrote the file.
         let again = changed(tool, second, folder.path(), Way::There);
         let last = match tool {
             "docker" => {
@@ -166,7 +166,7 @@ fn a_file_of_the_user_keeps_what_it_has() {
     let folder = tempfile::tempdir().unwrap();
     let (own, at) = ("[net]\nretry = 3\n", folder.path().join("home/.cargo"));
     fs::create_dir_all(&at).unwrap();
-    // A link to a file elsewhere, as users who keep their settings in a repository have it.
+    // A link to a file elsewhere, as for users who keep their settings in a repository.
     let [real, link] = [folder.path().join("real.toml"), at.join("config.toml")];
     fs::write(&real, own).unwrap();
     fs::set_permissions(&real, fs::Permissions::from_mode(0o600)).unwrap();
@@ -184,7 +184,7 @@ fn a_file_of_the_user_keeps_what_it_has() {
         fs::metadata(&real).unwrap().permissions().mode() & 0o777,
         0o600
     );
-    // A mirror of the user's own.
+    // A mirror that the user has configured.
     let other = "[source.crates-io]\nreplace-with = \"own\"\n";
     fs::write(&real, other).unwrap();
     let wrong = changed("cargo", "http://one:3128", folder.path(), Way::There).unwrap_err();
@@ -215,14 +215,14 @@ fn sources_of_apt_are_replaced_and_put_back() {
         text.contains("URIs: http://one:3128/apt/debian\n"),
         "{text}"
     );
-    // Once more is no mistake.
+    // Applying the settings twice is not a mistake.
     assert_eq!(there(Way::There), Ok(Vec::new()));
     there(Way::Back).unwrap();
     assert_eq!(files(folder.path()), before);
     assert!(there(Way::Back).is_err());
 }
 
-/// A value in a file, set and shown by shell commands.
+/// A value in a file, which shell commands set and show.
 #[test]
 fn a_value_of_the_user_is_named_and_not_undone() {
     let folder = tempfile::tempdir().unwrap();
@@ -241,13 +241,13 @@ fn a_value_of_the_user_is_named_and_not_undone() {
         apply::set(&there, &undo, &shows, way, |line| lines.push(line)).unwrap();
         lines
     };
-    // Nothing was set.
+    // No value is set yet.
     assert_eq!(set(Way::There).len(), 1);
     assert_eq!(fs::read_to_string(path).unwrap(), "http://one");
     assert_eq!(set(Way::There).len(), 1);
     assert!(set(Way::Back)[0].starts_with("ran sh ") && !fs::exists(path).unwrap());
     assert!(set(Way::Back)[0].ends_with("says nothing, and not http://one: left as it is"));
-    // The user's own value.
+    // A value that the user has set.
     fs::write(path, "https://own\n").unwrap();
     assert!(set(Way::Back)[0].contains(" says https://own, and not "));
     assert_eq!(fs::read_to_string(path).unwrap(), "https://own\n");

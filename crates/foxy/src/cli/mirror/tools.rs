@@ -1,9 +1,10 @@
-//! The clients of registries, and the settings that send each of them to a mirror.
+//! The clients of registries, and the settings with which each client uses a mirror.
 //!
-//! In texts, `BASE` stands for Foxy's URL, `MIRROR` for that of the mirror, `PLACE` for Foxy's host and port and
-//! `HOST` for the host alone. Lines that begin with [`PLAIN`] are for `http://` alone, without that word.
+//! In texts, `BASE` stands for Foxy's URL, `MIRROR` for the mirror's URL, `PLACE` for Foxy's host and port,
+//! and `HOST` for Foxy's host. Lines that begin with [`PLAIN`] are used only with `http://`, and without that
+//! word.
 
-/// Begins lines that are for `http://` alone.
+/// The beginning of lines that are used only with `http://`.
 pub(super) const PLAIN: &str = "PLAIN:";
 
 /// A client of registries.
@@ -11,14 +12,14 @@ pub(super) struct Tool {
     pub(super) name: &'static str,
     pub(super) preset: &'static str,
     pub(super) steps: &'static [Step],
-    /// A sentence about the time after the settings are made; may be empty.
+    /// A sentence about the steps after the settings are made; may be empty.
     pub(super) then: &'static str,
 }
 
 /// A part of the settings of a client.
 pub(super) enum Step {
-    /// The client's own command, whose last word is the new value (or `NAME=VALUE`), the one that undoes it, and the one
-    /// that prints the present value.
+    /// A command of the client that sets a value, with the value (or `NAME=VALUE`) as its last word. Also the
+    /// command that undoes this, and the command that prints the current value.
     Run {
         settings: &'static str,
         undo: &'static str,
@@ -31,18 +32,18 @@ pub(super) enum Step {
         form: Form,
         text: &'static str,
     },
-    /// The URL of the upstream in the files of apt's sources becomes that of the mirror.
+    /// Replaces the URL of the upstream in the files of apt's sources by the URL of the mirror.
     Sources { below: &'static str },
 }
 
-/// When a command is for this client.
+/// Condition under which a command applies.
 pub(super) enum Only {
     Always,
     /// The mirror's URL begins with `http://`.
     Plain,
-    /// The client's version begins with this.
+    /// The client's version begins with this text.
     Version(&'static str),
-    /// The client's version does not begin with this.
+    /// The client's version does not begin with this text.
     NotVersion(&'static str),
     /// As `NotVersion`, and the mirror's URL begins with `http://`.
     PlainNotVersion(&'static str),
@@ -54,8 +55,8 @@ impl Only {
     }
 }
 
-/// A file: the variable that names its folder, the folder below the home folder when that is not set, and the rest of
-/// the path.
+/// A file: the variable that names its folder, the folder below the home folder if the variable is not set,
+/// and the rest of the path.
 pub(super) enum Place {
     User {
         variable: &'static str,
@@ -65,11 +66,12 @@ pub(super) enum Place {
     System(&'static str),
 }
 
-/// How a text shares its file with others.
+/// The way in which a text shares its file with other settings.
 pub(super) enum Form {
-    /// It is a block of a TOML file that has no table of this name.
+    /// The text is a block of a TOML file. The file must not have another table of this name.
     Block { key: &'static str },
-    /// It is the whole file; comments are written between these two. Both are empty if there are no comments.
+    /// The text is the complete file. Comments are written between these two texts, which are empty if the
+    /// format has no comments.
     Whole { comment: [&'static str; 2] },
 }
 
@@ -112,7 +114,8 @@ pub(super) const TOOLS: &[Tool] = &[
     Tool {
         name: "poetry",
         preset: "pypi",
-        // A source in `pyproject.toml` would be the project's, and its URLs would be in the lock file.
+        // A source in `pyproject.toml` would belong to the project, and its URLs would appear in the lock
+        // file.
         steps: &[Step::File {
             at: Place::User {
                 variable: "XDG_CONFIG_HOME",
@@ -214,7 +217,7 @@ pub(super) const TOOLS: &[Tool] = &[
             form: Form::Whole {
                 comment: ["<!--", " -->"],
             },
-            // From 3.8.1 on, Maven refuses http:// unless `blocked` is false.
+            // Maven 3.8.1 and later refuse http:// unless `blocked` is false.
             text: "<settings>\n  <mirrors>\n    <mirror>\n      <id>foxy</id>\n      <mirrorOf>central</mirrorOf>\n      \
                    <url>MIRROR</url>\nPLAIN:      <blocked>false</blocked>\n    </mirror>\n  </mirrors>\n</settings>\n",
         }],
@@ -280,7 +283,7 @@ const PODMAN: &[Step] = &[Step::File {
 
 const PODMAN_THEN: &str = "Other registries that are mirrored have two such tables with their name in place of docker.io.";
 
-/// Gradle: wherever a build names Maven Central, it asks the mirror.
+/// Gradle asks the mirror wherever a build names Maven Central.
 const GRADLE: &str = r#"def foxy = { repositories ->
     repositories.all { repository ->
         if (repository instanceof MavenArtifactRepository && repository.url.toString() =~ '^https://repo(1)?[.]maven') {

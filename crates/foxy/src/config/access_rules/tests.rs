@@ -1,4 +1,4 @@
-//! Rules of the file, and what they decide.
+//! Rules in the file, and their decisions.
 
 use super::super::tests::build;
 

@@ -1,4 +1,4 @@
-//! Every setting can be given by a variable, and mistakes are told as for a file.
+//! Every setting can be given by a variable. Mistakes are reported as for a file.
 
 use std::ffi::OsString;
 

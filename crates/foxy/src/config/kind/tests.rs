@@ -1,4 +1,4 @@
-//! Kinds accept valid texts and refuse the rest.
+//! Kinds accept valid texts and refuse all other texts.
 
 use std::net::IpAddr;
 

@@ -1,10 +1,11 @@
-//! Effective caching rules of a request, by forward proxy, site and rule.
+//! The caching rules that apply to a request, by forward proxy, site and rule.
 
 use foxy_proxy::rules::{Config as Caching, RuleSet};
 
 use super::super::tests::build;
 
-/// Two sites and a rule for `/r`; `open` sets explicitly what `own` sets.
+/// Returns a configuration with two sites and a rule for `/r`. The site `open` sets the settings `own`
+/// explicitly.
 fn text(cache: &str, own: &str, rule: &str) -> String {
     format!(
         r#"
@@ -34,8 +35,8 @@ fn found<'c>(base: &'c Caching, rules: &'c RuleSet, partition: &str, path: &str)
     rules.config(id).unwrap_or(base)
 }
 
-/// Effect of `obey_request` for the forward proxy, `plain` and `open`, each without and with the
-/// rule.
+/// Returns the effect of `obey_request` for the forward proxy and the sites `plain` and `open`, each without
+/// and with the rule.
 fn obeys(cache: &str, own: &str, rule: &str) -> [[bool; 2]; 3] {
     let proxy = build(&text(cache, own, rule)).unwrap().proxy;
     ["forward", "plain", "open"].map(|partition| {

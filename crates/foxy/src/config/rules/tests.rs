@@ -1,4 +1,4 @@
-//! Rules as users write them, and what they are told when they slip.
+//! Rules in the form that users write, and the messages about their mistakes.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,5 @@
-//! Every setting of the table, with right and wrong values: in a file, by a variable of the
-//! environment, and by a reload.
+//! Every setting of the table, with valid and invalid values: in a file, in an environment variable, and in a
+//! reload.
 
 use std::ffi::OsString;
 
@@ -10,7 +10,7 @@ use super::super::rewriting;
 use super::super::table::{REPEATED, SETTINGS, Setting};
 use super::*;
 
-/// Values as texts: entries of a list, or one.
+/// A value as texts: the entries of a list, or one text.
 type Texts = Vec<String>;
 
 fn one(text: impl Into<String>) -> Texts {
@@ -21,8 +21,8 @@ fn all(texts: &[&str]) -> Vec<Texts> {
     texts.iter().map(|text| one(*text)).collect()
 }
 
-/// A right value that is not the default, if there is one, and wrong ones. Kinds that take any text
-/// have fewer than six.
+/// Returns a valid value that is not the default, if there is one, and invalid values. Kinds that accept any
+/// text have fewer than six invalid values.
 fn samples(kind: Kind) -> (Texts, Vec<Texts>) {
     let wrong = |texts: &[&str]| all(texts);
     match kind {
@@ -267,11 +267,12 @@ fn quoted(texts: &[String], list: bool) -> String {
         true => format!("[{}]", each.join(", ")),
         false => each.join(", "),
     }
-    // TOML has other escapes than Rust for these.
+    // TOML writes this escape differently than Rust.
     .replace("\\u{7}", "\\u0007")
 }
 
-/// A file whose section has what belongs to this setting, and the setting if it is given.
+/// Returns a file whose section has the settings that this setting needs, and the setting itself if `texts`
+/// are given.
 fn file(setting: &Setting, texts: Option<&Texts>) -> String {
     let around = match setting.section {
         "site" => "name = \"s\"\nlisten = \"127.0.0.1:8888\"\norigin = \"http://a.test\"\n",
@@ -314,14 +315,15 @@ fn by_variable(setting: &Setting, texts: &Texts) -> Result<Config, Vec<String>> 
     Config::build(&given, &LAPTOP).map_err(strings)
 }
 
-/// Values for a setting: those of its kind, unless its texts have a form of their own.
+/// Returns the values for a setting. They are the values of its kind, unless its texts have a form of their
+/// own.
 fn of(setting: &Setting) -> (Texts, Vec<Texts>) {
     match full_name(setting.section, setting.name).as_str() {
         "mirror.preset" => (
             one("npm"),
             all(&["", "pip", "npm pypi", "NPM", "/npm", "unknown"]),
         ),
-        // It is read where it is named.
+        // The file is read when the setting is read.
         "mirror.block_file" => (one("/dev/null"), all(&["", "/nowhere/at-all"])),
         "access.time_zone" => (one("UTC"), all(&["", "Nowhere/City", "/", "UTC+99"])),
         _ => samples(setting.kind),
@@ -377,7 +379,7 @@ fn a_value_means_the_same_in_a_file_and_a_variable_and_no_reload_overlooks_it() 
             build(&file(setting, None)),
             build(&file(setting, Some(&right))),
         ) else {
-            // It needs others beside it, or files.
+            // This setting needs other settings or files.
             continue;
         };
         compared += 1;

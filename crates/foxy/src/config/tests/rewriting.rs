@@ -1,4 +1,4 @@
-//! Rewriting, compression and certificates of clients as users write them.
+//! Rewriting, compression and certificates of clients, in the form that users write.
 
 use super::{LAPTOP, build, problems};
 use crate::config::*;

@@ -1,4 +1,5 @@
-//! Sites as users write them: certificates, shared listeners, origins, pages, named clients.
+//! Sites in the form that users write: certificates, shared listeners, origins, pages, clients named by
+//! certificates.
 
 use std::time::Duration;
 
@@ -60,7 +61,7 @@ fn certificates_are_read_and_reported() {
     assert!(build(plain).is_err(), "a name for an origin without TLS");
 }
 
-/// Two sites on one address, with these further settings.
+/// Returns two sites on one address, with these further settings.
 fn sharing(first: &str, second: &str) -> String {
     format!(
         "[[site]]\nname = \"one\"\nlisten = [\"*:8080\"]\norigin = \"http://a:1\"\n{first}\n\
@@ -156,7 +157,7 @@ fn several_origins_are_read_and_shown() {
         plan.contains("checked by /health every 5 s for status 200"),
         "{plan}"
     );
-    // An only origin is named once, unless it has a limit.
+    // A single origin appears in one line only, unless it has a limit.
     let one = |more: &str| build(&format!("[[site]]\nlisten = [\"*:1\"]\n{more}")).unwrap();
     for (origin, lines) in [("http://a", 0), ("http://a connections=2", 1)] {
         let config = one(&format!("origin = \"{origin}\""));
@@ -286,7 +287,7 @@ fn build_caches_have_writers_who_can_log_in_and_no_origin() {
         (&["ci".to_owned()][..], &["staff".to_owned()][..])
     );
     assert!(!own.writers.all && own.action_writers.users == ["main"]);
-    // By default a site is for the clients of the proxy, not for all.
+    // By default, a build cache is only for the clients of the proxy, not for all clients.
     assert_eq!(
         config.sites[0].allow_clients.as_ref(),
         Some(&config.proxy.access.allow_clients)

@@ -1,4 +1,4 @@
-//! Opening the stores of a start, and going without those whose disks are at fault.
+//! Opens the stores of a start. Foxy runs without stores whose disks fail.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use crate::run::StartError;
 use crate::run::roster::Roster;
 use crate::run::stores::open_disk;
 
-/// A store of the configuration that Foxy goes without.
+/// A store of the configuration that Foxy runs without.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Absent {
-    /// Its path.
+    /// The path of the store.
     pub path: String,
     /// The reason why it cannot be opened.
     pub reason: String,
@@ -24,7 +24,7 @@ pub struct Absent {
 type Looked = (Arc<dyn Disk>, Option<[u8; 16]>);
 
 impl StoreKeeper {
-    /// Opens the stores of a start: on the disks given, or as configured.
+    /// Opens the stores of a start, on the given disks or as configured.
     pub(in crate::run) fn open_all(
         &self,
         given: Option<Vec<Arc<dyn Disk>>>,
@@ -37,9 +37,9 @@ impl StoreKeeper {
         }
     }
 
-    /// Opens the stores of a start on these disks, with these settings as far as they go. All
-    /// stores are open before the first notes that they belong together, so that a failed start costs
-    /// no store its contents.
+    /// Opens the stores of a start on these disks. Disks without a setting have default settings. All stores
+    /// are open before the first store notes that they belong together, so that after a failed start no store
+    /// loses its contents.
     fn open_given(
         &self,
         disks: Vec<Arc<dyn Disk>>,
@@ -50,8 +50,8 @@ impl StoreKeeper {
         self.open_together(found, true)
     }
 
-    /// Opens the configured stores. Those whose disks are at fault are left out, unless `strict`.
-    /// The list of the last run, in the folder `state`, tells which stores are out of date.
+    /// Opens the configured stores. Stores whose disks fail are left out, unless `strict` is true. The list
+    /// of the last run, in the folder `state`, shows the stores that are out of date.
     fn open_configured(
         &self,
         configs: &[StoreConfig],
@@ -93,7 +93,7 @@ impl StoreKeeper {
         Ok(())
     }
 
-    /// Opens the disk of a store, and says which store is on it.
+    /// Opens the disk of a store, and reads the identity of the store on it.
     fn look(&self, config: &StoreConfig) -> Result<Looked, StartError> {
         let disk = open_disk(config)?;
         let identity = foxy_store::identity(&*disk, &self.options)?;
@@ -126,7 +126,7 @@ impl StoreKeeper {
         Ok(())
     }
 
-    /// Serves without a store whose disk is at fault, and says so.
+    /// Leaves out a store whose disk fails, and logs this.
     fn go_without(
         &self,
         config: &StoreConfig,
@@ -145,7 +145,7 @@ impl StoreKeeper {
         Ok(())
     }
 
-    /// Stores of the configuration that Foxy goes without.
+    /// Returns the stores of the configuration that Foxy runs without.
     pub(crate) fn absent(&self) -> Vec<Absent> {
         self.absent.lock().clone()
     }

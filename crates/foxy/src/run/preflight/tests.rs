@@ -1,4 +1,4 @@
-//! Findings on a machine that lacks something.
+//! Findings on a machine that does not meet the needs of a configuration.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -11,7 +11,7 @@ fn config(text: &str) -> Config {
     Config::build(&given, &ThisMachine).unwrap()
 }
 
-/// A configuration that has nothing in the state folder of this machine.
+/// A configuration that uses nothing in the state folder of this machine.
 fn quiet(folder: &Path, more: &str) -> Config {
     let folder = folder.display();
     config(&format!(

@@ -1,9 +1,9 @@
-//! The attacks, each a request; `\n` stands for the end of a line.
+//! The attacks. Each attack is one request, in which `\n` stands for the end of a line.
 
 type Attack = (&'static str, &'static str);
 
-/// A listener on loopback with its defaults: no token is needed, so that everything rests on names,
-/// origins and the field of changes.
+/// Attacks on a listener on loopback with default settings. It needs no token, so only the checks of names,
+/// origins and the field for changes protect it.
 #[rustfmt::skip]
 pub(super) const OPEN: [Attack; 33] = [
     ("rebinding: foreign name", "GET /stats HTTP/1.1\\nHost: evil.example\\n\\n"),
@@ -41,7 +41,7 @@ pub(super) const OPEN: [Attack; 33] = [
     ("session of another site", "POST /purge?all=1 HTTP/1.1\\nHost: {admin}\\nCookie: session=1; token={operate}\\nContent-Length: 0\\n\\n"),
 ];
 
-/// A listener that needs a token.
+/// Attacks on a listener that needs a token.
 #[rustfmt::skip]
 pub(super) const LOCKED: [Attack; 31] = [
     ("no token", "GET /stats HTTP/1.1\\nHost: {admin}\\n\\n"),

@@ -1,4 +1,4 @@
-//! apt: package lists and one package through Foxy, where a package mirror is reachable.
+//! apt: package lists and one package through Foxy, if a package mirror is reachable.
 
 use std::process::Command;
 
@@ -65,14 +65,14 @@ fn update_and_download_twice() {
     }
 }
 
-/// A `deb` line for the first http mirror this system uses that answers through Foxy.
+/// Returns a `deb` line for the first http mirror in this system's settings that answers through Foxy.
 fn reachable_mirror(foxy: &Foxy) -> Result<String, ()> {
     let policy = Command::new("apt-cache")
         .arg("policy")
         .output()
         .map_err(|_| ())?;
     let said = String::from_utf8_lossy(&policy.stdout).into_owned();
-    // The main archive, not its updates: every package is there.
+    // The main archive has every package. The archive of updates does not.
     for line in said.lines().filter(|line| line.contains(" http://")) {
         let mut words = line.split_whitespace().skip(1);
         let (Some(base), Some(place)) = (words.next(), words.next()) else {

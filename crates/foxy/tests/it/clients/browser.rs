@@ -1,4 +1,4 @@
-//! A headless Chromium: a page of 40 sub-resources twice, and a websocket echo.
+//! A headless Chromium: it loads a page of 40 sub-resources twice, and uses a websocket echo.
 
 use std::fmt::Write as _;
 use std::net::{SocketAddr, TcpListener};
@@ -64,7 +64,7 @@ fn a_websocket_echoes_through_the_reverse_proxy() {
     let page = WEBSOCKET_PAGE.replace("HOST", &foxy.proxy.to_string());
     std::fs::write(&file, page).unwrap();
     let mut browser = chromium(&foxy.dir().join("profile"));
-    // With a debugging port the browser stays until it is told to go.
+    // With a debugging port the browser runs until it is told to end.
     browser.args(["--remote-debugging-port=0", "--disable-logging"]);
     let mut browser = browser
         .arg(format!("file://{}", file.display()))
@@ -76,11 +76,11 @@ fn a_websocket_echoes_through_the_reverse_proxy() {
     let _ = browser.kill();
     let _ = browser.wait();
     assert_eq!(first.as_deref(), Ok("hello through foxy"));
-    // The page answers what came back: both directions work.
+    // The page reports the message that came back, so both directions work.
     assert_eq!(second.as_deref(), Ok("echoed: hello through foxy"));
 }
 
-/// A websocket server that sends every message back, and what it got.
+/// Starts a websocket server that sends every message back. Also returns the messages that it received.
 fn echo_server() -> (SocketAddr, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("its address");

@@ -1,4 +1,4 @@
-//! ccache with a build cache: a second machine does not compile what the first one has compiled.
+//! ccache with a build cache: a second machine does not compile files that the first machine has compiled.
 
 use std::path::Path;
 use std::process::Command;
@@ -24,7 +24,7 @@ fn a_second_machine_compiles_nothing() {
     ));
     let source = scratch.path().join("a.c");
     std::fs::write(&source, "int answer(void) { return 42; }\n").unwrap();
-    // Each machine has a cache of its own, and all have the same source in the same place.
+    // Each machine has its own local cache. All machines have the same source in the same place.
     let compile = |machine: &str, storage: &str| {
         let cache = foxy.dir().join(machine);
         let object = cache.join("a.o");
@@ -49,7 +49,7 @@ fn a_second_machine_compiles_nothing() {
         let value = line.and_then(|line| line.split_whitespace().nth(1));
         value.map_or(0, |value| value.parse::<u32>().unwrap())
     };
-    // Without a login nothing is stored, and compiling goes on.
+    // Without a login nothing is stored, but the compilation succeeds.
     let (plain, _) = compile("nobody", &format!("http://{address}"));
     let with = |layout: &str| format!("http://{address}{layout}|bearer-token={TOKEN}");
     let (first, said) = compile("one", &with(""));
@@ -58,7 +58,7 @@ fn a_second_machine_compiles_nothing() {
     let (second, said) = compile("two", &with(""));
     assert_eq!(count(&said, "remote_storage_hit"), 1, "{said}");
     assert_eq!(count(&said, "cache_miss"), 0, "{said}");
-    // Reading needs no login, and a token is a password too.
+    // Reading needs no login. A token also works as a password.
     let (third, said) = compile("three", &format!("http://{address}|read-only"));
     assert_eq!(count(&said, "remote_storage_hit"), 1, "{said}");
     let (_, said) = compile("four", &format!("http://ci:{TOKEN}@{address}/team"));

@@ -1,5 +1,6 @@
-//! skopeo, podman and containerd pull an image through the mirror of a fake registry of the real shape: tokens
-//! from a service of its own, layers behind signed URLs of a storage, no validators, limits.
+//! skopeo, podman and containerd pull an image through a mirror. The registry is a fake that behaves like a
+//! real registry: a separate service gives tokens, layers are behind signed URLs of a storage, answers have
+//! no validators, and there are rate limits.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -14,10 +15,10 @@ use sha2::{Digest, Sha256};
 use super::process::{Foxy, run, tool};
 use super::web::{Request, Response, Web, serve};
 
-/// Bytes of the larger layer, which does not compress: more than fits in Foxy's memory tier.
+/// Bytes of the larger layer. It does not compress, and is larger than Foxy's memory tier.
 const LAYER: usize = 24 << 20;
 
-/// Blobs by digest; the first is the manifest, and the second the configuration.
+/// An image as blobs by digest. The first blob is the manifest, and the second blob is the configuration.
 struct Image {
     blobs: Vec<(String, Vec<u8>)>,
 }
@@ -76,7 +77,7 @@ fn name_of(bytes: &[u8]) -> String {
     format!("sha256:{hex}")
 }
 
-/// A layer with one file, and the name of its plain form.
+/// Returns a layer with one file, and the digest of its uncompressed form.
 fn layer(name: &str, text: &[u8]) -> (Vec<u8>, String) {
     let mut tar = tar::Builder::new(Vec::new());
     let mut header = tar::Header::new_gnu();
@@ -93,7 +94,7 @@ struct Registry {
     web: Web,
     storage: Web,
     image: Arc<Image>,
-    /// Methods and paths.
+    /// Methods and paths of the requests.
     asked: Arc<Mutex<Vec<String>>>,
     fails: Arc<AtomicBool>,
 }
@@ -125,7 +126,7 @@ impl Registry {
         }
     }
 
-    /// Starts a Foxy that is a mirror of this registry, under this name.
+    /// Starts a Foxy with a mirror of this registry, under this name.
     fn foxy(&self, name: &str) -> Foxy {
         let [url, storage] = [&self.web, &self.storage].map(|web| web.url(""));
         Foxy::mirroring(&format!(
@@ -133,19 +134,20 @@ impl Registry {
         ))
     }
 
-    /// Pulls three times: with nothing stored, again, and while the registry's limit is reached.
+    /// Pulls three times: first with nothing stored, then again, and then while the registry's rate limit is
+    /// reached.
     fn rounds(&self, foxy: &Foxy, pull: impl Fn(&str)) {
         for (round, fails) in [("cold", false), ("warm", false), ("limited", true)] {
             self.fails.store(fails, Ordering::SeqCst);
-            // Waits until tags are no longer fresh.
+            // Waits until tags are stale.
             std::thread::sleep(Duration::from_millis(1100));
             pull(round);
             self.each_fetched_once(foxy, round);
         }
     }
 
-    /// Each blob was fetched once, and at most once more for each part that the store had no room to
-    /// write: if the disk is slower than the registry, Foxy may drop parts.
+    /// Checks that each blob was fetched once, plus at most once for each part that could not be stored. If
+    /// the disk is slower than the registry, Foxy may drop parts.
     fn each_fetched_once(&self, foxy: &Foxy, round: &str) {
         let (transfers, stats) = (self.transfers(), foxy.stats());
         let dropped = stats["engine"]["drop_pending"].as_u64().expect("a count");
@@ -157,7 +159,7 @@ impl Registry {
         assert!(again as u64 <= dropped, "{round}: {transfers:?}: {stats}");
     }
 
-    /// How often the storage has sent each blob.
+    /// Returns the number of times that the storage has sent each blob.
     fn transfers(&self) -> Vec<usize> {
         let asked = self.asked.lock().unwrap();
         let blobs = self.image.blobs.iter().skip(1);
@@ -169,9 +171,10 @@ impl Registry {
     }
 }
 
-/// A storage to which signed URLs lead.
+/// Answers as the storage behind the signed URLs.
 fn stored(image: &Image, request: &Request) -> Response {
-    // The signature is all that the storage needs; a credential of the registry would be a leak.
+    // The storage needs only the signature. If it received a credential of the registry, that would be a
+    // leak.
     assert!(!request.fields.contains_key("authorization"));
     let name = request.path.strip_prefix("/storage/").unwrap_or_default();
     match image.blob(name) {
@@ -210,7 +213,7 @@ fn answer(image: &Image, request: &Request, storage: &str) -> Response {
     }
 }
 
-/// Checks that the files that skopeo has written are the blobs of the image.
+/// Checks that the files written by skopeo are the blobs of the image.
 fn is_whole(image: &Image, folder: &Path) {
     for (name, bytes) in &image.blobs {
         let file = match *name == image.blobs[0].0 {
@@ -246,7 +249,7 @@ fn skopeo() {
             .env_remove("https_proxy");
         (skopeo, folder)
     };
-    // Four at once are one transfer.
+    // Four pulls at once cause one transfer.
     let cold: Vec<_> = (0..4).map(|n| copy(&format!("cold{n}"))).collect();
     std::thread::scope(|scope| {
         for (mut skopeo, folder) in cold {
@@ -258,7 +261,7 @@ fn skopeo() {
         }
     });
     registry.each_fetched_once(&foxy, "four at once");
-    // Warm, and with the registry's limit reached.
+    // Pulls again, first normally, then with the registry's rate limit reached.
     for (name, fails) in [("warm", false), ("limited", true)] {
         registry.fails.store(fails, Ordering::SeqCst);
         std::thread::sleep(Duration::from_millis(1100));
@@ -269,7 +272,7 @@ fn skopeo() {
     }
 }
 
-/// True for root. Others are told that this test was not tried.
+/// True for root. Other users get a message that this test was skipped.
 fn is_root(program: &str) -> bool {
     let root = rustix::process::geteuid().is_root();
     if !root {
@@ -278,7 +281,7 @@ fn is_root(program: &str) -> bool {
     root
 }
 
-/// A program for which this folder is at the place of the system's settings.
+/// Returns a command that sees this folder in the place of the system's settings.
 fn in_place(folder: &Path, place: &str, program: &str) -> Command {
     let mut command = Command::new("unshare");
     command.args([
@@ -291,7 +294,7 @@ fn in_place(folder: &Path, place: &str, program: &str) -> Command {
     command
 }
 
-/// Settings for docker.io, as `foxy mirror setup` writes them.
+/// Writes settings for docker.io by `foxy mirror setup`.
 fn set_up(foxy: &Foxy, tool: &str, folder: &Path, place: &str) {
     let mut setup = in_place(folder, place, env!("CARGO_BIN_EXE_foxy"));
     run(setup.args(["mirror", "setup", tool, "--url", &foxy.url(), "--write"]));
@@ -316,7 +319,7 @@ fn podman() {
     let (config, _) = &registry.image.blobs[1];
     let id = config.strip_prefix("sha256:").unwrap();
     registry.rounds(&foxy, |round| {
-        // Each round has a storage of its own, so that podman knows nothing of the last pull.
+        // Each round has its own storage, so that podman does not know the last pull.
         let storage = folder.join(round);
         let podman = |args: &[&str]| {
             let mut podman = in_place(&settings, "/etc/containers", "podman");
@@ -329,13 +332,13 @@ fn podman() {
                 .env_remove("https_proxy");
             run(&mut podman)
         };
-        // podman compares all digests itself, those of the unpacked layers too.
+        // podman itself compares all digests, including the digests of unpacked layers.
         let pulled = podman(&["pull", "--quiet", "docker.io/team/app:latest"]);
         assert_eq!(String::from_utf8_lossy(&pulled.stdout).trim(), id);
     });
 }
 
-/// A containerd with a folder of its own; killed when dropped.
+/// A containerd with its own folder. It is killed when this value is dropped.
 struct Containerd(Child);
 
 impl Drop for Containerd {
@@ -369,7 +372,7 @@ fn containerd() {
     daemon.arg("--config").arg(folder.join("containerd.toml"));
     daemon.stdout(Stdio::null()).stderr(Stdio::null());
     let _daemon = Containerd(daemon.spawn().unwrap());
-    // The real client of `?ns=`: the registry's name is sent along to the mirror.
+    // A real client that sends `?ns=`, the registry's name, to the mirror.
     let own = folder.join("settings");
     std::fs::create_dir(&own).unwrap();
     set_up(&foxy, "containerd", &own, "/etc/containerd");
@@ -388,7 +391,7 @@ fn containerd() {
     );
     let hosts = own.join("certs.d");
     registry.rounds(&foxy, |round| {
-        // Each round has a namespace of its own, so that containerd knows nothing of the last pull.
+        // Each round has its own namespace, so that containerd does not know the last pull.
         run(
             ctr(&["--namespace", round, "content", "fetch", "--hosts-dir"])
                 .arg(&hosts)

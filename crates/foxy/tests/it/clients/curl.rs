@@ -6,7 +6,7 @@ use crate::clients::process::{Foxy, run, text, tool};
 use crate::clients::tls;
 use crate::clients::web::{self, Response};
 
-/// `n` bytes that do not repeat with any short period.
+/// Returns `n` bytes without a short period.
 pub(crate) fn body(n: usize) -> Vec<u8> {
     (0..n as u64)
         .map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8)

@@ -36,7 +36,7 @@ fn clone_over_http() {
     assert!(origin.requests() >= 2, "the clone went round the origin");
 }
 
-/// A repository with a few commits and a file of some size.
+/// Creates a repository with a few commits and a file of some size.
 fn make_repository(dir: &Path) -> PathBuf {
     let project = dir.join("project");
     let git = |args: &[&str]| {
@@ -58,7 +58,7 @@ fn make_repository(dir: &Path) -> PathBuf {
     project
 }
 
-/// `git http-backend` as a CGI program.
+/// Answers a request by `git http-backend`, as a CGI program.
 fn backend(root: &Path, request: &Request) -> Response {
     let field = |name: &str| request.fields.get(name).cloned().unwrap_or_default();
     let mut child = Command::new("git")

@@ -17,14 +17,14 @@ use crate::clients::web::{Request, Response, Web};
 
 const WORDS: &str = "the same words for everyone";
 
-/// The site, its origin, and a folder for files of clients.
+/// A site, its origin, and a folder for files of the clients.
 struct Shop {
     origin: Web,
     foxy: Foxy,
     address: SocketAddr,
     /// The certificate, which clients must trust.
     certificate: PathBuf,
-    /// Hash of its key, as Chromium wants it.
+    /// Hash of the certificate's key, in the form for Chromium.
     pin: String,
     folder: tempfile::TempDir,
 }
@@ -131,7 +131,7 @@ fn openssl_speaks_tls_1_2_and_1_3_and_is_refused_below() {
             .expect("openssl starts");
         let request = b"GET /page HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
         let mut input = child.stdin.take().expect("its input");
-        // A refused client is gone before it reads.
+        // A refused client may close the connection before it reads the request.
         let _ = input.write_all(request);
         let output = child.wait_with_output().expect("its end");
         drop(input);
@@ -184,7 +184,7 @@ fn java_gets_a_page_over_tls() {
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(said, format!("200 {WORDS}\n").repeat(3));
     assert_eq!(shop.origin.requests(), 1);
-    // A client that does not trust the certificate gets nothing.
+    // A client that does not trust the certificate gets no answer.
     let mut java = Command::new("java");
     let refused = java
         .arg(shop.folder.path().join("Get.java"))
@@ -193,7 +193,7 @@ fn java_gets_a_page_over_tls() {
     assert!(shop.foxy.dir().exists());
 }
 
-/// A file of authorities for Java.
+/// Creates a file of trusted authorities for Java.
 fn trust(folder: &Path, certificate: &Path) -> PathBuf {
     let file = folder.join("trust.p12");
     run(Command::new("keytool")

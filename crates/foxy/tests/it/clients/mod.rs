@@ -1,5 +1,5 @@
-//! Real clients through a real Foxy process: curl, git, apt, pip, npm, cargo, go, Maven and Chromium, each used as a
-//! newcomer would use it. A tool that is not installed is named, with the command to get it.
+//! Real clients use a real Foxy process: curl, git, apt, pip, npm, cargo, go, Maven and Chromium, each used
+//! in the way of a newcomer. If a tool is not installed, the test names it, with the command to install it.
 
 mod apt;
 mod browser;

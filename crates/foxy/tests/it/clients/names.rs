@@ -1,5 +1,5 @@
-//! Names of origins: name servers that are slow, fail or answer nonsense cost the requests for
-//! those names, each with a clear answer, and nothing else.
+//! Names of origins. If name servers are slow, fail or answer nonsense, only the requests for those names
+//! fail, each with a clear answer.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -66,7 +66,7 @@ fn a_name_server_that_fails_is_a_clear_error_for_its_names_alone() {
         PhaseKind::Garbage,
         PhaseKind::Torn,
     ];
-    // Side by side: some of them mean waiting.
+    // The requests run at the same time, because some of them have to wait.
     std::thread::scope(|scope| {
         for kind in kinds {
             let port = origin.port();

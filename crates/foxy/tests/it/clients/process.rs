@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-/// A Foxy with a store of its own; killed when dropped.
+/// A Foxy with its own store. It is killed when this value is dropped.
 pub(crate) struct Foxy {
     child: Child,
     pub(crate) proxy: SocketAddr,
@@ -15,7 +15,7 @@ pub(crate) struct Foxy {
 }
 
 impl Foxy {
-    /// A forward proxy; `connect_ports` are the ports that CONNECT may reach.
+    /// Starts a forward proxy. `connect_ports` are the ports that CONNECT may reach.
     pub(crate) fn forward(connect_ports: &[u16]) -> Self {
         Self::start(
             &[],
@@ -23,12 +23,12 @@ impl Foxy {
         )
     }
 
-    /// A reverse proxy in front of `origin`.
+    /// Starts a reverse proxy in front of `origin`.
     pub(crate) fn reverse(origin: &str) -> Self {
         Self::start(&["--origin", origin], "")
     }
 
-    /// A forward proxy that asks these name servers.
+    /// Starts a forward proxy that asks these name servers.
     pub(crate) fn asking(name_servers: &[SocketAddr]) -> Self {
         let servers: Vec<_> = name_servers.iter().map(ToString::to_string).collect();
         Self::start(
@@ -37,12 +37,12 @@ impl Foxy {
         )
     }
 
-    /// A forward proxy with these mirrors.
+    /// Starts a forward proxy with these mirrors.
     pub(crate) fn mirroring(mirrors: &str) -> Self {
         Self::start(&[], mirrors)
     }
 
-    /// A site named `shop` at the second address, with TLS and these settings.
+    /// Starts a site named `shop` at the second address, with TLS and these settings.
     pub(crate) fn secured(settings: &str) -> (Self, SocketAddr) {
         let started = (0..5).find_map(|_| {
             let [address, _] = free_addresses();
@@ -52,7 +52,7 @@ impl Foxy {
         started.expect("Foxy starts with one of five sets of addresses")
     }
 
-    /// A build cache named `build` at the second address, with these settings.
+    /// Starts a build cache named `build` at the second address, with these settings.
     pub(crate) fn building(settings: &str) -> (Self, SocketAddr) {
         let started = (0..5).find_map(|_| {
             let [address, _] = free_addresses();
@@ -65,12 +65,12 @@ impl Foxy {
     }
 
     fn start(extra: &[&str], settings: &str) -> Self {
-        // Others look for free ports at the same time, and one may be taken before Foxy has it.
+        // Other tests look for free ports at the same time, so a port may be taken before Foxy has it.
         let started = (0..5).find_map(|_| Self::try_start(extra, settings));
         started.expect("Foxy starts with one of five pairs of addresses")
     }
 
-    /// `None` if it ended before it listened, which its messages explain.
+    /// Tries a start. Returns `None` if Foxy ended before it listened; its messages contain the reason.
     fn try_start(extra: &[&str], settings: &str) -> Option<Self> {
         let dir = tempfile::tempdir().expect("a scratch directory");
         let [proxy, admin] = free_addresses();
@@ -107,7 +107,7 @@ impl Foxy {
         foxy.listens().then_some(foxy)
     }
 
-    /// Waits until it listens; false if it ends instead.
+    /// Waits until Foxy listens. Returns false if it ends instead.
     fn listens(&mut self) -> bool {
         for _ in 0..500 {
             if self.child.try_wait().expect("a child").is_some() {
@@ -121,8 +121,8 @@ impl Foxy {
         panic!("foxy does not listen on {} after 10 s", self.proxy);
     }
 
-    /// True if the admin address answers. Only an answer shows that the ports are Foxy's own: another test
-    /// that looks for a free port listens for a moment on each port that it finds.
+    /// True if the admin address answers. Only an answer shows that the ports are Foxy's own, because another
+    /// test that looks for a free port listens for a moment on each port that it finds.
     fn is_healthy(&self) -> bool {
         let ask = || -> std::io::Result<String> {
             let mut stream = TcpStream::connect(self.admin)?;
@@ -136,19 +136,19 @@ impl Foxy {
         ask().is_ok_and(|answer| answer.starts_with("HTTP/1.1 200"))
     }
 
-    /// Returns the URL to give a client as its proxy.
+    /// Returns the URL that a client uses as its proxy.
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.proxy)
     }
 
-    /// Bytes that it received from origins, heads included.
+    /// Returns the bytes that Foxy received from origins, heads included.
     pub(crate) fn fetched_bytes(&self) -> u64 {
         let stats = self.stats();
         let bytes = stats["events"]["origin_bytes_in"].as_u64();
         bytes.unwrap_or_else(|| panic!("no origin_bytes_in in {stats}"))
     }
 
-    /// Its statistics.
+    /// Returns the statistics of this Foxy.
     pub(crate) fn stats(&self) -> serde_json::Value {
         let mut stream = TcpStream::connect(self.admin).expect("the admin address");
         let request = format!("GET /stats HTTP/1.0\r\nHost: {}\r\n\r\n", self.admin);
@@ -159,12 +159,12 @@ impl Foxy {
         serde_json::from_str(json).expect("JSON")
     }
 
-    /// Where it is administered.
+    /// Returns the admin address.
     pub(crate) const fn admin(&self) -> SocketAddr {
         self.admin
     }
 
-    /// A directory that goes with this Foxy.
+    /// Returns a directory that belongs to this Foxy.
     pub(crate) fn dir(&self) -> &Path {
         self.dir.path()
     }
@@ -177,16 +177,16 @@ impl Drop for Foxy {
     }
 }
 
-/// Two loopback addresses that were free a moment ago.
+/// Returns two loopback addresses that were free a moment ago.
 fn free_addresses() -> [SocketAddr; 2] {
     let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port"));
     listeners.map(|listener| listener.local_addr().expect("its address"))
 }
 
-/// The tool `name`, or `None` after saying how to get it. With `FOXY_CLIENTS=required` (as in the full
-/// check) a missing tool fails the test.
+/// Returns the command of the tool `name`. If the tool is missing, prints the way to install it and returns
+/// `None`. With `FOXY_CLIENTS=required` (as in the full check) a missing tool fails the test.
 pub(crate) fn tool(name: &str, package: &str) -> Option<Command> {
-    // These programs have a command, not an option, that shows the version.
+    // For these programs a command, not an option, shows the version.
     let version = match name {
         "go" | "openssl" => "version",
         _ => "--version",
@@ -208,8 +208,8 @@ pub(crate) fn tool(name: &str, package: &str) -> Option<Command> {
     None
 }
 
-/// A program that `cargo xtask check` fetches from PyPI or npm's registry, since Debian does not have it. `None` after saying
-/// so.
+/// Returns a program that `cargo xtask check` fetches from PyPI or npm's registry, because Debian does not
+/// have it. If it is missing, prints a message and returns `None`.
 pub(crate) fn fetched_tool(name: &str) -> Option<PathBuf> {
     let program = match name {
         "uv" => "uv/bin/uv",
@@ -235,7 +235,7 @@ pub(crate) fn fetched_tool(name: &str) -> Option<PathBuf> {
     None
 }
 
-/// Runs a command that must succeed; its output is in the failure message.
+/// Runs a command that must succeed. Its output is in the failure message.
 pub(crate) fn run(command: &mut Command) -> Output {
     let output = command.output().expect("the command starts");
     assert!(
@@ -248,7 +248,7 @@ pub(crate) fn run(command: &mut Command) -> Output {
     output
 }
 
-/// As [`run`], standard output as text.
+/// Runs a command like [`run`], and returns its standard output as text.
 pub(crate) fn text(command: &mut Command) -> String {
     String::from_utf8_lossy(&run(command).stdout).into_owned()
 }

@@ -1,5 +1,6 @@
-//! pip, npm, cargo, apt, go and Maven through mirrors of fake registries of the real shape, without any validator:
-//! cold, warm with the client's own cache deleted, and with the upstream failing.
+//! pip, npm, cargo, apt, go and Maven use mirrors of fake registries, which behave like real registries but
+//! send no validators. Each client installs three times: with nothing stored, again with the client's own
+//! cache deleted, and with a failing upstream.
 
 mod archives;
 mod cooldown;
@@ -19,12 +20,12 @@ use crate::clients::web::{Request, Response, Web, serve};
 use packages::Packages;
 use settings::{set_up, undo};
 
-/// A registry of each kind on one address, and a switch that makes it fail.
+/// A fake registry of each kind, all on one address, and a switch that makes them fail.
 struct Registries {
     web: Web,
     fails: Arc<AtomicBool>,
     packages: Arc<Packages>,
-    /// Paths of the artefacts that were sent. HEAD, by which uv asks about ranges, sends none.
+    /// Paths of the artefacts that were sent. A HEAD, by which uv tests for ranges, does not count.
     sent: Arc<Mutex<Vec<String>>>,
 }
 
@@ -74,7 +75,8 @@ impl Registries {
         .concat()
     }
 
-    /// Settings of mirrors of a public registry and of this one; only this one has the packages `foxy*`.
+    /// Returns settings for mirrors of a public registry and of this registry. Only this registry has the
+    /// packages `foxy*`.
     fn private_mirrors(&self, public: &Web) -> String {
         let section = |preset: &str, path: &str| {
             let [open, own] = [public.url(path), self.web.url(path)];
@@ -87,7 +89,7 @@ impl Registries {
         [section("pypi", "/py"), section("npm", "/npm")].concat()
     }
 
-    /// Paths of the artefacts that were sent.
+    /// Returns the paths of the artefacts that were sent.
     fn artefacts(&self) -> Vec<String> {
         self.sent.lock().unwrap().clone()
     }
@@ -98,14 +100,15 @@ fn is_artefact(path: &str) -> bool {
     ends.iter().any(|end| path.ends_with(end))
 }
 
-/// Installs three times by `install`, which gets a folder of its own and returns the artefact.
+/// Runs `install` three times. Each call gets a folder of its own and returns the artefact.
 fn three_times(install: impl Fn(&Foxy, &Path) -> Vec<u8>, expected: impl Fn(&Packages) -> Vec<u8>) {
     let registries = Registries::start();
     let foxy = Foxy::mirroring(&registries.mirrors());
     installs(&registries, &foxy, install, expected);
 }
 
-/// As `three_times`, through the mirror of a public registry; the package comes from a private one.
+/// Runs `install` like `three_times`, through the mirror of a public registry. The package comes from a
+/// private registry.
 fn from_private(
     install: impl Fn(&Foxy, &Path) -> Vec<u8>,
     expected: impl Fn(&Packages) -> Vec<u8>,
@@ -129,7 +132,7 @@ fn installs(
     for (round, fails) in [("cold", false), ("warm", false), ("failing", true)] {
         if fails {
             registries.fails.store(true, Ordering::SeqCst);
-            // Index documents are to be asked for again.
+            // Index documents are to be requested again.
             std::thread::sleep(Duration::from_millis(1100));
         }
         let folder = foxy.dir().join(round);
@@ -147,7 +150,7 @@ fn installs(
     }
 }
 
-/// A command whose settings and caches are in `folder`.
+/// Returns a command whose settings and caches are in `folder`.
 fn alone(mut command: Command, folder: &Path) -> Command {
     for (name, _) in std::env::vars() {
         let lower = name.to_ascii_lowercase();
@@ -159,7 +162,7 @@ fn alone(mut command: Command, folder: &Path) -> Command {
     command
 }
 
-/// cargo in a folder, with a home of its own and no setting from outside.
+/// Returns cargo in a folder, with its own home folder and no setting from outside.
 fn plain_cargo(folder: &Path, home: &Path) -> Command {
     let mut cargo = Command::new(env!("CARGO"));
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("CARGO")) {
@@ -178,7 +181,7 @@ fn plain_cargo(folder: &Path, home: &Path) -> Command {
     cargo
 }
 
-/// The only file in a folder or below whose name has this end.
+/// Returns the contents of the only file in or below a folder whose name has this end.
 fn file(folder: &Path, end: &str) -> Vec<u8> {
     let mut folders = vec![folder.to_path_buf()];
     while let Some(folder) = folders.pop() {
@@ -196,7 +199,7 @@ fn file(folder: &Path, end: &str) -> Vec<u8> {
 
 #[test]
 fn pip() {
-    // `python3 -m pip` may be there where `pip` is not, and the other way round.
+    // `python3 -m pip` may exist without `pip`, and `pip` without `python3 -m pip`.
     let Some(_) = tool("pip", "python3-pip") else {
         return;
     };

@@ -1,4 +1,4 @@
-//! Clients that read large things in pieces: curl with several ranges, Chromium seeking in a video.
+//! Clients that read large files in pieces: curl with several ranges, and Chromium seeking in a video.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -9,9 +9,10 @@ use crate::clients::process::{Foxy, run, tool};
 use crate::clients::web::{self, Response, Web};
 use crate::clients::webm;
 
-/// Seconds of the video, and where the page looks, in this order.
+/// Length of the video in seconds, and the positions that the page seeks, in this order.
 const SECONDS: usize = 60;
-/// Bytes allowed beyond the video: heads, the page, and what had arrived of abandoned fetches.
+/// Bytes allowed in addition to the video: heads, the page, and bytes of abandoned fetches that had already
+/// arrived.
 const SLACK: u64 = 2 << 20;
 const LOOKS: [usize; 8] = [40, 10, 55, 25, 41, 3, 58, 10];
 
@@ -75,10 +76,10 @@ fn chromium_seeks_in_a_video() {
     assert!(both < length + SLACK, "{first}, then {both} of {length}");
 }
 
-/// Returns the colours that a new browser sees at the times of the page.
+/// Returns the colours that a new browser shows at the positions of the page.
 fn watch(foxy: &Foxy, origin: &Web, visit: usize) -> String {
     let mut browser = chromium(&foxy.dir().join(format!("profile-{visit}")));
-    // With a debugging port the browser stays until it is told to go.
+    // With a debugging port the browser runs until it is told to end.
     browser.args(["--remote-debugging-port=0", "--disable-logging"]);
     let page = format!("http://{}/", foxy.proxy);
     let mut browser = browser
@@ -104,7 +105,7 @@ fn watch(foxy: &Foxy, origin: &Web, visit: usize) -> String {
     told.unwrap_or_else(|| panic!("nothing seen after a minute: {:?}", origin.paths()))
 }
 
-/// Cacheable, with a strong validator.
+/// Returns a cacheable answer with a strong validator.
 fn large(kind: &str, body: Vec<u8>) -> Response {
     Response::cacheable(kind, body).with("ETag", "\"one\"")
 }

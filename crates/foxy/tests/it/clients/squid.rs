@@ -1,4 +1,4 @@
-//! Foxy behind Squid: copies, ages, tunnels and logins, with curl as the client.
+//! Foxy behind Squid: shared copies, ages, tunnels and logins, with curl as the client.
 
 use std::fs::{self, Permissions};
 use std::io::{self, Read, Write};
@@ -10,15 +10,15 @@ use std::time::Duration;
 use super::process::{Foxy, run, tool};
 use super::web::{Response, Web, serve};
 
-/// The only login that Squid takes.
+/// The only login that Squid accepts.
 const LOGIN: &str = "child:secret";
-/// A helper of Squid that checks it.
+/// A helper of Squid that checks this login.
 const HELPER: &str = "#!/bin/sh\n\
     while read -r user password; do\n\
     if [ \"$user:$password\" = child:secret ]; then echo OK; else echo ERR; fi\n\
     done\n";
 
-/// A Squid that wants a login; killed when dropped.
+/// A Squid that requires a login. It is killed when this value is dropped.
 struct Squid {
     child: Child,
     address: SocketAddr,
@@ -34,7 +34,7 @@ impl Squid {
 
     fn try_start() -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
-        // The listener is closed at once: Squid needs its port.
+        // The listener is closed at once, because Squid needs its port.
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr();
         let address = address.unwrap();
         let (helper, config) = (folder.path().join("helper"), folder.path().join("conf"));
@@ -47,7 +47,7 @@ impl Squid {
             helper.display()
         );
         fs::write(&config, text).unwrap();
-        // Squid gives up the rights of root before it starts its helper.
+        // Squid gives up root's rights before it starts its helper.
         for place in [folder.path(), &helper] {
             fs::set_permissions(place, Permissions::from_mode(0o755)).unwrap();
         }
@@ -72,7 +72,7 @@ impl Squid {
     }
 }
 
-/// True if Squid answers there: the port may be another program's.
+/// True if Squid answers at this address. Another program may have taken the port.
 fn is_squid(address: SocketAddr) -> bool {
     let answer = || {
         let mut stream = TcpStream::connect(address)?;
@@ -92,8 +92,8 @@ impl Drop for Squid {
     }
 }
 
-/// An origin that sends a POST's body back, and else a page that lasts. Squid stores nothing without
-/// a date.
+/// Starts an origin that sends a POST's body back, and otherwise a page with a long lifetime. Squid stores
+/// nothing without a date.
 fn origin() -> Web {
     let origin = serve(|request| match &request.method[..] {
         "POST" => Response::new(200, "text/plain", request.body.clone()),
@@ -107,7 +107,7 @@ fn now() -> String {
     now.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
 }
 
-/// Foxy with this Squid as its parent.
+/// Starts a Foxy with this Squid as its parent.
 fn behind(squid: &Squid, login: &str, port: u16) -> Foxy {
     Foxy::mirroring(&format!(
         "[access]\nconnect_ports = [{port}]\n\
@@ -116,7 +116,7 @@ fn behind(squid: &Squid, login: &str, port: u16) -> Foxy {
     ))
 }
 
-/// The answer with its head, as curl shows it.
+/// Returns the answer with its head, as curl prints it.
 fn ask(proxy: &str, url: &str, options: &[&str]) -> String {
     let mut curl = Command::new("curl");
     curl.args(["-s", "-i", "--noproxy", "", "-x", proxy])
@@ -157,7 +157,7 @@ fn a_squid_as_parent_has_one_copy_and_foxy_another() {
     }
     assert_eq!(origin.requests(), 1);
 
-    // Foxy adds its own time to the age that Squid tells.
+    // Foxy adds its own time to the age in Squid's answer.
     ask(&own, &origin.url("/y"), &[]);
     std::thread::sleep(Duration::from_millis(2100));
     for _ in 0..2 {
@@ -173,7 +173,7 @@ fn a_squid_as_parent_has_one_copy_and_foxy_another() {
     assert!(tunnel.ends_with("\r\n\r\n/t"), "{tunnel}");
     assert_eq!(origin.requests(), 4);
 
-    // A parent that has gone is a 502, and stored answers are still served.
+    // Without its parent, Foxy answers 502, but it still serves stored answers.
     drop(squid);
     let gone = ask(&foxy.url(), &origin.url("/z"), &[]);
     assert!(gone.starts_with("HTTP/1.1 502"), "{gone}");

@@ -1,5 +1,5 @@
-//! Disks that are added, drained, taken out, put back and made longer under load, by the commands
-//! an operator would use: no request fails, no answer is wrong.
+//! Disks are added, drained, taken out, put back and made longer under load, with the commands of an
+//! operator. No request fails, and no answer is wrong.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -15,7 +15,7 @@ fn body(path: &str) -> String {
     path.repeat(400)
 }
 
-/// Asks for a path; the body, if the answer is a 200.
+/// Requests a path. Returns the body if the status is 200.
 fn ask(proxy: SocketAddr, path: &str) -> Option<String> {
     let mut stream = TcpStream::connect(proxy).ok()?;
     stream
@@ -29,7 +29,7 @@ fn ask(proxy: SocketAddr, path: &str) -> Option<String> {
     head.starts_with("HTTP/1.1 200").then(|| body.to_owned())
 }
 
-/// Runs `foxy store ...`; what it printed, if it succeeded.
+/// Runs `foxy store ...`. Returns its output if it succeeded.
 fn store(foxy: &Foxy, arguments: &[&str]) -> Result<String, String> {
     let output = Command::new(env!("CARGO_BIN_EXE_foxy"))
         .arg("store")
@@ -72,7 +72,7 @@ fn disks_come_and_go_under_load_and_no_request_fails() {
     assert!(held.contains("drain"), "{held}");
     store(&foxy, &["drain", "store", "--wait"]).unwrap();
     store(&foxy, &["remove", "store"]).unwrap();
-    // The store is closed, so that it can be inspected like one that nobody uses.
+    // The store is closed now, so it can be inspected like an unused store.
     let inspected = Command::new(env!("CARGO_BIN_EXE_foxy"))
         .args(["store", "inspect"])
         .arg(foxy.dir().join("store"))

@@ -8,7 +8,7 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use crate::clients::web::{self, Request, Response, Web};
 
-/// The server and the certificate (PEM) that a client must trust to talk to it.
+/// Starts the server. Returns it with the certificate (PEM) that clients must trust.
 pub(crate) fn serve(
     handler: impl Fn(&Request) -> Response + Send + Sync + 'static,
 ) -> (Web, String) {

@@ -1,4 +1,4 @@
-//! A small threaded web server for real clients: plain or TLS, one closure per request.
+//! A small threaded web server for real clients, plain or with TLS. One closure answers each request.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// A parsed request; the body is read whole (tests only).
+/// A parsed request. The complete body is read (in tests only).
 pub(crate) struct Request {
     pub(crate) method: String,
     pub(crate) path: String,
@@ -23,7 +23,7 @@ pub(crate) struct Response {
 }
 
 impl Response {
-    /// A 200 that may be stored for an hour.
+    /// Returns a 200 that may be stored for an hour.
     pub(crate) fn cacheable(content_type: &str, body: impl Into<Vec<u8>>) -> Self {
         Self::new(200, content_type, body).with("Cache-Control", "max-age=3600")
     }
@@ -40,7 +40,7 @@ impl Response {
     }
 }
 
-/// A running server; it ends with the test process.
+/// A running server. It ends with the test process.
 pub(crate) struct Web {
     pub(crate) address: SocketAddr,
     requests: Arc<AtomicUsize>,
@@ -48,11 +48,11 @@ pub(crate) struct Web {
 }
 
 impl Web {
-    /// How many requests came.
+    /// Returns the number of requests that arrived.
     pub(crate) fn requests(&self) -> usize {
         self.requests.load(Ordering::SeqCst)
     }
-    /// The paths asked for, in order of arrival.
+    /// Returns the requested paths, in the order of arrival.
     pub(crate) fn paths(&self) -> Vec<String> {
         self.paths.lock().map(|p| p.clone()).unwrap_or_default()
     }
@@ -112,7 +112,7 @@ pub(crate) fn start(
 pub(crate) trait ReadWrite: Read + Write + Send {}
 impl<T: Read + Write + Send> ReadWrite for T {}
 
-/// The handler's answer, cut to the range that was asked for.
+/// Returns the handler's answer, cut to the requested range.
 fn answer(request: &Request, handler: &dyn Fn(&Request) -> Response) -> Response {
     let mut response = handler(request);
     let range = request

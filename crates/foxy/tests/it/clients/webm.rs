@@ -1,5 +1,5 @@
-//! A video that tells by its colour which second of it is shown, large enough that nobody fetches
-//! it whole to look at some seconds: four frames of one colour each, and room left empty.
+//! A video whose colour shows the current second. It is so large that no client fetches all of it to see a
+//! few seconds. Each second has four frames of one colour, and padding.
 
 /// Key frames of 32 by 32 pixels, VP8: red, green, blue, yellow.
 const FRAMES: [&str; 4] = [
@@ -12,15 +12,15 @@ const FRAMES: [&str; 4] = [
     "3003009d012a200020003e6d349647a4232221280800800d896500ca2e800040505000feee5e3fffba7affba7affba\
      7afe60ff22916305db0f000000",
 ];
-/// Frames in a second.
+/// Frames per second.
 const RATE: u64 = 5;
 
-/// Returns the letter by which the page calls the colour of a second.
+/// Returns the letter that the page uses for the colour of a second.
 pub(crate) fn colour(second: usize) -> char {
     ['r', 'g', 'b', 'y'][second * second % 7 % 4]
 }
 
-/// A video of this many seconds, each about `second_bytes` long.
+/// Returns a video of this many seconds, each about `second_bytes` long.
 pub(crate) fn video(seconds: usize, second_bytes: usize) -> Vec<u8> {
     let clusters: Vec<_> = (0..seconds).map(|n| cluster(n, second_bytes)).collect();
     let info = element(
@@ -62,7 +62,7 @@ fn head() -> Vec<u8> {
     element(&[0x1a, 0x45, 0xdf, 0xa3], &parts.concat())
 }
 
-/// Where each second begins, if the first one does at `start`.
+/// Returns the position of each second, if the first second is at `start`.
 fn cues(clusters: &[Vec<u8>], start: usize) -> Vec<u8> {
     let (mut at, mut points) = (start as u64, Vec::new());
     for (second, cluster) in clusters.iter().enumerate() {
@@ -99,7 +99,7 @@ fn bytes_of(hex: &str) -> Vec<u8> {
         .collect()
 }
 
-/// An element whose length takes eight bytes.
+/// Returns an element whose length field takes eight bytes.
 fn element(id: &[u8], body: &[u8]) -> Vec<u8> {
     let length = (body.len() as u64 | 1 << 56).to_be_bytes();
     [id, &length, body].concat()

@@ -1,12 +1,12 @@
-//! An origin, and a Foxy with its pages, for tests that start the program.
+//! An origin, and a Foxy with its admin pages, for tests that start the program.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 
-/// Starts an origin that answers each request with 200, these fields (each with CRLF) and this body.
-/// Returns its URL and the heads that it is sent, in small letters.
+/// Starts an origin that answers each request with 200, these fields (each with CRLF) and this body. Returns
+/// its URL, and the heads of the requests that it gets, in small letters.
 pub(crate) fn origin(fields: &'static str, body: &'static str) -> (String, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -32,7 +32,7 @@ pub(crate) fn origin(fields: &'static str, body: &'static str) -> (String, Recei
     (format!("http://{address}"), receiver)
 }
 
-/// A running Foxy with an admin address; killed when dropped.
+/// A running Foxy with an admin address. It is killed when this value is dropped.
 pub(crate) struct Watched {
     child: Child,
     pub(crate) listen: SocketAddr,
@@ -41,7 +41,7 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    /// Starts one with a store, a log and these options.
+    /// Starts a Foxy with a store, a log and these options.
     pub(crate) fn start(options: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_foxy"));
@@ -53,7 +53,7 @@ impl Watched {
         let mut child = command.spawn().unwrap();
         let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
         let headline = said.find_map(|line| line.ok().filter(|line| line.starts_with("foxy ")));
-        // Reads and drops Foxy's later messages: nobody needs them, but the pipe needs a reader.
+        // Reads and drops Foxy's later messages, because the pipe needs a reader.
         std::thread::spawn(move || said.for_each(drop));
         let headline = headline.expect("it starts");
         let after = |text: &str| {
@@ -69,19 +69,19 @@ impl Watched {
         }
     }
 
-    /// A page of the admin address, head included.
+    /// Returns a page of the admin address, head included.
     pub(crate) fn page(&self, path: &str) -> String {
         ask(self.admin, &format!("GET {path}"), "Host: localhost\r\n")
     }
 
-    /// The answer of the admin address to a change, head included.
+    /// Returns the answer of the admin address to a change, head included.
     pub(crate) fn change(&self, path: &str) -> String {
         let fields = "Host: localhost\r\nX-Foxy-Admin: 1\r\nContent-Length: 0\r\n";
         ask(self.admin, &format!("POST {path}"), fields)
     }
 }
 
-/// The answer to a request, head included.
+/// Returns the answer to a request, head included.
 pub(crate) fn ask(address: SocketAddr, what: &str, fields: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     let request = format!("{what} HTTP/1.1\r\n{fields}Connection: close\r\n\r\n");

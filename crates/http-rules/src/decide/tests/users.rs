@@ -1,8 +1,8 @@
-//! Requests with Cookie or Authorization, and responses fetched by others.
+//! Tests with requests that have Cookie or Authorization, and responses that other users fetched.
 
 use super::*;
 
-/// A page without freshness information: heuristically fresh for 1000 s.
+/// A page without freshness information. Its heuristic lifetime is 1000 s.
 const PAGE: &str = "Last-Modified: @-10000 | Content-Type: text/html";
 const IMAGE: &str = "Last-Modified: @-10000 | Content-Type: image/png";
 const USERS: [&str; 2] = ["Cookie: sid=2", "Authorization: Basic b"];
@@ -152,12 +152,12 @@ fn the_page_of_a_user_is_validated_by_its_entity_tag_alone() {
             let by_tag = Some((true, false));
             assert_eq!(validation(&tagged, USERS[0], next), by_tag, "{control}");
         }
-        // A page that a request without a user got.
+        // Now the page was fetched by a request without a user.
         assert_eq!(validation(&dated, "", USERS[0]), Some((false, true)));
     }
 }
 
-/// A record of an older Foxy does not say whether a request with a user got the page.
+/// A record of an older Foxy does not state whether a request with a user fetched the page.
 #[test]
 fn a_page_that_needs_validation_and_was_stored_before_may_be_of_a_user() {
     let config = Config::default();

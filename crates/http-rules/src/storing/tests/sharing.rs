@@ -1,4 +1,4 @@
-//! Cookies and credentials that prevent sharing.
+//! Tests of cookies and credentials that prevent sharing.
 
 use super::*;
 
@@ -107,7 +107,7 @@ fn the_operator_may_have_cookies_stored_with_explicit_freshness() {
     );
 }
 
-/// Lifetime and source of a response stored for a request with these fields.
+/// Lifetime and source of the lifetime of a response stored for a request with these fields.
 fn life(request: &str, response: &str) -> (u32, LifetimeSource) {
     let plan = store_with("GET", request, 200, response, &Config::default()).unwrap();
     (plan.digest.lifetime_s, plan.digest.source)

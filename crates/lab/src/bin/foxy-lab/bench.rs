@@ -1,4 +1,4 @@
-//! `foxy-lab bench`: the load tools, with those that need the simulator or the product beside them.
+//! `foxy-lab bench`: the load tools, including the tools that need the simulator or the product.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::proxy::{self, BenchProxyArgs};
     reason = "there is one of it, for a moment"
 )]
 pub(crate) enum BenchCommand {
-    /// Those that need nothing else
+    /// Tools that need neither the simulator nor the product
     #[command(flatten)]
     Tool(foxy_bench::cli::BenchCommand),
     /// Cost of creating and deleting files (HBENCH lat_fs), on modelled or real file systems
@@ -25,9 +25,10 @@ pub(crate) enum BenchCommand {
 }
 
 impl BenchCommand {
-    /// Runs it.
+    /// Runs the tool.
     pub(crate) fn run(self) -> ExitCode {
-        // As the product does: code that is not in memory yet would slow a measured start down.
+        // As in the product: without this, a measured start would be slowed by code that is not in memory
+        // yet.
         foxy::cli::read_ahead();
         match self {
             Self::Tool(command) => {

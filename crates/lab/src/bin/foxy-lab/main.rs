@@ -1,5 +1,4 @@
-//! `foxy-lab`: simulator, access logs, load tools, and measurements of Foxy and its peers from
-//! outside.
+//! `foxy-lab`: simulator, access logs, load tools, and measurements of Foxy and its peers from outside.
 
 mod bench;
 mod proxy;
@@ -8,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-/// The library of the product's allocator: load tools and the engine are measured with it.
+/// The allocator of the product, so that load tools and the engine are measured with the same allocator.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -20,13 +19,13 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
     reason = "there is one of it, for a moment"
 )]
 enum Command {
-    /// Simulate published systems, or what more memory and disk would do to your own log
+    /// Simulate published systems, or simulate what more memory and disk would change for your own log
     #[command(subcommand)]
     Sim(foxy_sim::cli::SimCommand),
     /// Read, convert and generate access logs
     #[command(subcommand)]
     Trace(foxy_trace::cli::TraceCommand),
-    /// Load tools whose every byte can be checked
+    /// Load tools that can check every byte
     #[command(subcommand)]
     Bench(bench::BenchCommand),
     Privacy(foxy_lab::privacy::Privacy),

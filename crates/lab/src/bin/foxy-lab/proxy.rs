@@ -1,7 +1,8 @@
-//! `foxy-lab bench proxy`: the front end as it is, over a published layout on real files.
+//! `foxy-lab bench proxy`: the unchanged front end of Foxy, with a published layout on real files as its
+//! cache.
 //!
-//! Foxy as published is `--layout stream-packetizer` with LRU-TH and water marks; one file for each
-//! URL is `--layout squid`; `--layout store` is Foxy's own store with as much memory and disk. A
+//! `--layout stream-packetizer` with LRU-TH and water marks is Foxy as published. `--layout squid` keeps
+//! one file for each URL. `--layout store` is Foxy's own store with the same amount of memory and disk. A
 //! layout keeps no contents (see [`foxy_sim::live`]): the bytes to send are in memory.
 
 use std::path::PathBuf;
@@ -19,37 +20,38 @@ use foxy_sim::live::{Found, Live, Worked};
 use foxy_sim::run::{Backend, RunConfig, RunError};
 use tokio::sync::oneshot;
 
-/// Foxy's own store, among the layouts.
+/// Name of the layout that means Foxy's own store.
 const OWN: &str = "store";
 /// The exit code for wrong usage.
 const USAGE: u8 = 2;
 
-/// Layout and its size. The front end is the product's.
+/// Layout and its size. The front end is that of the product.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct BenchProxyArgs {
     /// Options of the proxy; stores and memory are set by the options below
     #[command(flatten)]
     serve: ServeArgs,
-    /// simple, squid, multiple-dirs, buddy[:BLOCKS], stream, stream-packetizer, loc[:B], or `store`:
-    /// Foxy's own
+    /// simple, squid, multiple-dirs, buddy[:BLOCKS], stream, stream-packetizer, loc[:B], or `store` (Foxy's
+    /// own store)
     #[arg(long, default_value = "stream-packetizer")]
     layout: String,
-    /// Folder for the files or the store; give it a file system of its own
+    /// Folder for the files or the store; use a file system that holds nothing else
     #[arg(long)]
     dir: PathBuf,
-    /// Memory level
+    /// Size of the memory level
     #[arg(long, default_value = "256MiB")]
     ram: ByteSize,
-    /// Objects on disk; contents that a layout does not keep are held in as much memory besides
+    /// Size of the objects on disk; contents that a layout does not keep are held in additional memory of
+    /// this size
     #[arg(long, default_value = "2GiB")]
     disk: ByteSize,
     #[arg(help = PolicyKind::CHOICES)]
     #[arg(long, default_value = "lru")]
     ram_policy: PolicyKind,
-    /// The same for the disk
+    /// Replacement policy of the disk; the choices are those of `--ram-policy`
     #[arg(long, default_value = "lru-th:128KiB")]
     disk_policy: PolicyKind,
-    /// Water marks of the disk, as shares
+    /// Water marks of the disk, as fractions of its size
     #[arg(long, default_value = "0.90:0.95")]
     watermarks: Watermarks,
 }
@@ -94,7 +96,7 @@ fn failed(error: impl std::fmt::Display) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// A store of that size in the folder.
+/// Options for Foxy's own store of the requested size in the folder.
 fn own(args: &BenchProxyArgs) -> ServeArgs {
     let store = args.dir.join("store");
     ServeArgs {
@@ -105,7 +107,7 @@ fn own(args: &BenchProxyArgs) -> ServeArgs {
     }
 }
 
-/// No store, and memory for all contents with their heads.
+/// Options without a store, and with memory for all contents and their heads.
 fn without_store(args: &BenchProxyArgs) -> ServeArgs {
     const REST: u64 = 256 << 20;
     let contents = args.ram.bytes().saturating_add(args.disk.bytes());
@@ -140,7 +142,7 @@ fn config(args: &BenchProxyArgs) -> Result<RunConfig, String> {
     })
 }
 
-/// Prints the result for people.
+/// Prints the result in readable form.
 fn say(layout: &str, worked: &Worked) {
     let (levels, files) = (&worked.levels, &worked.layout);
     eprintln!(
@@ -161,11 +163,11 @@ fn say(layout: &str, worked: &Worked) {
     );
 }
 
-/// The papers' cache in place of the store.
+/// The cache of the papers, in place of the store.
 #[derive(Debug)]
 struct Published(Arc<Live>);
 
-/// A site, as layouts tell servers apart.
+/// The site as a number. Layouts distinguish servers by this number.
 const fn server(group: u64) -> u32 {
     (group ^ (group >> 32)) as u32
 }
@@ -174,7 +176,7 @@ impl StandIn for Published {
     fn ask(&self, key: KeyHash, group: u64, bytes: u64) -> Asked {
         let (told, done) = oneshot::channel();
         let tell = Box::new(move |ok| {
-            // Nobody listens any more if the client is gone.
+            // If the client has disconnected, nobody receives this.
             let _gone = told.send(ok);
         });
         match self.0.ask(number(key), bytes, server(group), tell) {
@@ -189,7 +191,7 @@ impl StandIn for Published {
     }
 }
 
-/// Half of the hash is enough to tell objects apart here.
+/// Half of the hash is enough to distinguish objects here.
 const fn number(key: KeyHash) -> u64 {
     key.0 as u64
 }

@@ -5,7 +5,7 @@ use std::fs;
 use super::{Place, install, write};
 use crate::kit::Launch;
 
-/// Writes its configuration.
+/// Writes the configuration of Apache Traffic Server.
 ///
 /// # Errors
 /// The folder cannot be written, or the program is not installed.
@@ -66,8 +66,8 @@ fn records(place: &Place<'_>) -> String {
         ("hostdb.host_file.interval", 0),
     ];
     if place.collapse {
-        // Requests that come while an object is being fetched wait for its head, and then read the
-        // object as it arrives.
+        // Requests for an object that is being fetched wait for its head, and then read the object while it
+        // arrives.
         numbers.extend([
             ("cache.enable_read_while_writer", 1),
             ("http.background_fill_active_timeout", 0),

@@ -1,13 +1,13 @@
-//! Programs of system packages: found, or installed if possible.
+//! Programs from system packages. They are searched, and installed if possible.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// Installs the missing ones of `(program, Debian package)`. The error names the packages that
-/// could not be installed, and the command for it.
+/// Installs the missing programs of a list of `(program, Debian package)`. The error contains the packages
+/// that could not be installed, and the command to install them.
 ///
 /// # Errors
-/// Programs are still missing.
+/// Some programs are still missing.
 pub fn ensure(needed: &[(&str, &str)]) -> Result<(), String> {
     let missing = || -> Vec<&str> {
         let absent = needed.iter().filter(|(program, _)| find(program).is_none());
@@ -38,7 +38,7 @@ pub fn ensure(needed: &[(&str, &str)]) -> Result<(), String> {
     ))
 }
 
-/// A program in the search path, or where the system puts servers.
+/// Finds a program in the search path or in the system's folders for servers.
 #[must_use]
 pub fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -50,15 +50,16 @@ pub fn find(program: &str) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// The path of a program.
+/// Returns the path of a program.
 ///
 /// # Errors
-/// It is not installed.
+/// The program is not installed.
 pub fn path(program: &str) -> Result<PathBuf, String> {
     find(program).ok_or_else(|| format!("{program} is not installed"))
 }
 
-/// Needs root and a Debian. The run level keeps the packages from starting their services.
+/// Runs apt. It needs root and a Debian system. The run level prevents the packages from starting their
+/// services.
 fn apt(args: &[&str]) -> bool {
     let mut command = Command::new("apt-get");
     command

@@ -1,5 +1,5 @@
-//! Other caches: how each is installed, configured and started. The comparison of speeds and the
-//! matrices of the laboratory use the same configurations.
+//! Other caches, and their installation, configuration and start. The comparison of speeds and the matrices
+//! of the laboratory use the same configurations.
 
 mod ats;
 pub mod install;
@@ -24,32 +24,33 @@ pub use varnish::varnish;
 pub struct Place<'a> {
     /// The server's own folder.
     pub folder: &'a Path,
-    /// A name that no other running server has.
+    /// A name that differs from the names of all other running servers.
     pub name: &'a str,
     /// Port of the listener on 127.0.0.1.
     pub port: u16,
     /// The origin's port on 127.0.0.1.
     pub origin: u16,
-    /// Memory for contents, MiB.
+    /// Memory for contents, in MiB.
     pub memory_mib: u64,
-    /// Disk, GiB.
+    /// Disk space, in GiB.
     pub disk_gib: u64,
-    /// True if hits come from the disk, so that reads must not block the only worker.
+    /// True if hits are read from the disk. Then reads must not block the only worker.
     pub disk_hits: bool,
-    /// True if requests for an object being fetched share the fetch, where the server can.
+    /// True if requests for an object that is being fetched share the fetch, where the server supports
+    /// this.
     pub collapse: bool,
 }
 
 /// A peer of Foxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
-    /// nginx with `proxy_cache` and `proxy_cache_lock`, reverse.
+    /// nginx with `proxy_cache` and `proxy_cache_lock`, as a reverse proxy.
     Nginx,
-    /// Varnish, reverse.
+    /// Varnish, as a reverse proxy.
     Varnish,
-    /// Squid with `collapsed_forwarding`, forward.
+    /// Squid with `collapsed_forwarding`, as a forward proxy.
     Squid,
-    /// Apache Traffic Server that reads along while it writes, forward.
+    /// Apache Traffic Server that sends an object while it is still being written, as a forward proxy.
     Ats,
 }
 
@@ -68,7 +69,7 @@ impl Peer {
         }
     }
 
-    /// Stands in front of one origin.
+    /// True if the peer is a reverse proxy in front of one origin.
     #[must_use]
     pub const fn is_reverse(self) -> bool {
         matches!(self, Self::Nginx | Self::Varnish)
@@ -85,14 +86,14 @@ impl Peer {
         }
     }
 
-    /// Installs it if it is missing and starts it in an empty folder, before the origin on this
-    /// port.
+    /// Installs the peer if it is missing. Starts it in an empty folder, in front of the origin on port
+    /// `origin`.
     ///
     /// # Errors
-    /// It is not installed, or does not start.
+    /// The peer is not installed, or does not start.
     pub fn start(self, origin: u16, folder: &Path) -> Result<Child, String> {
         install::ensure(&[self.package()])?;
-        // Squid gives up root and must still reach its files.
+        // Squid drops the rights of root and must still reach its files.
         for folder in folder.ancestors().take(2) {
             std::fs::set_permissions(folder, Permissions::from_mode(0o755))
                 .map_err(|error| format!("{}: {error}", folder.display()))?;
@@ -116,7 +117,7 @@ impl Peer {
             Self::Ats => ats(&place)?,
         };
         let child = Child::start(&launch, folder, port)?;
-        // Some open their store after they listen.
+        // Some peers open their store after they begin to listen.
         std::thread::sleep(std::time::Duration::from_secs(1));
         Ok(child)
     }

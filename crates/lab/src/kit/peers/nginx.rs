@@ -1,17 +1,17 @@
-//! nginx: one worker, cache files by levels, Host as part of the key.
+//! nginx with one worker, cache files in two levels of folders, and Host as part of the key.
 
 use super::{Place, install, write};
 use crate::kit::Launch;
 
-/// Writes its configuration.
+/// Writes the configuration of nginx.
 ///
 /// # Errors
 /// The folder cannot be written, or the program is not installed.
 pub fn nginx(place: &Place<'_>) -> Result<Launch, String> {
     let folder = place.folder.display();
     let (port, origin, disk_gib) = (place.port, place.origin, place.disk_gib);
-    // Reading from the disk in the worker would block all other connections; from the page cache
-    // a thread pool is only a detour.
+    // A disk read in the worker would block all other connections. For reads from the page cache, a thread
+    // pool only adds delay.
     let lock = if place.collapse {
         "proxy_cache_lock on;"
     } else {

@@ -1,22 +1,22 @@
-//! Squid with a rock store (and its disker, as in daemon mode) or with aufs.
+//! Squid with a rock store or with aufs. The rock store has its disker process, as in daemon mode.
 
 use std::process::Command;
 
 use super::{Place, install, write};
 use crate::kit::Launch;
 
-/// The kind of its store.
+/// Kind of Squid's store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SquidDisk {
-    /// Memory only.
+    /// No store on disk; objects are only in memory.
     Off,
-    /// One large file, read and written by a process of its own.
+    /// One large file that a separate process reads and writes.
     Rock,
-    /// A file for each object, on threads.
+    /// One file for each object. Threads read and write the files.
     Aufs,
 }
 
-/// Writes its configuration. A store on disk is prepared by a run of the same command with `-z`.
+/// Writes the configuration of Squid. To prepare a store on disk, it runs the same command with `-z`.
 ///
 /// # Errors
 /// The folder cannot be written or given to Squid's user, or the program is not installed.
@@ -68,7 +68,8 @@ visible_hostname bench
     Ok(Launch::new(program, args))
 }
 
-/// Squid gives up root for the user that its package made.
+/// Gives the folder to the user that Squid's package created. Squid drops the rights of root and runs as
+/// that user.
 fn own(place: &Place<'_>) -> Result<(), String> {
     let status = Command::new("chown")
         .arg("-R")

@@ -1,9 +1,9 @@
-//! Varnish: contents in a mapped file; its memory is the page cache.
+//! Varnish with its contents in a mapped file. The page cache is its memory.
 
 use super::{Place, install, write};
 use crate::kit::Launch;
 
-/// Writes its configuration.
+/// Writes the configuration of Varnish.
 ///
 /// # Errors
 /// The folder cannot be written, or the program is not installed.

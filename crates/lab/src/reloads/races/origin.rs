@@ -1,4 +1,4 @@
-//! An origin that holds one answer back until it is told.
+//! An origin that holds back one answer until it is released.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,17 +10,18 @@ use tokio::time::sleep;
 
 use crate::kit::{Asked, Play, Then, Wire, serve};
 
-/// Bytes of an answer, and of what comes before the hold.
+/// Length of an answer in bytes.
 const LENGTH: usize = 20_000;
+/// Bytes that are sent before the hold.
 const FIRST: usize = 10_000;
 const STEP: Duration = Duration::from_millis(1);
 const STEPS: u32 = 30_000;
 
-/// See the module.
+/// An origin that holds back one answer until it is released.
 #[derive(Debug)]
 pub(super) struct Held {
     name: &'static str,
-    /// The next request is held.
+    /// True if the next request is held.
     armed: AtomicBool,
     holding: AtomicBool,
     open: AtomicBool,
@@ -28,7 +29,7 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// Serves on this socket.
+    /// Starts the origin on this socket.
     pub(super) fn start(name: &'static str, listener: TcpListener) -> Arc<Self> {
         let held = Arc::new(Self {
             name,
@@ -41,7 +42,8 @@ impl Held {
         held
     }
 
-    /// Holds the next answer: before its head if `/head/` is in the path, in the body with `/body/`.
+    /// Holds the next answer. A path with `/head/` is held before the head, a path with `/body/` in the
+    /// body.
     pub(super) fn hold(&self) {
         self.open.store(false, Ordering::SeqCst);
         self.holding.store(false, Ordering::SeqCst);
@@ -59,7 +61,7 @@ impl Held {
         Err("the origin was not asked".to_owned())
     }
 
-    /// Lets it go.
+    /// Releases the held answer.
     pub(super) fn release(&self) {
         self.open.store(true, Ordering::SeqCst);
     }
@@ -74,7 +76,7 @@ impl Held {
         }
     }
 
-    /// Number of this request among those for the path.
+    /// Number of this request among the requests for the path.
     fn number(&self, path: &str) -> u32 {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         let count = asked.entry(path.to_owned()).or_default();

@@ -1,4 +1,5 @@
-//! The changes: a configuration before, one after, and what a later request may get.
+//! The table of changes: the configuration before, the configuration after, and the answer that a later
+//! request may get.
 
 use super::super::scene::door;
 use crate::kit::Door;
@@ -14,27 +15,27 @@ pub(super) struct Places {
     pub(super) store: String,
 }
 
-/// An answer under the new rules.
+/// The answer that a request under the new rules must get.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Late {
-    /// None.
+    /// The request is refused.
     Refused,
-    /// Another answer than the one under the old rules, with this in its text.
+    /// The answer differs from the answer under the old rules, and its text contains this part.
     Has(&'static str),
 }
 
-/// A change.
+/// A change of the configuration.
 pub(super) struct Race {
     pub(super) name: &'static str,
-    /// A segment of the path.
+    /// A segment of the request's path.
     pub(super) path: &'static str,
     pub(super) before: fn(&Places) -> String,
     pub(super) after: fn(&Places) -> String,
     pub(super) late: Late,
-    /// True if the change decides about stored answers too. Changes of a site's origin, and of what
-    /// the origin is sent, do not (docs/operating.md, "Reload").
+    /// True if the change also applies to stored answers. Changes of a site's origin, and of the request
+    /// that the origin gets, do not apply to stored answers (docs/operating.md, "Reload").
     pub(super) stored: bool,
-    /// The request goes through the forward proxy.
+    /// True if the request goes through the forward proxy.
     forward: bool,
 }
 
@@ -201,7 +202,7 @@ fn with(places: &Places, more: &str) -> String {
     plain(places) + more
 }
 
-/// Two sites on one listener.
+/// Configuration of two sites on one listener.
 fn hosts(places: &Places, a: &str, b: &str) -> String {
     let first = site(places, "a", places.one, &format!("hosts = [\"{a}\"]\n"));
     let second = site(places, "b", places.two, &format!("hosts = [\"{b}\"]\n"));

@@ -1,4 +1,4 @@
-//! The rules that decide about a request, in words: for people.
+//! Explains the access rules that decide about a request, in words for people.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -9,7 +9,7 @@ use foxy_http1::{Authority, Host, Scheme as UrlScheme, Url};
 use super::Gatekeeper;
 use super::path::{literal, plain_path};
 
-/// A question: which rule decides about this request?
+/// Describes a request, to find the rule that decides about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessQuestion {
     /// `forward`, or the name of the site.
@@ -18,15 +18,15 @@ pub struct AccessQuestion {
     pub client: IpAddr,
     /// The user who is logged in.
     pub user: Option<String>,
-    /// Groups of the user, besides those of the configuration.
+    /// Groups of the user, in addition to the groups that the configuration states.
     pub groups: Vec<String>,
-    /// Minute of the week; `None`: now.
+    /// Minute of the week. `None` means the current minute.
     pub minute: Option<u16>,
-    /// Address of the destination, if it is known. Of a site: that of its origin.
+    /// Address of the destination, if it is known. For a site, this is the address of its origin.
     pub address: Option<IpAddr>,
-    /// The way to the destination.
+    /// The scheme, or tunnel, by which the client asks for the destination.
     pub scheme: Scheme,
-    /// The method, as written.
+    /// The method, as it is written in the request.
     pub method: String,
     host: Vec<u8>,
     port: u16,
@@ -34,7 +34,7 @@ pub struct AccessQuestion {
 }
 
 impl AccessQuestion {
-    /// A request for a URL, of a client on this machine, to the forward proxy.
+    /// Returns the question for a request to the forward proxy. A client on this machine asks for a URL.
     #[must_use]
     pub fn url(method: &str, url: &Url<'_>) -> Self {
         let scheme = match url.scheme {
@@ -49,7 +49,8 @@ impl AccessQuestion {
         }
     }
 
-    /// A tunnel, of a client on this machine, through the forward proxy.
+    /// Returns the question for a tunnel through the forward proxy. A client on this machine opens the
+    /// tunnel.
     #[must_use]
     pub fn tunnel(to: &Authority<'_>) -> Self {
         Self::new("CONNECT", (to, UrlScheme::Https), Scheme::Connect)
@@ -80,7 +81,8 @@ impl AccessQuestion {
         }
     }
 
-    /// The same, to a site: the address in its URL, if there is one, is not its origin's.
+    /// Returns this question, but for a site. An address in the URL is dropped, because it is not the address
+    /// of the origin.
     #[must_use]
     pub fn of_site(self, site: &str) -> Self {
         Self {
@@ -92,7 +94,7 @@ impl AccessQuestion {
 }
 
 impl Gatekeeper {
-    /// Names each rule up to the one that decides, one a line.
+    /// Names each rule up to the rule that decides, one rule per line.
     #[must_use]
     pub fn explain(&self, question: &AccessQuestion, now: WallTime) -> Vec<String> {
         let rules = self.rules();

@@ -1,8 +1,8 @@
-//! The gatekeeper: rules about requests, by who asks, for what and when.
+//! The gatekeeper judges requests by rules: by client, destination and time.
 //!
-//! A request is judged before the cache is looked into, so that a denial precedes a hit. Where a rule
-//! depends on the destination's address, the name is resolved first, and each address is judged again
-//! right before it is connected to: a name whose addresses change does not get around a rule.
+//! A request is judged before the lookup in the cache, so that a denied request gets no hit. If a rule
+//! depends on the destination's address, the name is resolved first. Each address is judged again right
+//! before the connection is opened, so a name whose addresses change does not get around a rule.
 
 mod explain;
 mod limits;
@@ -27,7 +27,7 @@ pub(crate) use pass::{Pass, Reach, Reachable};
 pub(crate) use path::literal;
 pub use path::plain_path;
 
-/// Rules, users and limits of requests. Made by a start, and anew by each reload.
+/// Rules, users and limits of requests. A gatekeeper is made at the start and at each reload.
 #[derive(Debug)]
 pub struct Gatekeeper {
     rules: RuleSet,
@@ -35,8 +35,8 @@ pub struct Gatekeeper {
     limits: Option<Limits>,
     parents: Vec<Arc<Parents>>,
     zone: TimeZone,
-    /// The last minute that was requested (since 1970) and its minute of the week in the zone, packed into
-    /// one number.
+    /// The minute (since 1970) of the last call and its minute of the week in the zone, packed into one
+    /// number.
     minute: AtomicU64,
     addresses: bool,
     paths: bool,
@@ -44,7 +44,7 @@ pub struct Gatekeeper {
 }
 
 impl Gatekeeper {
-    /// `zone`: the one in which the times of rules are meant.
+    /// Makes a gatekeeper. The times of rules are in the time zone `zone`.
     #[must_use]
     pub fn new(rules: RuleSet, zone: TimeZone) -> Self {
         Self {
@@ -60,21 +60,21 @@ impl Gatekeeper {
         }
     }
 
-    /// The same, with users who can log in.
+    /// Adds users who can log in.
     #[must_use]
     pub fn with_logins(mut self, logins: Option<LoginsConfig>) -> Self {
         self.logins = logins.map(|logins| Logins::new(logins, &self.rules));
         self
     }
 
-    /// The same, with limits.
+    /// Adds limits.
     #[must_use]
     pub fn with_limits(mut self, limits: Vec<Limit>) -> Self {
         self.limits = (!limits.is_empty()).then(|| Limits::new(limits));
         self
     }
 
-    /// The same, with groups of parents.
+    /// Adds groups of parents.
     #[must_use]
     pub fn with_parents(mut self, groups: Vec<ParentGroup>) -> Self {
         let groups = groups
@@ -84,8 +84,9 @@ impl Gatekeeper {
         self
     }
 
-    /// The parents of a request of the forward proxy: those of the rule that decided, or those that
-    /// all requests go through.
+    /// Returns the parents of a request of the forward proxy. If the rule that decided names a group of
+    /// parents, this is the group. Otherwise it is the first group that takes requests to this host without
+    /// a rule.
     pub(crate) fn parents(
         &self,
         rule: Option<usize>,
@@ -109,13 +110,13 @@ impl Gatekeeper {
         self.logins.as_ref()
     }
 
-    /// The rules.
+    /// Returns the rules.
     #[must_use]
     pub fn rules(&self) -> &RuleSet {
         &self.rules
     }
 
-    /// The groups of a user.
+    /// Returns the groups of a user.
     #[must_use]
     pub fn groups_of(&self, user: &str) -> Vec<String> {
         let groups = self.logins.as_ref().map(|logins| &logins.config().groups);
@@ -123,7 +124,7 @@ impl Gatekeeper {
         own.cloned().unwrap_or_default()
     }
 
-    /// The settings that it was made of: equal texts mean equal judgements.
+    /// Returns the settings that the gatekeeper was made of. Equal texts mean equal judgements.
     #[must_use]
     pub fn settings(&self) -> String {
         let logins = self.logins.as_ref().map(Logins::config);
@@ -141,7 +142,7 @@ impl Gatekeeper {
         self.paths
     }
 
-    /// The minute of the week, if a rule has a time; otherwise 0.
+    /// Returns the minute of the week if a rule has a time, and otherwise 0.
     pub(crate) fn minute(&self, now: WallTime) -> u16 {
         if !self.times {
             return 0;
@@ -157,7 +158,7 @@ impl Gatekeeper {
         found
     }
 
-    /// The minute of the week of a time, in the zone of the rules.
+    /// Returns the minute of the week of a time, in the zone of the rules.
     #[must_use]
     pub fn minute_of_week(&self, at: WallTime) -> u16 {
         let Ok(at) = Timestamp::from_second(at.secs()) else {
@@ -181,7 +182,7 @@ mod tests {
             ..Rule::default()
         };
         let gate = |zone| Gatekeeper::new(RuleSet::new(vec![timed.clone()]), zone);
-        // Thursday, 1 January 1970.
+        // The time 0 is Thursday, 1 January 1970.
         let at = |hours: i64| WallTime::from_secs(hours * 3600);
         let utc = gate(TimeZone::UTC);
         assert_eq!(utc.minute(at(0)), 3 * 1440);

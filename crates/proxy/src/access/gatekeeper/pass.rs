@@ -1,4 +1,4 @@
-//! The judgement about a request that goes on, kept with its client.
+//! The judgement about a request that is permitted, kept with its client.
 
 use std::hash::{Hash, Hasher};
 use std::net::IpAddr;
@@ -9,7 +9,7 @@ use foxy_access::{Action, Judgement, Request, Rule, Scheme, Standing, User, Visi
 use super::Gatekeeper;
 use crate::access::parents::Parents;
 
-/// The judgement about a request that goes on.
+/// The judgement about a request that is permitted.
 #[derive(Debug)]
 pub(crate) struct Pass {
     pub(crate) gate: Arc<Gatekeeper>,
@@ -17,9 +17,9 @@ pub(crate) struct Pass {
     /// The rule that decided.
     pub(crate) rule: Option<usize>,
     pub(crate) reach: Option<Arc<Reach>>,
-    /// The request's `Authorization` was for Foxy itself.
+    /// True if the request's `Authorization` was for Foxy itself.
     pub(crate) spent: bool,
-    /// The parents that it is sent through.
+    /// The parents that the request is sent through.
     pub(crate) parents: Option<Arc<Parents>>,
 }
 
@@ -32,7 +32,7 @@ impl PartialEq for Pass {
 impl Eq for Pass {}
 
 impl Pass {
-    /// Without user and rule.
+    /// Makes a judgement without a user and without a rule.
     pub(crate) fn new(gate: &Arc<Gatekeeper>) -> Self {
         Self {
             gate: Arc::clone(gate),
@@ -44,7 +44,7 @@ impl Pass {
         }
     }
 
-    /// The same, for a request whose addresses are judged.
+    /// Adds the rules for addresses, for a request whose addresses are judged.
     pub(crate) fn reaching(self, reach: Reach) -> Self {
         Self {
             reach: Some(Arc::new(reach)),
@@ -56,22 +56,22 @@ impl Pass {
         self.gate.rules().all().get(self.rule?)
     }
 
-    /// The name of the rule that decided.
+    /// Returns the name of the rule that decided.
     pub(crate) fn rule_name(&self) -> &str {
         self.rule().map_or("", |rule| &rule.name)
     }
 
-    /// The name of the user.
+    /// Returns the name of the user.
     pub(crate) fn user_name(&self) -> &str {
         self.user.as_ref().map_or("", |user| user.name())
     }
 
-    /// The number of the token that the user logged in with; 0: none.
+    /// Returns the number of the token that the user logged in with. 0 means no token.
     pub(crate) fn token(&self) -> u64 {
         self.user.as_ref().map_or(0, |user| user.token())
     }
 
-    /// True if the request goes past the cache.
+    /// Returns true if the request bypasses the cache.
     pub(crate) fn is_past(&self) -> bool {
         self.rule()
             .is_some_and(|rule| rule.action == Action::Bypass)
@@ -86,7 +86,7 @@ impl Pass {
     }
 }
 
-/// A request whose judgement depends on the address that it reaches.
+/// A request whose judgement depends on the address that it is sent to.
 #[derive(Debug)]
 pub(crate) struct Reach {
     pub(crate) gate: Arc<Gatekeeper>,
@@ -100,11 +100,11 @@ pub(crate) struct Reach {
 }
 
 impl Reach {
-    /// The judgement about the request at this address.
+    /// Returns the judgement about the request at this address.
     pub(crate) fn judge(&self, address: IpAddr) -> Judgement {
         let user = self.user.as_ref();
         let request = Request {
-            // The visit knows the rest.
+            // The other facts about the client are in the visit.
             who: Visitor {
                 client: None,
                 user: user.map_or(User::Unknown, |user| User::Known(user)),
@@ -121,7 +121,7 @@ impl Reach {
         self.gate.rules().judge(&mut self.visit.clone(), &request)
     }
 
-    /// True if this rule refuses the request.
+    /// Returns true if this rule refuses the request.
     pub(crate) fn refuses(&self, rule: Option<usize>) -> bool {
         let rule = rule.and_then(|rule| self.gate.rules().all().get(rule));
         rule.is_some_and(|rule| rule.action.refuses(self.scheme))
@@ -136,13 +136,13 @@ impl Reach {
     }
 }
 
-/// The addresses that a request may reach. All values compare equal, so that destinations do not differ
-/// by them: a connection of another request is used after a check of its address.
+/// The addresses that a request may reach. All values of this type compare equal, so destinations that differ
+/// only in it are equal. A connection that another request opened is used only after a check of its address.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reachable(Option<Arc<Reach>>);
 
 impl Reachable {
-    /// True if the request may reach this address.
+    /// Returns true if the request may reach this address.
     #[inline]
     pub(crate) fn has(&self, address: IpAddr) -> bool {
         self.0.as_ref().is_none_or(|reach| reach.has(address))

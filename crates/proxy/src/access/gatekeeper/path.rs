@@ -1,11 +1,11 @@
-//! Paths and hosts as rules see them.
+//! Paths and hosts in the form that rules are compared with.
 
 use std::net::{IpAddr, Ipv4Addr};
 
 use foxy_base::rule;
 use foxy_http1::Escapes;
 
-/// The IPv4 address that a host spells out, if it does. A dot at the end makes no difference.
+/// Returns the IP address if the host is an IPv4 address as text. A dot at the end makes no difference.
 pub(crate) fn literal(host: &[u8]) -> Option<IpAddr> {
     if !host.first()?.is_ascii_digit() {
         return None;
@@ -15,9 +15,9 @@ pub(crate) fn literal(host: &[u8]) -> Option<IpAddr> {
     Some(address.into())
 }
 
-/// Writes the path of a target without its query, in the form that rules are compared with: escapes
-/// that are needless are decoded, segments `.` and `..` are resolved, and empty segments left out.
-/// Origins that do the same must not get a path past a rule.
+/// Writes the path of a target, without its query, in the form that rules are compared with. Needless escapes
+/// are decoded, the segments `.` and `..` are resolved, and empty segments are left out. Some origins do the
+/// same, so such a spelling must not get a path past a rule.
 pub fn plain_path(target: &[u8], out: &mut Vec<u8>) {
     let end = target.iter().position(|b| matches!(b, b'?' | b'#'));
     let mut normal = Vec::with_capacity(target.len());
@@ -53,7 +53,7 @@ pub fn plain_path(target: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Number of dots if the segment is `.` or `..`, with or without escapes.
+/// Returns the number of dots if the segment is `.` or `..`, with or without escapes, and otherwise 0.
 fn dots(segment: &[u8]) -> usize {
     let (mut rest, mut count) = (segment, 0);
     loop {

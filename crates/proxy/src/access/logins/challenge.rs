@@ -1,10 +1,10 @@
-//! The question for a login.
+//! The answer fields that ask a client to log in.
 
 use foxy_http1::write;
 
 use super::Logins;
 
-/// Field lines that ask a client to log in.
+/// Returns the field lines that ask a client to log in.
 pub(crate) fn challenge(logins: &Logins, site: bool) -> Vec<u8> {
     let mut fields = Vec::new();
     let name: &[u8] = match site {

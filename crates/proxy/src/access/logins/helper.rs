@@ -1,5 +1,5 @@
-//! A program that checks users, by Squid's protocol of Basic helpers: a line of user and password,
-//! escaped as in URLs, and a line `OK` or `ERR`.
+//! A program that checks users, by Squid's protocol of Basic helpers. Foxy writes a line with user and
+//! password, escaped as in URLs. The program answers with a line `OK` or `ERR`.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{self, ChildStdin, Command, Stdio};
@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use super::Helper;
 
-/// Longest wait for an answer. A program that takes longer is ended and started anew.
+/// Longest wait for an answer. A program that takes longer is killed and started again.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Longest answer.
+/// Longest answer of the program, in bytes.
 const LONGEST: usize = 4096;
 
-/// A running helper. It belongs to one thread, which asks one thing at a time.
+/// A running helper. It belongs to one thread, which asks one question at a time.
 #[derive(Debug)]
 pub(super) struct Child {
     process: process::Child,
@@ -30,7 +30,7 @@ impl Drop for Child {
 }
 
 impl Child {
-    /// Asks the helper, which is started if there is none. A failure is a no.
+    /// Asks the helper, and starts it first if it does not run. A failure counts as a wrong login.
     pub(super) fn ask(
         slot: &mut Option<Self>,
         helper: &Helper,
@@ -89,7 +89,7 @@ impl Child {
     }
 }
 
-/// Letters, digits and a few marks stand for themselves.
+/// Escapes a text as in URLs. Letters, digits and a few marks are not escaped.
 fn escaped(text: &[u8]) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text {

@@ -1,4 +1,4 @@
-//! Logins that were checked lately, under a keyed hash of what was sent.
+//! Results of recent checks of logins, under a keyed hash of the value that the client sent.
 
 use std::hash::Hasher;
 use std::sync::Arc;
@@ -10,18 +10,19 @@ use parking_lot::Mutex;
 use siphasher::sip128::{Hasher128, SipHasher24};
 
 const SHARDS: usize = 16;
-/// Logins that are remembered.
+/// Largest number of logins that are remembered.
 pub(super) const MOST: usize = 1 << 14;
 
 #[derive(Clone, Debug)]
 struct Entry {
-    /// `None`: it was wrong.
+    /// The user. `None` means that the login was wrong.
     user: Option<Arc<Standing>>,
     until: MonoTime,
 }
 
-/// The memory. When a shard is full, a wrong login is not added. A right login displaces the wrong ones,
-/// or everything if no login was wrong: each dropped login costs another check.
+/// Recent results of checks. If a shard is full, a wrong login is not added. A right login then displaces the
+/// wrong logins of the shard. If the shard has no wrong login, it is emptied. Each dropped login costs
+/// another check.
 pub(super) struct Memory {
     key: (u64, u64),
     shards: Vec<Mutex<HashMap<u128, Entry>>>,
@@ -42,7 +43,7 @@ impl Memory {
         }
     }
 
-    /// The keyed hash of what was sent.
+    /// Returns the keyed hash of the value that the client sent.
     pub(super) fn key(&self, value: &[u8]) -> u128 {
         let mut hasher = SipHasher24::new_with_keys(self.key.0, self.key.1);
         hasher.write(value);

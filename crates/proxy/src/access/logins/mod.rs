@@ -1,8 +1,8 @@
-//! Users who log in: passwords and tokens, and who is known already.
+//! Logins of users: passwords, tokens, and logins that were checked before.
 //!
-//! Passwords are checked on separate threads, because a check takes milliseconds by design. A right login
-//! is remembered under a keyed hash of what was sent, for a while and until a reload. A wrong login is
-//! remembered for a moment.
+//! Passwords are checked on separate threads, because a check takes milliseconds by design. A right login is
+//! remembered under a keyed hash of the value that the client sent, for a limited time and at most until a
+//! reload. A wrong login is remembered for a few seconds.
 
 mod challenge;
 mod helper;
@@ -28,19 +28,19 @@ use verifier::{Job, Verifier};
 
 /// Time for which a wrong login is remembered.
 const WRONG: Duration = Duration::from_secs(5);
-/// Longest user name, and longest password, in bytes.
+/// Longest user name and longest password, in bytes.
 const LONGEST: usize = 256;
 
-/// Users and how they log in.
+/// Users and the ways by which they log in.
 #[derive(Clone, Default)]
 pub struct LoginsConfig {
     /// The name of the realm.
     pub realm: String,
-    /// `forward`, and names of sites, where users log in.
+    /// The partitions where users log in: `forward` and names of sites.
     pub at: Vec<String>,
-    /// Requests there need a login, whatever the rules say.
+    /// True if requests to these partitions need a login, whatever the rules state.
     pub required: bool,
-    /// Hashes of passwords by user: bcrypt, or argon2 in PHC form.
+    /// Hashes of passwords by user, as bcrypt or as argon2 in PHC form.
     pub passwords: HashMap<String, String>,
     /// Tokens by their SHA-256.
     pub tokens: HashMap<[u8; 32], LoginToken>,
@@ -48,11 +48,11 @@ pub struct LoginsConfig {
     pub groups: HashMap<String, Vec<String>>,
     /// A program that checks users who are not in `passwords`.
     pub helper: Option<Helper>,
-    /// Time for which a success is remembered.
+    /// Time for which a right login is remembered.
     pub lifetime: Duration,
-    /// Threads that check passwords.
+    /// Number of threads that check passwords.
     pub threads: usize,
-    /// Checks that may wait.
+    /// Largest number of checks that wait.
     pub queue: usize,
     /// Seed of the keyed hash.
     pub seed: u64,
@@ -61,22 +61,22 @@ pub struct LoginsConfig {
 /// A bearer token.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoginToken {
-    /// Its user.
+    /// The user of the token.
     pub user: String,
-    /// Groups of the token, beside those of the user.
+    /// Groups of the token, in addition to the groups of the user.
     pub groups: Vec<String>,
-    /// The end of its life.
+    /// Time at which the token expires.
     pub expires: Option<WallTime>,
 }
 
-/// A program that answers `OK` or `ERR` to lines of user and password (Squid's helpers for Basic).
+/// A program that answers `OK` or `ERR` to lines with user and password (a Squid helper for Basic).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Helper {
     /// The program and its arguments.
     pub command: Vec<String>,
 }
 
-/// Shows what a change shows in: neither passwords nor tokens.
+/// The output changes if the settings change, but shows neither passwords nor tokens.
 impl fmt::Debug for LoginsConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut users: Vec<_> = self.passwords.iter().collect();
@@ -106,24 +106,24 @@ pub struct Logins {
     config: Arc<LoginsConfig>,
     memory: Memory,
     verifier: Verifier,
-    /// Users by name: their standing under the rules.
+    /// Standings of users under the rules, by user name.
     standings: Standings,
 }
 
 type Standings = parking_lot::Mutex<HashMap<Box<str>, Arc<Standing>>>;
 
-/// The finding about what a request has sent.
+/// The result for the credentials of a request.
 #[derive(Debug)]
 pub(crate) enum Checked {
-    /// The user.
+    /// The login is right, and belongs to this user.
     Known(Arc<Standing>),
-    /// The login of no user.
+    /// The login is wrong.
     Wrong,
-    /// To be checked.
+    /// The login must still be checked.
     Unchecked(Box<Login>),
 }
 
-/// User and password, to be checked.
+/// A user and a password that must be checked.
 #[derive(Debug)]
 pub(crate) struct Login {
     key: u128,
@@ -131,7 +131,7 @@ pub(crate) struct Login {
     password: Vec<u8>,
 }
 
-/// The queue of checks is full.
+/// Error: the queue of checks is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Busy;
 
@@ -154,13 +154,13 @@ impl Logins {
         &self.config
     }
 
-    /// True if there are tokens.
+    /// Returns true if there are tokens.
     pub(crate) fn have_tokens(&self) -> bool {
         !self.config.tokens.is_empty()
     }
 
-    /// True if users log in at this listener, site or mirror. Mirrors are on the listeners of the forward
-    /// proxy, so `forward` includes them.
+    /// Returns true if users log in at this listener, site or mirror. Mirrors are on the listeners of the
+    /// forward proxy, so `forward` includes them.
     pub(crate) fn are_at(&self, name: &str, is_mirror: bool) -> bool {
         let is = |at: &String| at == name || at == FORWARD && is_mirror;
         self.config.at.iter().any(is)
@@ -170,7 +170,8 @@ impl Logins {
         self.config.required
     }
 
-    /// Looks at the value of `Proxy-Authorization` or `Authorization`.
+    /// Checks the value of `Proxy-Authorization` or `Authorization`, as far as that is possible without a
+    /// password check.
     pub(crate) fn check(
         &self,
         rules: &RuleSet,
@@ -190,7 +191,7 @@ impl Logins {
             };
         }
         match scheme(value, b"basic").and_then(basic) {
-            // For programs that know no other scheme: a token is a password of its user.
+            // For programs that support only Basic, a token also counts as a password of its user.
             Some((user, password))
                 if let Some(found) = self.live_token(&password, wall)
                     && rule!(
@@ -236,7 +237,7 @@ impl Logins {
         let mut groups = self.groups(&token.user);
         groups.extend(token.groups.iter().map(|group| &group[..]));
         let user = Arc::new(rules.standing(&token.user, &groups).with_token(number));
-        // A token is looked at again when it ends.
+        // The memory keeps a token only until the token expires.
         let left = token
             .expires
             .map(|expires| expires.0.saturating_sub(wall.0));
@@ -259,13 +260,13 @@ impl Logins {
         groups.map(|group| &group[..]).collect()
     }
 
-    /// The standing of a user who is known by name: that of a verified certificate.
+    /// Returns the standing of a user whose name is proved by a verified certificate.
     pub(crate) fn standing(&self, rules: &RuleSet, name: &str) -> Arc<Standing> {
         let mut all = self.standings.lock();
         if let Some(user) = all.get(name) {
             return Arc::clone(user);
         }
-        // Names come from passwords and certificates that were found right. They are few.
+        // Names come only from passwords and certificates that were right, so there are few names.
         if all.len() >= memory::MOST {
             all.clear();
         }
@@ -274,10 +275,10 @@ impl Logins {
         user
     }
 
-    /// Has user and password checked; `None`: they are wrong. Cancel safe.
+    /// Waits for the check of user and password. Returns `None` if they are wrong. Cancel safe.
     ///
     /// # Errors
-    /// Too many checks wait.
+    /// Too many checks are waiting.
     pub(crate) async fn verify(
         &self,
         rules: &RuleSet,
@@ -311,14 +312,14 @@ fn later(now: MonoTime, by: Duration) -> MonoTime {
     MonoTime(now.nanos().saturating_add(by))
 }
 
-/// The rest of an authorization field after its scheme, if it is this one.
+/// Returns the rest of an authorization field after its scheme, if the scheme is `name`.
 fn scheme<'v>(value: &'v [u8], name: &[u8]) -> Option<&'v [u8]> {
     let (scheme, rest) = value.split_at_checked(name.len())?;
     let [b' ', rest @ ..] = rest else { return None };
     scheme.eq_ignore_ascii_case(name).then(|| rest.trim_ascii())
 }
 
-/// User and password (RFC 7617). User names with control characters are nobody's.
+/// Returns user and password (RFC 7617). A user name with control characters is never valid.
 fn basic(text: &[u8]) -> Option<(String, Vec<u8>)> {
     let text = STANDARD.decode(text).ok()?;
     let colon = text.iter().position(|b| *b == b':')?;

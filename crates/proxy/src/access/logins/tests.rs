@@ -1,4 +1,4 @@
-//! Logins without a network: what is right, what waits, and what is remembered.
+//! Tests of logins without a network: right and wrong logins, waiting checks, and remembered logins.
 
 use argon2::password_hash::{PasswordHasher, SaltString};
 use argon2::{Algorithm, Argon2, Params, Version};
@@ -6,7 +6,7 @@ use foxy_base::{Clock, ManualClock};
 
 use super::*;
 
-/// A hash with the lowest cost.
+/// Returns a hash with the lowest cost.
 fn hash(password: &str) -> String {
     bcrypt::hash(password, 4).unwrap()
 }
@@ -88,7 +88,7 @@ async fn tokens_end() {
     config.tokens.insert(Sha256::digest(b"abc").into(), token);
     let logins = Logins::new(config, &RuleSet::new(Vec::new()));
     let known = Some("ci [\"robots\"]".to_owned());
-    // It is a password of its user too, and of nobody else.
+    // The token is also a password of its user, and of no other user.
     assert_eq!(log_in(&logins, &clock, &value("ci", "abc")).await, known);
     assert_eq!(log_in(&logins, &clock, &value("alice", "abc")).await, None);
     assert_eq!(log_in(&logins, &clock, b"bearer abc").await, known);
@@ -110,7 +110,7 @@ fn what_is_no_login() {
         b"Basic !!!",
         b"Digest username=\"alice\"",
         b"BasicYWxpY2U6c2VjcmV0",
-        // No colon, no user, a control character.
+        // Values with no colon, with no user, and with a control character.
         b"Basic YWxpY2U=",
         b"Basic OnNlY3JldA==",
         b"Basic YWxp\nY2U6c2VjcmV0",
@@ -126,7 +126,7 @@ fn what_is_no_login() {
 #[tokio::test]
 async fn a_helper_answers_by_the_protocol_of_squid() {
     let clock = ManualClock::new(WallTime::from_secs(1));
-    // Right is who has the own name, escaped, as password.
+    // The script accepts a user whose password equals the escaped user name.
     let script = "while read u p; do if [ \"$u\" = \"$p\" ]; then echo OK; else echo ERR; fi; done";
     let helper = Helper {
         command: ["/bin/sh", "-c", script].map(str::to_owned).to_vec(),
@@ -142,9 +142,9 @@ async fn a_helper_answers_by_the_protocol_of_squid() {
         ("bob", "bob", true),
         ("bob", "bo", false),
         ("a b%", "a b%", true),
-        // One line each: a line feed in a password begins no line of its own.
+        // Each login is one line. A line feed in a password does not begin another line.
         ("bob", "x\neve eve", false),
-        // Those in the file are not asked for.
+        // The helper is not asked about users in the file.
         ("alice", "alice", false),
     ] {
         let found = log_in(&logins, &clock, &value(user, password)).await;
@@ -154,7 +154,7 @@ async fn a_helper_answers_by_the_protocol_of_squid() {
 
 #[tokio::test]
 async fn places_in_the_queue_are_shared_by_name_and_client() {
-    // Nobody checks: the threads wait for a helper that does not answer.
+    // No check ends, because the threads wait for a helper that does not answer.
     let helper = Helper {
         command: ["/bin/sh", "-c", "sleep 12"].map(str::to_owned).to_vec(),
     };
@@ -178,10 +178,10 @@ async fn places_in_the_queue_are_shared_by_name_and_client() {
         waits.push(wait);
         !refused
     };
-    // One client has two places for a name; the same password shares one.
+    // One client has two places for a name. Requests with the same password share one place.
     assert!(ask(1, "bob", 1) && ask(2, "bob", 1) && ask(2, "bob", 1));
     assert!(!ask(3, "bob", 1));
-    // Another client gets its own, and so does another name.
+    // Another client has its own places, and another name has its own places.
     assert!(ask(4, "bob", 2) && ask(5, "eve", 1));
     for client in 3..7 {
         assert!(ask(10 + u128::from(client), "bob", client), "{client}");

@@ -1,9 +1,9 @@
-//! Threads that check passwords, and the queue before them.
+//! Threads that check passwords, and the queues of waiting checks.
 //!
-//! Names that have a password and names that nobody has wait in two queues, and the threads take from
-//! both in turn: a flood of invented names does not keep users out. One client has few places for a
-//! name, and a name few places for all clients, so a flood for one name keeps nobody else out.
-//! Requests with the same user and password share one check.
+//! There are two queues: one for names that have a password, and one for names that no user has. The threads
+//! take from both queues in turn, so a flood of invented names does not keep users out. One client has few
+//! places for a name, and a name has few places for all clients, so a flood for one name keeps no other user
+//! out. Requests with the same user and password share one check.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -20,35 +20,38 @@ use tokio::sync::oneshot;
 use super::helper::Child;
 use super::{Busy, LoginsConfig};
 
-/// Places of one client for one name, and of one name for all clients.
+/// Number of places of one client for one name.
 const OF_CLIENT: usize = 2;
+/// Number of places of one name for all clients.
 const OF_NAME: usize = 8;
-/// Requests that wait for one check.
+/// Largest number of requests that wait for one check.
 const SHARE: usize = 64;
-/// The hash that is checked for names that nobody has: it takes as long as for others.
+/// The hash that is checked for names that no user has. This check takes as long as a check of a real hash.
 const NOBODY: &str = "$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHQxMjM0NTY3OA$\
                       SqlVijFGiPG+935vDSGEsA";
 
-/// A check.
+/// A check of a password.
 #[derive(Debug)]
 pub(super) struct Job {
     pub(super) key: u128,
     pub(super) user: String,
     pub(super) password: Vec<u8>,
-    /// The address that the client is counted under.
+    /// The address under which the client is counted.
     pub(super) client: Option<IpAddr>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// Of names that have a password, and of others.
+    /// The first queue has checks of names that have a password, or of all names if there is a helper. The
+    /// second queue has checks of other names.
     queues: [VecDeque<Job>; 2],
-    /// The queue that is next.
+    /// Index of the queue that is served next.
     turn: usize,
-    /// Requests that wait for a check that is queued or under way.
+    /// Requests that wait for a check. The check is queued or under way.
     waiting: HashMap<u128, Vec<oneshot::Sender<bool>>>,
-    /// Checks that are queued or under way, by client and name, and by name.
+    /// Numbers of checks that are queued or under way, by client and name.
     of_client: HashMap<(Option<IpAddr>, String), usize>,
+    /// Numbers of checks that are queued or under way, by name.
     of_name: HashMap<String, usize>,
     threads: bool,
     end: bool,
@@ -61,7 +64,7 @@ struct Inner {
     more: Condvar,
 }
 
-/// The threads and their queue. The threads start with the first check, and end when the verifier is
+/// The threads and their queues. The threads start with the first check, and end when the verifier is
 /// dropped.
 #[derive(Debug)]
 pub(super) struct Verifier(Arc<Inner>);
@@ -82,7 +85,7 @@ impl Verifier {
         }))
     }
 
-    /// Waits for the check.
+    /// Waits for the result of the check.
     pub(super) async fn verify(&self, job: Job) -> Result<bool, Busy> {
         let answer = self.queue(job)?;
         answer.await.map_err(|_| Busy)
@@ -118,7 +121,7 @@ impl Verifier {
             for number in 0..config.threads.max(1) {
                 let inner = Arc::clone(&self.0);
                 let named = thread::Builder::new().name(format!("foxy-login-{number}"));
-                // Without a thread the check waits until its client gives up.
+                // If no thread can be started, the check waits until its client gives up.
                 let _ = named.spawn(move || inner.run());
             }
         }
@@ -192,7 +195,7 @@ impl State {
     }
 }
 
-/// True if the password has this hash.
+/// Returns true if the password has this hash.
 fn fits(hash: &str, password: &[u8]) -> bool {
     if hash.starts_with("$2") {
         let right = bcrypt::verify(password, hash).unwrap_or(false);

@@ -1,9 +1,9 @@
-//! Compressed forms of stored answers, for sites that ask for them.
+//! Compressed forms of stored answers, for sites whose settings request them.
 //!
-//! The plain answer is the object: it decides about freshness, conditions and purges. A compressed
-//! form is its body alone, stored under a key that names the version of the plain answer. So a form
-//! cannot outlive its plain answer: after a new version, a purge or an eviction of the plain answer
-//! nothing leads to the form. The first request for a form gets the plain answer and has the form made.
+//! The plain answer is the object that decides about freshness, conditions and purges. A compressed form is
+//! only a body. It is stored under a key that names the version of the plain answer, so a form cannot outlive
+//! its plain answer. After a new version, a purge or an eviction of the plain answer, no key leads to the
+//! form. The first request for a form receives the plain answer, and starts the compression.
 
 use std::io::{self, IoSlice, Write};
 use std::sync::Arc;
@@ -30,17 +30,18 @@ use crate::state::ledger::Use;
 use crate::state::local::Local;
 use crate::{Event, Proxy};
 
-/// Forms that are made at the same time, over all workers.
+/// Largest number of forms that are made at the same time, over all workers.
 const AT_ONCE: usize = 2;
-/// Memory of an encoder. An estimate.
+/// Estimated memory of an encoder, in bytes.
 const ENCODER_BYTES: usize = 4 << 20;
-/// Good for text at 20 to 60 MB/s.
+/// Quality of Brotli. This quality compresses text at 20 to 60 MB/s.
 const BROTLI_QUALITY: u32 = 5;
-/// Twice the window of the longest body that is compressed is of no use.
+/// Window of Brotli, as a power of two. A window that is twice as long as the longest body that is compressed
+/// has no use.
 const BROTLI_WINDOW: u32 = 19;
 const GZIP_LEVEL: u32 = 6;
 
-/// Forms that are being made, and those that were tried not long ago.
+/// Forms that are being made, and forms that were tried recently.
 #[derive(Debug)]
 pub(crate) struct Making {
     now: Mutex<HashSet<KeyHash>>,
@@ -55,7 +56,8 @@ impl Making {
         }
     }
 
-    /// Takes a place; false if there is none, or the form is being made or was tried.
+    /// Takes a place for a form. Returns false if there is no place, or if the form is being made or was
+    /// tried.
     fn begin(&self, form: KeyHash, now: WallTime) -> bool {
         if self.tried.has(form, now) {
             return false;
@@ -81,7 +83,7 @@ impl Drop for Place {
     }
 }
 
-/// The coding that this request gets of a stored answer; `None`: the plain body.
+/// Returns the coding of a stored answer for this request. `None` means the plain body.
 pub(crate) fn choose(
     compress: &Compress,
     head: &RequestHead<'_>,
@@ -99,7 +101,7 @@ pub(crate) fn choose(
     fits.then(|| wanted(request, head, &compress.codings))?
 }
 
-/// The key of a form: no variant's key has a `~` there.
+/// Returns the key of a form. It has a `~` at a position where no key of a variant has one.
 fn form_key(object: &Object, coding: Coding) -> Vec<u8> {
     let mut key = object.key().to_vec();
     let name = format!("\n~{:016x}\n{}", object.meta().version, coding.name());
@@ -107,7 +109,7 @@ fn form_key(object: &Object, coding: Coding) -> Vec<u8> {
     key
 }
 
-/// The compressed form of an object, if it is stored. If not, begins to make it.
+/// Returns the compressed form of an object if it is stored. Otherwise starts to make the form.
 pub(crate) async fn find(
     local: &Local,
     object: &Arc<Object>,
@@ -116,7 +118,7 @@ pub(crate) async fn find(
     let key = form_key(object, coding);
     let hash = local.proxy.engine.keys().hash(&key);
     match get(local, hash, &key).await {
-        // An empty form means that compression saves too little: the plain body is sent.
+        // An empty form means that compression saves too little, so the plain body is sent.
         Some((form, _)) => (!form.body().is_empty()).then_some(form),
         None => {
             make(local, object, coding, (key, hash));
@@ -125,7 +127,7 @@ pub(crate) async fn find(
     }
 }
 
-/// Begins to make a form on another thread, if there is a place and memory.
+/// Starts to make a form on another thread, if there is a place and memory for it.
 fn make(local: &Local, object: &Arc<Object>, coding: Coding, (key, hash): (Vec<u8>, KeyHash)) {
     let proxy = Arc::clone(&local.proxy);
     if !proxy.making.begin(hash, local.wall()) {
@@ -140,7 +142,7 @@ fn make(local: &Local, object: &Arc<Object>, coding: Coding, (key, hash): (Vec<u
     let object = Arc::clone(object);
     tokio::task::spawn_blocking(move || {
         if let Ok(body) = compressed(object.body(), coding) {
-            // A form is worth storing if it is more than a tenth shorter.
+            // A form is worth storing if it is more than a tenth shorter than the plain body.
             let worth = body.len() + body.len() / 9 < object.body().len();
             let body = if worth { &body[..] } else { &[] };
             let form = form(&object, coding, (key, hash), body);
@@ -169,8 +171,8 @@ fn compressed(body: &[u8], coding: Coding) -> io::Result<Vec<u8>> {
     }
 }
 
-/// The form as it is stored: with the fields of the plain answer, so that purges by tags cover it,
-/// and with the number of the last purge that the plain one has seen.
+/// Returns the form as it is stored. It has the fields of the plain answer, so that purges by tags cover it.
+/// It also has the number of the last purge that the plain answer has seen.
 fn form(
     object: &Object,
     coding: Coding,
@@ -188,12 +190,12 @@ fn form(
         vary: Bytes::new(),
         tags: object.tags().clone(),
         fields: coded_fields(object.fields(), coding),
-        // In memory of its own length.
+        // The copy uses memory of exactly its own length.
         body: Bytes::copy_from_slice(body),
     }
 }
 
-/// Sends the form of an object, or 304 for it.
+/// Sends the form of an object, or a 304 response for it.
 pub(crate) async fn send<T: Transport>(
     local: &Local,
     io: &Io<T>,

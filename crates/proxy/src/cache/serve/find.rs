@@ -1,4 +1,4 @@
-//! From a key to an object: memory, else one disk read, through the variants of Vary.
+//! Finds the object for a key: in memory or else by one disk read, and through the variants of Vary.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,19 +14,19 @@ use crate::http::rewriting::Requested;
 use crate::http::sent::Sent;
 use crate::state::local::Local;
 
-/// How long a request waits for a disk before it goes to the origin instead.
+/// Longest wait of a request for a disk before the request goes to the origin instead.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How long a request waits if the origin cannot help: otherwise an answer under way would be cut.
+/// Longest wait of a request if the origin cannot help. Without this wait, a running answer would be cut.
 const PATIENCE_AT_LAST: Duration = Duration::from_secs(30);
 
-/// Where an object was.
+/// The place where an object was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tier {
     Memory,
     Disk,
 }
 
-/// The facts of the primary entry that a variant's key is made with.
+/// The facts about the primary entry that are needed to make the key of a variant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Primary {
     pub(crate) nonce: u64,
@@ -36,15 +36,15 @@ pub(crate) struct Primary {
 /// The result of a lookup.
 #[derive(Debug)]
 pub(crate) struct Found {
-    /// The object whose key and selecting values match.
+    /// The object whose key and selecting values match the request.
     pub(crate) object: Option<(Arc<Object>, Tier)>,
-    /// The primary, if it has a Vary list.
+    /// The primary entry, if it has a Vary list.
     pub(crate) primary: Option<Primary>,
 }
 
-/// Looks up the primary key in `key`. If its values do not match, `key` becomes the variant's key,
-/// which is looked up too. An object that was stored without the key `parts` that a rule wants counts
-/// as missing.
+/// Looks up the primary key in `key`. If the selecting values of the primary entry do not match, `key` is
+/// changed to the key of the variant, which is looked up as well. A rule may require key parts. An object
+/// that was stored without these `parts` counts as missing.
 pub(crate) async fn find<F: Requested>(
     local: &Local,
     key: &mut Vec<u8>,
@@ -85,7 +85,8 @@ pub(crate) async fn find<F: Requested>(
     request.selecting_values(list, &mut wanted);
     key::push_variant(object.meta().nonce, &wanted, key);
     let variant = get(local, local.proxy.engine.keys().hash(key), key).await;
-    // Its key says that the values match; the list may have changed since.
+    // The key of the variant states that the values match. But the Vary list may have changed since the
+    // object was stored.
     let variant = variant
         .filter(|(object, _)| key::split_vary(object).is_some_and(|(l, v)| request.matches(l, v)));
     if variant.is_none() && request.satisfied_by_language(list, values, object.fields()) {
@@ -106,9 +107,9 @@ fn has_parts(object: &Object, parts: &[String]) -> bool {
     parts.is_empty() || vary::has_parts(list(), parts)
 }
 
-/// The object under exactly this key.
+/// Returns the object under exactly this key.
 pub(crate) async fn get(local: &Local, hash: KeyHash, key: &[u8]) -> Option<(Arc<Object>, Tier)> {
-    // A record that moves while it is being read is looked up again, but not for ever.
+    // If a record moves while it is read, the lookup is repeated, but only once.
     for _ in 0..2 {
         match local.proxy.engine.reads().lookup(hash, key) {
             #[cfg(feature = "stand-in")]
@@ -141,8 +142,8 @@ pub(crate) async fn get(local: &Local, hash: KeyHash, key: &[u8]) -> Option<(Arc
     None
 }
 
-/// Fragment `n` of a large object. `last`: the bytes are nowhere else, so this waits even for a
-/// disk that is slow, or that others have given up.
+/// Returns fragment `n` of a large object. `last` means that no other source has the bytes. The function then
+/// waits even for a slow disk, or for a disk that other requests have given up.
 pub(crate) async fn fragment(
     local: &Local,
     head: &Arc<Object>,
@@ -170,7 +171,7 @@ pub(crate) async fn fragment(
         match answer {
             Ok(object) => return Some(object),
             Err(ReadMiss::Moved) => {}
-            // The read was shared with a request that was less patient: try again.
+            // The read was shared with a request that had less patience, so it is tried again.
             Err(ReadMiss::Device) if last && shared => {}
             Err(_) => return None,
         }

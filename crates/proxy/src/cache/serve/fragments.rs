@@ -1,7 +1,7 @@
-//! Fragments of large objects on their way to the clients of one worker.
+//! Fragments of large objects while they are sent to the clients of one worker.
 //!
-//! Requests that send the same fragment at the same time have it in memory once, read it once, and enter
-//! its bytes in the ledger once. So a crowd on one object needs little more memory than one request.
+//! Requests that send the same fragment at the same time share one copy in memory, one read, and one entry in
+//! the ledger. So many clients of one object need little more memory than one client.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::VecDeque;
@@ -17,11 +17,11 @@ use tokio::sync::Notify;
 use crate::state::ledger::{Entry, Ledger, Use};
 use crate::state::local::Local;
 
-/// Longest pause of a request that waits until others have sent their fragments: memory also comes back
-/// on other workers.
+/// Longest pause of a request that waits until other requests have sent their fragments. The pause is limited
+/// because other workers also free memory.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// A fragment of one version of an object.
+/// Identifies a fragment of one version of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FragmentId {
     hash: KeyHash,
@@ -30,7 +30,7 @@ pub(crate) struct FragmentId {
 }
 
 impl FragmentId {
-    /// Fragment `number` of the object with this head.
+    /// Returns the id of fragment `number` of the object with this head.
     pub(crate) fn of(head: &Object, number: u32) -> Self {
         Self {
             hash: head.hash(),
@@ -40,7 +40,7 @@ impl FragmentId {
     }
 }
 
-/// All fragments that requests of one worker hold.
+/// All fragments that requests of one worker hold in memory.
 #[derive(Debug, Default)]
 pub(crate) struct Fragments {
     register: Rc<RefCell<Register>>,
@@ -49,12 +49,12 @@ pub(crate) struct Fragments {
 #[derive(Debug, Default)]
 struct Register {
     open: HashMap<FragmentId, Weak<HeldFragment>>,
-    /// The fragments that requests wait for, the longest wait first.
+    /// The fragments that requests wait for. The longest wait comes first.
     waiting: VecDeque<(FragmentId, Rc<Notify>)>,
 }
 
-/// The right to have one fragment in memory, and the fragment once it was read. Dropping the last one
-/// gives the memory back.
+/// The right to have one fragment in memory, and the fragment after it was read. When the last copy of this
+/// right is dropped, the memory is free again.
 #[derive(Debug)]
 pub(crate) struct HeldFragment {
     id: FragmentId,
@@ -64,18 +64,18 @@ pub(crate) struct HeldFragment {
 }
 
 impl HeldFragment {
-    /// The fragment, if somebody has read it.
+    /// Returns the fragment, if a request has read it.
     pub(crate) fn object(&self) -> Option<&Arc<Object>> {
         self.object.get()
     }
 
-    /// The fragment was read.
+    /// Sets the fragment after it was read.
     pub(crate) fn set(&self, object: &Arc<Object>) {
-        // Another request may have been quicker, with the same bytes.
+        // Another request may have set it first, with the same bytes.
         let _ = self.object.set(Arc::clone(object));
     }
 
-    /// The fragment that may be in memory.
+    /// Returns the id of the fragment.
     pub(crate) fn id(&self) -> FragmentId {
         self.id
     }
@@ -91,10 +91,10 @@ impl Drop for HeldFragment {
 }
 
 impl Register {
-    /// Wakes all that wait for the fragment that has been waited for the longest.
+    /// Wakes all requests that wait for the fragment with the longest wait.
     fn wake_next(&mut self) {
         while let Some((_, requests)) = self.waiting.pop_front() {
-            // Otherwise they have given up.
+            // A count of one means that all of these requests have given up.
             if Rc::strong_count(&requests) > 1 {
                 requests.notify_waiters();
                 return;
@@ -102,7 +102,7 @@ impl Register {
         }
     }
 
-    /// Wakes all that wait for this fragment.
+    /// Wakes all requests that wait for this fragment.
     fn wake(&mut self, id: FragmentId) {
         if let Some(at) = self.waiting.iter().position(|(other, _)| *other == id)
             && let Some((_, requests)) = self.waiting.remove(at)
@@ -111,7 +111,7 @@ impl Register {
         }
     }
 
-    /// A place among those that wait for this fragment.
+    /// Adds a request to the queue of this fragment.
     fn queue(&mut self, id: FragmentId) -> Rc<Notify> {
         if let Some((_, requests)) = self.waiting.iter().find(|(other, _)| *other == id) {
             return Rc::clone(requests);
@@ -123,7 +123,7 @@ impl Register {
 }
 
 impl Fragments {
-    /// Holds a fragment of `bytes` bytes; `None` if there is no memory for it now.
+    /// Holds a fragment of `bytes` bytes. Returns `None` if there is no memory for it now.
     pub(crate) fn try_hold(
         &self,
         ledger: &Arc<Ledger>,
@@ -134,7 +134,7 @@ impl Fragments {
         if known.is_some() {
             return known;
         }
-        // One fragment goes out even where the limit is smaller.
+        // One fragment is permitted even if the limit is smaller than the fragment.
         let bytes = (bytes as usize).min(ledger.limit(Use::Fragments));
         let held = Rc::new(HeldFragment {
             id,
@@ -148,8 +148,9 @@ impl Fragments {
         Some(held)
     }
 
-    /// As [`try_hold`](Self::try_hold), and waits for memory until others have sent their fragments.
-    /// Clients that do not read are closed for it. `None` after the patience for progress. Cancel safe.
+    /// As [`try_hold`](Self::try_hold), but waits for memory until other requests have sent their fragments.
+    /// To free memory, clients that do not read are disconnected. Returns `None` after the patience for
+    /// progress. Cancel safe.
     pub(crate) async fn hold(
         &self,
         local: &Local,
@@ -178,7 +179,7 @@ mod tests {
     use super::*;
     use crate::testing::with_worker;
 
-    /// Bytes of a fragment. The memory for requests has room for one, and not for two.
+    /// Bytes of a fragment. The memory for requests has room for one such fragment, but not for two.
     const BYTES: u32 = 200 << 10;
     const MEMORY: usize = 1 << 20;
 
@@ -229,7 +230,7 @@ mod tests {
                     spawn_local(async move {
                         let held = local.fragments.hold(&local, id(n), BYTES).await;
                         order.borrow_mut().push(n);
-                        // Long enough for all others to look for memory.
+                        // The pause is long enough for all other requests to check for free memory.
                         tokio::time::sleep(2 * PAUSE).await;
                         held.is_some()
                     })

@@ -1,5 +1,5 @@
-//! Sends an object that is in memory: whole, a part, parts, or only its head. A whole one costs
-//! no allocation and one vectored write.
+//! Sends an object that is in memory: all of it, one part, several parts, or only its head. A complete object
+//! costs no allocation and one vectored write.
 
 use std::io::{self, IoSlice};
 
@@ -16,20 +16,20 @@ use crate::http::net::{Io, Transport};
 use crate::http::reply::{Mode, Scratch, own_fields};
 use crate::state::local::Local;
 
-/// The part of an object to send.
+/// The form of an answer from an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// All of it.
+    /// An answer with the stored status and the complete body.
     Whole,
-    /// 304.
+    /// A 304 answer.
     NotModified,
-    /// 206 with one part.
+    /// A 206 answer with one part.
     One(Span),
-    /// 206 with several parts.
+    /// A 206 answer with several parts.
     Many(Vec<Span>),
-    /// 416.
+    /// A 416 answer.
     Unsatisfiable,
-    /// The origin must judge the request's conditions.
+    /// No answer from the object, because the origin must judge the request's conditions.
     AskOrigin,
 }
 
@@ -59,15 +59,15 @@ pub(crate) fn shape(
     }
 }
 
-/// The status and the body bytes that were sent.
+/// The status and the number of body bytes that were sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sent {
     pub(crate) status: u16,
     pub(crate) body: u64,
 }
 
-/// Writes status line and own fields for `shape` into `scratch`: `scratch.head`, then what
-/// [`stored_text`] says, then `scratch.tail`. Returns the status.
+/// Writes the status line and Foxy's own fields for `shape` into `scratch`. The head of the answer is
+/// `scratch.head`, then the text of [`stored_text`], then `scratch.tail`. Returns the status.
 pub(crate) fn write_heads(
     local: &Local,
     scratch: &mut Scratch,
@@ -108,7 +108,7 @@ pub(crate) fn write_heads(
         _ => {}
     }
     if hit.to.rules().is_some() {
-        // Rules see the whole head.
+        // Rules for fields need the complete head.
         scratch.head.extend_from_slice(match shape {
             Shape::NotModified => &[],
             _ if lacks_some(object, shape) => &[],
@@ -122,7 +122,7 @@ pub(crate) fn write_heads(
     status
 }
 
-/// Stored fields that stand between the two texts of [`write_heads`].
+/// Returns the stored fields that stand between the two texts of [`write_heads`].
 #[inline]
 pub(crate) fn stored_text<'o>(object: &'o Object, shape: &Shape, hit: &Hit<'_>) -> &'o [u8] {
     match shape {
@@ -133,7 +133,7 @@ pub(crate) fn stored_text<'o>(object: &'o Object, shape: &Shape, hit: &Hit<'_>) 
     }
 }
 
-/// True if some stored fields are wrong for an answer of this shape.
+/// Returns true if some stored fields would be wrong in an answer of this shape.
 #[inline]
 fn lacks_some(object: &Object, shape: &Shape) -> bool {
     let fields = object.fields();
@@ -141,7 +141,7 @@ fn lacks_some(object: &Object, shape: &Shape) -> bool {
         && (0..fields.count()).any(|i| is_of_content(fields.field(i).0))
 }
 
-/// Sends an object whose body is in memory (not the head of a large one).
+/// Sends an object whose body is in memory (an object that is not the head of a large object).
 pub(crate) async fn send<T: Transport>(
     local: &Local,
     io: &Io<T>,
@@ -195,7 +195,7 @@ fn part(whole: &[u8], span: Span) -> &[u8] {
     &whole[at(span.start)..at(span.end)]
 }
 
-/// Several parts as multipart/byteranges (RFC 9110 section 14.6).
+/// Sends several parts as multipart/byteranges (RFC 9110 section 14.6).
 async fn send_parts<T: Transport>(
     local: &Local,
     io: &Io<T>,

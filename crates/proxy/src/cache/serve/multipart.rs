@@ -1,5 +1,5 @@
-//! Several parts of one object as multipart/byteranges (RFC 9110 section 14.6): the text around
-//! the bytes.
+//! Several parts of one object as multipart/byteranges (RFC 9110 section 14.6). This module makes the text
+//! around the bytes.
 
 use foxy_base::{Fields, eq_name, first};
 use foxy_http_rules::range::{ContentRange, Span, is_of_content};
@@ -10,7 +10,7 @@ use crate::cache::gate::Hit;
 use crate::http::reply::{Mode, own_fields};
 use crate::state::local::Local;
 
-/// The framing of an answer of several parts.
+/// The framing of an answer with several parts.
 #[derive(Debug)]
 pub(crate) struct Multipart {
     boundary: String,
@@ -48,7 +48,7 @@ impl Multipart {
         format!("\r\n--{}--\r\n", self.boundary).into_bytes()
     }
 
-    /// Length of the whole body.
+    /// Returns the length of the complete body in bytes.
     pub(crate) fn length(&self, object: &Object, spans: &[Span]) -> u64 {
         let parts = spans.iter().enumerate().map(|(i, span)| {
             let text = self.before(object, *span, i == 0).len();
@@ -57,7 +57,7 @@ impl Multipart {
         parts.sum::<u64>() + self.end().len() as u64
     }
 
-    /// Appends status line and fields.
+    /// Appends the status line and the fields.
     pub(crate) fn head(
         &self,
         local: &Local,

@@ -1,5 +1,5 @@
-//! Answers ranges from stored parts (RFC 9111 section 3.3): only what lies wholly inside, only
-//! while fresh.
+//! Answers ranges from stored parts (RFC 9111 section 3.3). The range must lie completely inside the part,
+//! and the part must be fresh.
 
 use std::io::IoSlice;
 
@@ -17,14 +17,14 @@ use crate::http::reply::{Mode, Scratch, own_fields};
 use crate::state::finish::Finish;
 use crate::state::local::Local;
 
-/// The bytes that a stored part gives.
+/// The bytes of a stored part that answer a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slice {
     held: ContentRange,
     wanted: Span,
 }
 
-/// Bytes of a stored part that answer a request, and the permission to send them; `None` if the
+/// Returns the bytes of a stored part that answer a request, and the permission to send them. `None` if the
 /// origin must be asked.
 pub(crate) fn slice(
     rules: &foxy_http_rules::Config,

@@ -1,5 +1,5 @@
-//! Admission of a request by the gatekeeper: carries out the checks that it needs, and answers the
-//! request if it is not admitted.
+//! Admission of a request by the gatekeeper. This module carries out the checks that the gatekeeper needs,
+//! and answers the request if it is not admitted.
 
 use foxy_base::MonoTime;
 use foxy_http1::RequestParts;
@@ -9,8 +9,8 @@ use super::caller::Admission;
 use crate::http::net::Transport;
 
 impl<T: Transport> Conn<T> {
-    /// Lets the gatekeeper judge a request. `None`: the request goes on. Otherwise the request was
-    /// answered, and the result tells whether the connection can carry another.
+    /// Lets the gatekeeper judge a request. Returns `None` if the request goes on. Otherwise the request was
+    /// answered, and the result is true if the connection can carry another request.
     pub(super) async fn turned_away(
         &mut self,
         parts: &RequestParts,
@@ -23,7 +23,7 @@ impl<T: Transport> Conn<T> {
                 self.slow();
                 None
             }
-            // Boxed: otherwise this future would enlarge that of every request.
+            // Boxed: otherwise this future would enlarge the future of every request.
             admission => Box::pin(self.slowly(admission, parts, started, keep)).await,
         }
     }
@@ -51,7 +51,7 @@ impl<T: Transport> Conn<T> {
         Some(self.turn_away(&admission, parts, started, keep).await)
     }
 
-    /// Slows the answer, if a limit says so.
+    /// Slows the answer if a limit requires it.
     fn slow(&self) {
         if let Some(counted) = self.caller.slowed_by() {
             self.link.slow(Some(counted));

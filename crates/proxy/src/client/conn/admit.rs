@@ -6,13 +6,13 @@ use foxy_http1::Url;
 use crate::access::refusal::Refusal;
 use crate::{Access, Role};
 
-/// The client may not use the listener.
+/// Refusal of a client that may not use the listener.
 pub(crate) const CLIENT: Refusal = Refusal {
     status: 403,
     reason: "client-not-allowed",
 };
 
-/// The URL's port is not one for web requests.
+/// Refusal of a request whose URL has a port that is not allowed for web requests.
 pub(crate) const PORT: Refusal = Refusal {
     status: 403,
     reason: "port-not-allowed",

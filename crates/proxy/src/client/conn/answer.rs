@@ -1,4 +1,4 @@
-//! From a parsed request to its answer: the short way for hits, the long way for the rest.
+//! The way from a parsed request to its answer. Hits take the short way, all other requests the long way.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -36,52 +36,52 @@ use crate::state::ledger::Pressure;
 use crate::state::local::Local;
 use crate::{Outcome, Role};
 
-/// Needs of a request that [`Conn::short`] did not answer.
+/// The next step for a request that [`Conn::short`] did not answer.
 pub(super) enum Instead {
-    /// To be refused.
+    /// The request is refused.
     Refuse(Refusal, Outcome),
-    /// Out of the cache, in fragments.
+    /// The answer comes from the cache, in fragments.
     Large(Box<LargeHit>),
-    /// The long way.
+    /// The request takes the long way.
     Long(Long),
 }
 
-/// The task of the long way.
+/// The task of a request that takes the long way.
 pub(super) enum Long {
     Tunnel,
-    /// To the same URL with https.
+    /// Redirect the client to the same URL with https.
     Moved(ToHttps),
-    /// With this status, to this URL.
+    /// Redirect the client to this URL, with this status.
     Redirected(u16, Vec<u8>),
     Purge,
     Options,
     Trace,
-    /// The file by which browsers find the proxy.
+    /// Send the file by which browsers find the proxy.
     Pac,
-    /// To store or remove an object of a build cache.
+    /// Store or remove an object of a build cache.
     Object(ObjectWish),
-    /// The answer by which a registry of images identifies itself.
+    /// Send the answer by which a registry of images identifies itself.
     Registry,
-    /// To find out whether the client may have a layer.
+    /// Find out whether the client may have a layer.
     Prove,
-    /// To find out whether a stored artefact has this digest.
+    /// Find out whether a stored artefact has this digest.
     Compare(Arc<Object>, Digest),
-    /// To note the digests in a stored document.
+    /// Note the digests in a stored document.
     Learn(Arc<Object>),
-    /// Straight to the origin, past the cache.
+    /// Pass the request to the origin without the cache.
     Pass(Fwd),
-    /// A head from the origin, or a stored answer if the origin fails.
+    /// Fetch a head from the origin, or send a stored answer if the origin fails.
     Head(Want),
-    /// Through a fill.
+    /// Answer through a fill.
     Fill(Want),
 }
 
-/// Estimated memory of the future of an answer that takes the long way. Fetches and send queues have
-/// memory entries of their own.
+/// Estimated bytes of the future of an answer that takes the long way. Fetches and send queues have memory
+/// entries of their own.
 const LONG_BYTES: usize = 4 << 10;
 
-/// Comparisons of stored artefacts for one request. Another one is needed only if the object or the named
-/// digest changed during the last.
+/// Largest number of comparisons of stored artefacts for one request. A further comparison is needed only if
+/// the object or the named digest changed during the previous comparison.
 const COMPARISONS_MAX: usize = 4;
 const UNSETTLED: Refusal = Refusal {
     status: 503,
@@ -89,7 +89,7 @@ const UNSETTLED: Refusal = Refusal {
 };
 
 impl<T: Transport> Conn<T> {
-    /// Answers one request; whether the connection can carry another.
+    /// Answers one request. Returns true if the connection can carry another request.
     pub(super) async fn answer(&mut self, parts: &RequestParts) -> bool {
         let started = self.local.mono();
         let keep = self.may_keep(parts);
@@ -117,7 +117,7 @@ impl<T: Transport> Conn<T> {
         }
     }
 
-    /// Routes, looks up, decides; answers fresh hits.
+    /// Routes the request, looks it up, decides, and answers fresh hits.
     pub(super) async fn short(
         &mut self,
         parts: &RequestParts,
@@ -237,7 +237,7 @@ impl<T: Transport> Conn<T> {
         self.done(parts, started, &here)
     }
 
-    /// Answers a request from an owned copy of it, which no longer needs the read buffer.
+    /// Answers a request from an owned copy of the request. The read buffer is no longer needed.
     async fn longer(
         &mut self,
         parts: &RequestParts,
@@ -257,8 +257,8 @@ impl<T: Transport> Conn<T> {
         let mut exchange = self.exchange(Rc::clone(&ask), keep);
         let finish = match long {
             _ if lacks_room => exchange.without_memory().await,
-            // Each future is boxed by itself: otherwise a miss would need the memory of the
-            // largest.
+            // Each future is boxed by itself: otherwise a miss would need as much memory as the largest of
+            // these futures.
             Long::Purge => Box::pin(exchange.purge()).await,
             Long::Fill(want) => exchange.through_fill(want).await,
             Long::Pass(reason) => Box::pin(exchange.pass(reason)).await,
@@ -271,7 +271,7 @@ impl<T: Transport> Conn<T> {
         self.end(&ask, started, &finish)
     }
 
-    /// Sends the client to another URL.
+    /// Redirects the client to another URL.
     async fn sent_away(
         &mut self,
         parts: &RequestParts,
@@ -282,14 +282,14 @@ impl<T: Transport> Conn<T> {
             fields: &fields,
             ..Extra::default()
         };
-        // A body that nobody reads would be taken for the next request.
+        // A body that nobody reads would be parsed as the next request.
         let keep = keep && parts.framing().is_empty();
         let sent = self.page(refusal, &extra, parts, keep).await;
         Finish::refused(refusal, Outcome::Local, keep, sent)
     }
 }
 
-/// True if a rule of the operator sends the request past the cache.
+/// True if a rule of the operator makes the request bypass the cache.
 #[inline]
 fn is_sent_past(local: &Local, client: &Asker, by: RuleId, head: &RequestHead<'_>) -> bool {
     let rules = &local.proxy.config.user_rules;
@@ -300,7 +300,8 @@ fn is_sent_past(local: &Local, client: &Asker, by: RuleId, head: &RequestHead<'_
     )
 }
 
-/// The answer that the request's site prescribes whatever is stored; `None` if it prescribes none.
+/// Returns the answer that the request's site prescribes, whether an object is stored or not; `None` if it
+/// prescribes none.
 #[inline]
 fn aside(
     head: &RequestHead<'_>,
@@ -323,7 +324,7 @@ fn aside(
     }
 }
 
-/// As [`missed`]; in a build cache (`own`), which has no origin, a refusal.
+/// Does the same as [`missed`]. In a build cache (`own`), which has no origin, returns a refusal.
 fn absent(
     own: bool,
     parts: &RequestParts,
@@ -337,7 +338,7 @@ fn absent(
     }
 }
 
-/// Sends a request that does not concern the cache straight to the origin, if its site has one.
+/// Passes a request that does not concern the cache straight to the origin, if its site has an origin.
 #[inline]
 fn past(head: &RequestHead<'_>, role: &Role) -> Option<Instead> {
     let reason = past_the_cache(&head.parts())?;
@@ -346,7 +347,8 @@ fn past(head: &RequestHead<'_>, role: &Role) -> Option<Instead> {
         .then_some(Instead::Long(Long::Pass(reason)))
 }
 
-/// How to answer a request to a build cache that does not read an object; `None` for all others.
+/// Returns the answer to a request to a build cache that does not read an object; `None` for all other
+/// requests.
 fn written(head: &RequestHead<'_>, role: &Role) -> Option<Instead> {
     role.objects()?;
     match wish(head) {
@@ -362,7 +364,7 @@ fn written(head: &RequestHead<'_>, role: &Role) -> Option<Instead> {
     }
 }
 
-/// The URL to fetch, if this client may; otherwise the reason for another answer.
+/// Returns the URL to fetch if this client may fetch it; otherwise the answer to send instead.
 fn to_fetch<'b>(
     head: &RequestHead<'b>,
     to: Recipient<'b>,
@@ -400,7 +402,7 @@ fn to_fetch<'b>(
     }))
 }
 
-/// The findings of a lookup that does not answer the request.
+/// The results of a lookup that does not answer the request.
 pub(super) struct Known {
     stored: Option<Arc<Object>>,
     part: Option<Arc<Object>>,
@@ -431,7 +433,7 @@ impl Known {
     }
 }
 
-/// Nothing usable is stored: how the origin is asked.
+/// Decides how the origin is asked when no usable object is stored.
 pub(super) fn missed(
     parts: &RequestParts,
     (request, arrived): (&RequestDigest, WallTime),

@@ -1,5 +1,5 @@
-//! Stored artefacts of mirrors whose digest was named after they were stored, and stored documents whose
-//! digests are not known any more.
+//! Two cases of mirrors: stored artefacts whose digest was named after they were stored, and stored documents
+//! whose digests are no longer known.
 
 use std::sync::Arc;
 
@@ -17,15 +17,14 @@ use crate::mirrors::{Comparison, Mirrored, Standing};
 use crate::state::local::Local;
 use crate::{Event, Role};
 
-/// Bytes of a document that are read at once.
+/// Bytes of a document that are parsed before the digests found in them are noted.
 const LEARN_AT_ONCE: usize = 64 << 10;
 
 impl Local {
-    /// How the bytes of a stored object stand to the digest that documents of a mirror name for this
-    /// request.
+    /// Compares a stored object with the digest that documents of a mirror name for this request.
     ///
     /// # Errors
-    /// The step that must come before the object is used, or `unusable` if it must not be used.
+    /// Returns the step that must come before the object is used, or `unusable` if it must not be used.
     #[inline]
     pub(super) fn usable(
         &self,
@@ -41,8 +40,8 @@ impl Local {
         standing.ok_or_else(unusable)
     }
 
-    /// `None`: the object must not be used. Nor must a part whose bytes were never compared with a
-    /// digest: if they are wrong, every completion of the part would be wrong again.
+    /// Returns `None` if the object must not be used. A part whose bytes were never compared with a digest
+    /// must not be used either: if the bytes are wrong, every completion of the part would be wrong too.
     #[inline]
     fn standing(
         &self,
@@ -87,14 +86,14 @@ impl Local {
         }
     }
 
-    /// True if a stored object is a document that names digests which are not known, as after a start.
+    /// True if a stored object is a document whose digests are not known. After a start none are known.
     #[inline]
     fn has_to_learn(&self, role: &Role, object: &Object) -> bool {
         role.is_document() && !self.proxy.expected.has_learnt(&object.hash())
     }
 
     /// Notes the digests that a stored document names. If a fragment is missing, notes only the digests
-    /// before it.
+    /// before that fragment.
     async fn learn(&self, part: &Mirrored, path: &[u8], object: &Arc<Object>) {
         let content_type = first(object.fields(), "Content-Type").unwrap_or_default();
         let Some(mut rewriter) = part.rewriter((path, content_type)) else {
@@ -121,7 +120,7 @@ impl Local {
         }
     }
 
-    /// Returns whether the body of a stored object has this digest; `None` if not all of it is there.
+    /// Returns true if the body of a stored object has this digest; `None` if a part of the body is missing.
     async fn has_digest(&self, object: &Arc<Object>, digest: Digest) -> Option<bool> {
         self.count(Event::MirrorCompared);
         let mut comparison = Comparison::with(digest);
@@ -141,7 +140,7 @@ impl Local {
 }
 
 impl<T: Transport> Conn<T> {
-    /// Notes the digests that a stored document names. The request is then looked up again.
+    /// Notes the digests that a stored document names. Then the request is looked up again.
     pub(super) async fn learnt(
         &mut self,
         parts: &RequestParts,
@@ -161,8 +160,8 @@ impl<T: Transport> Conn<T> {
         self.short(parts, keep).await
     }
 
-    /// Hashes a stored artefact, unless another request has done so meanwhile. An object with another
-    /// digest is forgotten. The request is then looked up again.
+    /// Hashes a stored artefact, unless another request has hashed it meanwhile. An object with another
+    /// digest is removed. Then the request is looked up again.
     pub(super) async fn compared(
         &mut self,
         parts: &RequestParts,
@@ -201,7 +200,7 @@ impl<T: Transport> Conn<T> {
     /// Ends a request that was looked up again, unless it needs a fetch.
     ///
     /// # Errors
-    /// The answer was sent; true if the connection carries another request.
+    /// An error means that the answer was sent. Its value is true if the connection carries another request.
     pub(super) async fn resumed(
         &mut self,
         short: Result<Finish, Instead>,

@@ -1,4 +1,4 @@
-//! Answers out of memory: whole, a part, a compressed form, or nothing but a head.
+//! Answers from memory: the complete object, a part of it, a compressed form, or only a head.
 
 use std::io;
 use std::sync::Arc;
@@ -33,14 +33,14 @@ pub(super) struct Hot<'a> {
 }
 
 impl Hot<'_> {
-    /// The part of the object to send, if memory has all of it.
+    /// Returns the part of the object to send, if all of it is in memory.
     ///
     /// # Errors
-    /// The way that the answer takes instead: the object is large, or the origin must judge the
-    /// request's conditions.
+    /// Returns the way that the answer takes instead, if the object is large or the origin must judge the
+    /// request's conditions; in a build cache, also a refusal.
     #[inline]
     pub(super) fn shape(&self, local: &Local) -> Result<Shape, Instead> {
-        // Most requests want all of a short object.
+        // Most requests are for all of a short object.
         match self.is_conditional_or_partial()
             || self.object.is_large()
             || self.to.role.objects().is_some()
@@ -67,7 +67,7 @@ impl Hot<'_> {
         {
             return Err(Instead::Refuse(refusal, outcome));
         }
-        // The origin cannot judge conditions on a rewritten document: it does not know the rewritten
+        // The origin cannot judge conditions on a rewritten document, because it does not know the rewritten
         // form.
         let shape = match shape {
             Shape::AskOrigin if self.to.role.is_document() => Shape::Whole,
@@ -89,14 +89,14 @@ impl Hot<'_> {
         Ok(shape)
     }
 
-    /// The coding in which the client would rather have it, if its site compresses.
+    /// Returns the coding that the client prefers to the stored form, if its site compresses.
     #[inline]
     pub(super) fn coding(&self) -> Option<Coding> {
         let compress = self.to.role.compress()?;
         coded::choose(compress, self.head, self.request, self.object)
     }
 
-    /// Sends the compressed form of the object, if it is there.
+    /// Sends the compressed form of the object, if that form is stored.
     pub(super) async fn send_coded<T: Transport>(
         &self,
         local: &Local,

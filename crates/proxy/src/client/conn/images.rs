@@ -1,4 +1,4 @@
-//! Requests for layers of images, which a client has to be allowed to have.
+//! Requests for layers of images. A client gets a layer only if the registry allows it.
 
 use std::rc::Rc;
 
@@ -12,7 +12,7 @@ use crate::http::net::Transport;
 use crate::{Outcome, mirrors};
 
 impl<T: Transport> Conn<T> {
-    /// Asks the registry whether the client may have the layer, and looks the layer up if it may.
+    /// Asks the registry whether the client may have the layer, and looks the layer up if the client may.
     pub(super) async fn proven(
         &mut self,
         parts: &RequestParts,

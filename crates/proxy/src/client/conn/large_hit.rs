@@ -1,4 +1,4 @@
-//! Hits on large objects, from the place in the send queues to the end of the body.
+//! Hits on large objects, from the wait for a place in the send queues to the end of the body.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -31,8 +31,8 @@ pub(super) struct LargeHit {
 }
 
 impl<T: Transport> Conn<T> {
-    /// Answers with a large object. Many clients may wait for places in the send queues, so an answer
-    /// that waits holds neither a read buffer nor a future on the heap.
+    /// Answers with a large object. Many clients may wait for places in the send queues. So an answer that
+    /// waits holds neither a read buffer nor a future on the heap.
     pub(super) async fn large_answer(
         &mut self,
         parts: &RequestParts,
@@ -52,7 +52,7 @@ impl<T: Transport> Conn<T> {
         self.end(&ask, started, &finish)
     }
 
-    /// Sends a large object; one that lacks fragments is a miss.
+    /// Sends a large object. An object that lacks fragments is a miss.
     async fn large_hit(
         &mut self,
         ask: &Rc<Ask>,
@@ -72,7 +72,7 @@ impl<T: Transport> Conn<T> {
         }
         let decision = decide_miss(&ask.digest, Miss::Uri);
         let parts = ask.head().parts();
-        // The stored head stays until an answer replaces it: its variants are found through it.
+        // The stored head stays until an answer replaces it, because its variants are found through it.
         let known = Known::whole(hit.object, hit.primary);
         match missed(&parts, (&ask.digest, self.local.wall()), decision, known) {
             Instead::Long(Long::Fill(want)) => exchange.through_fill(want).await,

@@ -1,5 +1,5 @@
-//! Answers by Foxy itself: to OPTIONS and TRACE that end here, the file by which browsers find the
-//! proxy (PAC), and the answer by which a registry identifies itself.
+//! Answers that Foxy itself makes: to OPTIONS and TRACE requests that end here, the file by which browsers
+//! find the proxy (PAC), and the answer by which a registry identifies itself.
 
 use foxy_access::HostPattern;
 use foxy_base::{Fields, rule};
@@ -15,7 +15,7 @@ use crate::http::reply::send_plain;
 pub(super) type Plain = (&'static str, Vec<u8>);
 
 impl<T: Transport> Conn<T> {
-    /// Sends an answer of Foxy to a request whose body, if it has one, nobody reads.
+    /// Sends an answer of Foxy. Nobody reads the body of the request, if it has a body.
     pub(super) async fn plain(
         &mut self,
         parts: &RequestParts,
@@ -40,8 +40,8 @@ pub(super) const fn options() -> Plain {
     (fields, Vec::new())
 }
 
-/// The file by which browsers find the proxy (PAC). It names the proxy as this request did. `direct`:
-/// the hosts that browsers ask without the proxy.
+/// Returns the file by which browsers find the proxy (PAC). The file names the proxy as this request named
+/// it. `direct` contains the hosts that browsers ask without the proxy.
 pub(super) fn pac_file(head: &RequestHead<'_>, secure: bool, direct: &[HostPattern]) -> Plain {
     let spoken = match secure {
         true => Scheme::Https,
@@ -60,7 +60,7 @@ pub(super) fn pac_file(head: &RequestHead<'_>, secure: bool, direct: &[HostPatte
     (fields, text.into_bytes())
 }
 
-/// The request as received, without what might be secret (RFC 9110 section 9.3.8).
+/// Returns the request as received, without fields that might be secret (RFC 9110 section 9.3.8).
 pub(super) fn trace(head: &RequestHead<'_>) -> Plain {
     let mut echo = Vec::new();
     let (method, target) = (head.method_text(), head.target_text());

@@ -1,7 +1,7 @@
 //! One client connection: reads requests and answers them, until one side ends the connection.
 //!
-//! Hits are answered right here from the connection's own buffers. Everything that takes longer
-//! gets an owned copy of the request and a future of its own on the heap.
+//! Hits are answered from the connection's own buffers. A request that takes longer is copied, and its answer
+//! has its own future on the heap.
 
 mod admission;
 mod admit;
@@ -48,22 +48,22 @@ use caller::Caller;
 pub(crate) struct Conn<T> {
     /// The settings for the present request.
     local: Rc<Local>,
-    /// The settings of now, and the number of those that this connection has.
+    /// The post with the newest settings. `settings` is the number of the settings that this connection uses.
     post: Rc<Post>,
     settings: u64,
     link: Link<T>,
     caller: Caller,
-    /// No request came yet.
+    /// True until the first request has been answered.
     fresh: bool,
     /// The operator's rule that decides about the present request.
     rule: RuleId,
 }
 
-/// The roles that the connections of a listener may ask for.
+/// The roles that requests on the connections of a listener may have.
 #[derive(Clone, Debug)]
 pub(crate) struct Door {
-    /// The role of every request; on a listener of several sites, the role of requests for none of
-    /// them.
+    /// The role of every request. On a listener of several sites, the role of requests that are for none of
+    /// these sites.
     pub(crate) role: Rc<Role>,
     /// The sites, if there are several.
     pub(crate) sites: Option<Rc<Sites>>,
@@ -73,7 +73,7 @@ pub(crate) struct Door {
 #[derive(Debug)]
 pub(crate) struct Sites {
     pub(crate) table: Arc<SiteTable>,
-    /// Role and certificates, in the order of the table.
+    /// Role and certificates of each site, in the order of the table.
     pub(crate) roles: Vec<(Rc<Role>, Option<ServerTls>)>,
     /// The role of a request without a site.
     pub(crate) none: Rc<Role>,
@@ -93,12 +93,12 @@ impl<T: Transport> Conn<T> {
         }
     }
 
-    /// Sets the number that distinguishes the client from others; 0 if it is not counted.
+    /// Sets the number that distinguishes the client from other clients; 0 if the client is not counted.
     pub(crate) fn set_client(&self, client: u64) {
         self.link.set_client(client);
     }
 
-    /// Serves the connection to its end.
+    /// Answers requests until the connection ends.
     pub(crate) async fn serve(mut self) {
         loop {
             self.rule = RuleId::default();
@@ -130,7 +130,7 @@ impl<T: Transport> Conn<T> {
         self.link.count_bytes(&self.local);
     }
 
-    /// Takes the settings of now, for the request that has come.
+    /// Takes the newest settings for the request that has come.
     #[inline]
     fn renew(&mut self) {
         if self.settings != self.post.number() {
@@ -146,7 +146,7 @@ impl<T: Transport> Conn<T> {
         self.local = local;
     }
 
-    /// Returns whether the connection may be kept after this request, as far as the request says.
+    /// Returns true if the request and the state of Foxy allow the connection to be kept after this request.
     fn may_keep(&self, parts: &RequestParts) -> bool {
         let makes_room = self.fresh && self.local.entrance.is_crowded(&self.local);
         parts.persistent()
@@ -155,7 +155,7 @@ impl<T: Transport> Conn<T> {
             && !self.post.is_closed()
     }
 
-    /// Answers what could not be parsed.
+    /// Refuses a request that could not be parsed.
     async fn refuse(&mut self, refusal: Refusal) {
         let started = self.local.mono();
         let page = (refusal, self.caller.recipient());
@@ -165,7 +165,7 @@ impl<T: Transport> Conn<T> {
         self.finished(None, started, &finish);
     }
 
-    /// Sends a page of Foxy; the number of body bytes.
+    /// Sends a page of Foxy. Returns the number of body bytes.
     async fn page(
         &mut self,
         refusal: Refusal,
@@ -179,8 +179,8 @@ impl<T: Transport> Conn<T> {
         send_page_with(&self.local, ends.io, ends.scratch, page, extra, head, keep).await
     }
 
-    /// Refuses a request whose body nobody has read. If there is a body, the connection ends, so that
-    /// the body is not taken for the next request.
+    /// Refuses a request whose body nobody has read. If the request has a body, the connection ends:
+    /// otherwise the body would be parsed as the next request.
     async fn refuse_read(
         &mut self,
         refusal: Refusal,
@@ -197,7 +197,8 @@ impl<T: Transport> Conn<T> {
         Finish::refused(refusal, outcome, keep, sent)
     }
 
-    /// Ends a request whose head is still in the read buffer; true if the connection carries another.
+    /// Ends a request whose head is still in the read buffer. Returns true if the connection carries another
+    /// request.
     fn done(&mut self, parts: &RequestParts, started: MonoTime, finish: &Finish) -> bool {
         let head = self.link.head(parts);
         self.finished(Some(&head), started, finish);
@@ -205,7 +206,7 @@ impl<T: Transport> Conn<T> {
         self.carries_on(finish)
     }
 
-    /// Ends a request that left the read buffer; true if the connection carries another.
+    /// Ends a request that left the read buffer. Returns true if the connection carries another request.
     fn end(&self, ask: &Ask, started: MonoTime, finish: &Finish) -> bool {
         let recent = finish.recent(self.local.wall());
         self.local.proxy.recent.note(ask.base_hash, recent);
@@ -213,9 +214,9 @@ impl<T: Transport> Conn<T> {
         self.carries_on(finish)
     }
 
-    /// True if the connection carries another request. If the client left or stalled in the middle of
-    /// an answer, the connection ends by a reset: otherwise an HTTP/1.0 client that still reads would
-    /// take the bytes so far for the whole answer.
+    /// Returns true if the connection carries another request. If the client left or stalled during an
+    /// answer, the connection ends by a reset: otherwise an HTTP/1.0 client that still reads would take the
+    /// bytes received so far for the complete answer.
     fn carries_on(&self, finish: &Finish) -> bool {
         if finish.outcome == Outcome::ClientGone {
             self.link.reset();
@@ -223,7 +224,8 @@ impl<T: Transport> Conn<T> {
         finish.keep
     }
 
-    /// The request's own copy; its bytes leave the read buffer.
+    /// Copies the request, and removes its bytes from the read buffer. Returns `None` if the request has no
+    /// URL.
     fn take_request(&mut self, parts: &RequestParts) -> Option<Rc<Ask>> {
         let ask = Rc::new(self.ask(parts)?);
         self.link.consume(parts);
@@ -240,7 +242,7 @@ impl<T: Transport> Conn<T> {
         Some(received.ask(*parts, &url, &who))
     }
 
-    /// The exchange in which this request is answered.
+    /// Returns the exchange that answers this request.
     fn exchange(&mut self, ask: Rc<Ask>, keep: bool) -> Exchange<'_, T> {
         Exchange::new(&mut self.link, &self.local, ask, keep)
     }

@@ -1,12 +1,12 @@
-//! Redirects of a site: from http to https, and those that its rules say.
+//! Redirects of a site: from http to https, and redirects that its rules state.
 
 use foxy_http1::{Authority, RequestHead, Scheme};
 
 use crate::access::refusal::Refusal;
 use crate::sites::manner::ToHttps;
 
-/// Status, reason and field lines that send a client to the same URL with https: its host, path and query
-/// stay as they are.
+/// Returns status, reason and field lines that send a client to the same URL with https. Host, path and query
+/// stay the same.
 pub(super) fn to_https(head: &RequestHead<'_>, to: ToHttps) -> (Refusal, Vec<u8>) {
     let Some(url) = head.url(Scheme::Http) else {
         let refusal = Refusal {
@@ -30,7 +30,7 @@ pub(super) fn to_https(head: &RequestHead<'_>, to: ToHttps) -> (Refusal, Vec<u8>
     (refusal, fields)
 }
 
-/// Status, reason and field lines that send a client to another URL, as a rule of the site says.
+/// Returns status, reason and field lines that send a client to another URL, as a rule of the site states.
 pub(super) fn elsewhere(status: u16, url: &[u8]) -> (Refusal, Vec<u8>) {
     let refusal = Refusal {
         status,

@@ -1,9 +1,9 @@
-//! `/proxy.pac`: how browsers find the forward proxy.
+//! The file `/proxy.pac`, by which browsers find the forward proxy.
 
 use foxy_access::HostPattern;
 use foxy_http1::{Method, RequestHead, TargetForm};
 
-/// Paths under which clients ask for it.
+/// Paths under which clients request the file.
 const PATHS: [&[u8]; 2] = [b"/proxy.pac", b"/wpad.dat"];
 
 /// True if the request to a forward listener is for the file.
@@ -12,13 +12,13 @@ pub(crate) fn is_wanted(head: &RequestHead<'_>) -> bool {
     plain && head.form() == TargetForm::Origin && PATHS.contains(&head.target().path)
 }
 
-/// The file for clients that reach the proxy as `proxy`, host and port. Names without a dot, and the
-/// hosts of `direct`, are asked directly.
+/// Returns the file for clients that reach the proxy as `proxy` (host and port). Browsers ask names without a
+/// dot, and the hosts of `direct`, without the proxy.
 pub(crate) fn text(proxy: &str, secure: bool, direct: &[HostPattern]) -> String {
     let mut out = String::from("function FindProxyForURL(url, host) {\n");
     out.push_str("  host = host.toLowerCase();\n  if (isPlainHostName(host)");
     for pattern in direct {
-        // Texts of hosts have no character that means something in a string.
+        // Texts of hosts have no character with a special meaning in a JavaScript string.
         out.push_str(&match pattern {
             HostPattern::Is(name) => format!("\n      || host == \"{name}\""),
             HostPattern::Under(name) => format!("\n      || dnsDomainIs(host, \".{name}\")"),

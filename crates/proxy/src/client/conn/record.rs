@@ -95,7 +95,8 @@ impl<T: Transport> Conn<T> {
     }
 }
 
-/// The request's fields that a line can show, as received; empty if they are not there.
+/// The request's fields that a log record can contain, as received. A field that the request does not have is
+/// empty.
 #[derive(Clone, Copy, Debug, Default)]
 struct Said<'b> {
     host: &'b [u8],
@@ -105,7 +106,7 @@ struct Said<'b> {
 }
 
 impl<'b> Said<'b> {
-    /// Reads the fields once. The first of several with one name counts.
+    /// Reads the fields in one pass. If several fields have one name, the first one counts.
     fn of(head: &RequestHead<'b>) -> Self {
         let mut said = Self::default();
         for (name, value) in head.fields().iter() {

@@ -9,7 +9,8 @@ use crate::Event;
 use crate::http::net::{Doing, TlsStream};
 
 impl Conn<TlsStream> {
-    /// Carries out the handshake, within the time that a request head may take; false if it failed.
+    /// Carries out the handshake, within the time limit of a request head. Returns false if the handshake
+    /// failed.
     pub(crate) async fn secure(&mut self) -> bool {
         let io = self.link.io();
         io.set_doing(Doing::Handshake);

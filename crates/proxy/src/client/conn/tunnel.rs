@@ -64,7 +64,7 @@ impl<T: Transport> Conn<T> {
         if link.send(local, established).await.is_err() {
             return Finish::gone(200);
         }
-        // The head stays in the buffer for the log; what follows it belongs to the tunnel.
+        // The head stays in the buffer for the log. The bytes after the head belong to the tunnel.
         let early = link.after(parts).to_vec();
         let before = link.io().sent();
         let mut client_buf = ReadBuf::new();

@@ -17,8 +17,8 @@ use crate::state::finish::Finish;
 use crate::{Outcome, Role};
 
 impl<T: Transport> Conn<T> {
-    /// Answers a request that the gatekeeper does not admit; returns whether the connection can carry
-    /// another.
+    /// Answers a request that the gatekeeper does not admit. Returns true if the connection can carry another
+    /// request.
     pub(super) async fn turn_away(
         &mut self,
         admission: &Admission,
@@ -36,7 +36,7 @@ impl<T: Transport> Conn<T> {
         let (status, reason, outcome) = said(admission, rule, site);
         let refusal = Refusal { status, reason };
         let fields = fields(admission, gate, site);
-        // A body that nobody reads would be taken for the next request.
+        // A body that nobody reads would be parsed as the next request.
         let keep = rule!(
             "smuggling: a connection ends with a body that is turned away",
             keep && parts.framing().is_empty(),
@@ -54,7 +54,7 @@ impl<T: Transport> Conn<T> {
     }
 }
 
-/// Status, reason and outcome.
+/// Returns status, reason and outcome.
 fn said(admission: &Admission, rule: Option<&Rule>, site: bool) -> (u16, &'static str, Outcome) {
     let tunnel = rule.is_some_and(|rule| rule.action == Action::Tunnel);
     let (status, reason) = match admission {

@@ -1,4 +1,5 @@
-//! Listening sockets: one per worker and address, spread by the kernel.
+//! Listening sockets: one per worker and address. The kernel distributes connections among the sockets of an
+//! address.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -9,35 +10,35 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::{Origins, Role, Site, SiteTable};
 
-/// Most connections that wait for `accept`.
+/// Largest number of connections that wait for `accept`.
 pub(crate) const BACKLOG: i32 = 4096;
 
-/// A bound listening socket and what it is for.
+/// A bound listening socket and the requests that it is for.
 #[derive(Debug)]
 pub struct Listener {
     /// Bound, listening, non-blocking.
     pub socket: TcpListener,
-    /// The roles that its connections may ask for.
+    /// The roles that requests on its connections may have.
     pub serves: Serves,
     /// Certificates, if its clients speak TLS.
     pub tls: Option<ListenerTls>,
-    /// Trusted proxies name the client before the first byte (PROXY protocol, version 1 or 2).
+    /// True if trusted proxies name the client before the first byte (PROXY protocol, version 1 or 2).
     pub proxy_protocol: bool,
 }
 
-/// The roles that the connections of a listener may ask for.
+/// The roles that requests on the connections of a listener may have.
 #[derive(Clone, Debug)]
 #[expect(clippy::large_enum_variant, reason = "there is one for each listener")]
 pub enum Serves {
     /// All requests are for one role.
     One(Role),
-    /// Each request chooses its site by host and path. The sites are in the order of the table, each
-    /// with its certificates.
+    /// Each request chooses its site by host and path. The sites are in the order of the table, each with its
+    /// certificates.
     Sites(Arc<SiteTable>, Vec<(Site, Option<ServerTls>)>),
 }
 
 impl Serves {
-    /// The sets of several origins of its sites.
+    /// Returns the sets of origins, one set for each site of this listener that has several origins.
     pub(crate) fn origins(&self) -> impl Iterator<Item = &Origins> {
         let (one, several) = match self {
             Self::One(Role::Site(site)) => (Some(site), &[][..]),
@@ -51,11 +52,11 @@ impl Serves {
     }
 }
 
-/// Binds `workers` sockets to the same address (SO_REUSEPORT), one for each worker. A port of 0
-/// is chosen by the kernel once and used for all of them.
+/// Binds `workers` sockets to the same address (SO_REUSEPORT), one for each worker. If the port is 0, the
+/// kernel chooses one port for all sockets.
 ///
 /// # Errors
-/// Those of binding: the address is in use, not local, or not permitted.
+/// Those of binding: the address is in use, is not local, or is not permitted.
 pub fn bind(address: SocketAddr, workers: usize) -> io::Result<Vec<TcpListener>> {
     can_bind(address)?;
     let first = bind_one(address)?;
@@ -67,13 +68,13 @@ pub fn bind(address: SocketAddr, workers: usize) -> io::Result<Vec<TcpListener>>
     Ok(sockets)
 }
 
-/// Fails if `address` cannot be bound now. Port 0 always can.
+/// Fails if `address` cannot be bound now. Port 0 can always be bound.
 ///
-/// SO_REUSEPORT would let a second process of the same user join in silently and take half of
-/// the connections: a socket without it finds out.
+/// SO_REUSEPORT would let a second process of the same user join silently and take half of the connections.
+/// So this function tries to bind a socket without SO_REUSEPORT.
 ///
 /// # Errors
-/// The error of the system: in use, not an address of this machine, not permitted.
+/// The error of the system: the address is in use, is not of this machine, or is not permitted.
 pub fn can_bind(address: SocketAddr) -> io::Result<()> {
     if address.port() == 0 {
         return Ok(());
@@ -99,7 +100,7 @@ fn bind_one(address: SocketAddr) -> io::Result<TcpListener> {
         socket.set_only_v6(true)?;
     }
     socket.bind(&address.into())?;
-    // The worker that accepts sets the length that fits its memory.
+    // The worker that accepts sets the queue length that fits its memory.
     socket.listen(BACKLOG)?;
     Ok(socket.into())
 }

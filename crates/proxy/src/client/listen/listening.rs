@@ -21,20 +21,21 @@ use crate::origin::origins::check;
 use crate::state::local::Local;
 use crate::{Origins, Renewal, RenewedListener, Role, Serves};
 
-/// After a listener is closed: time for the connections in its queue to be accepted.
+/// Time after a listener is closed in which the connections in its queue are still accepted.
 const LAST: Duration = Duration::from_millis(20);
-/// Connections accepted in a row, before requests of others have a turn. Tokio alone lets a task accept 128.
+/// Connections accepted in a row before the requests of other connections are polled. Without this limit,
+/// Tokio lets a task accept 128.
 const IN_A_ROW: u64 = 16;
 
-/// The listeners, and the settings of now.
+/// The listeners, and the present settings.
 pub(crate) struct Listening {
     local: Rc<Local>,
     open: HashMap<SocketAddr, Open>,
-    /// Origins that are checked, and the tasks that do it.
+    /// Sets of origins that are checked, and the tasks that check them.
     checks: Vec<(Origins, Vec<JoinHandle<()>>)>,
 }
 
-/// Certificates of a listener, and whether trusted proxies name the client of a connection.
+/// Certificates of a listener, and true if trusted proxies name the client of a connection.
 type Way = (Option<ListenerTls>, bool);
 
 struct Open {
@@ -60,8 +61,8 @@ impl Listening {
     ) -> io::Result<()> {
         socket.set_nonblocking(true)?;
         let socket = TcpListener::from_std(socket)?;
-        // Accepted sockets inherit the buffer size. With little memory, what a client sends before it is
-        // read must not fill megabytes of the kernel.
+        // Accepted sockets inherit the buffer size. With little memory, unread bytes of a client must not
+        // fill megabytes of the kernel.
         if let Some(bytes) = self.local.proxy.config.limits.receive_bytes() {
             let _ = SockRef::from(&socket).set_recv_buffer_size(bytes);
         }
@@ -83,7 +84,7 @@ impl Listening {
         Ok(())
     }
 
-    /// A listener whose connections come from a test: there is no socket.
+    /// Opens a listener without a socket: its connections come from a test.
     #[cfg(test)]
     pub(crate) fn open_without_socket(&mut self, address: SocketAddr, serves: Serves) -> Rc<Post> {
         let post = Post::new(self.posted(serves, (None, false)));
@@ -104,8 +105,8 @@ impl Listening {
         }
     }
 
-    /// Starts the checks of origins that are not checked yet. The workers share the state of origins, so
-    /// only the first worker checks.
+    /// Starts the checks of origins that are not checked yet. All workers share the state of origins, so only
+    /// the first worker checks them.
     fn check(&mut self, serves: &Serves) {
         if self.local.index != 0 {
             return;
@@ -118,7 +119,7 @@ impl Listening {
         }
     }
 
-    /// Ends the checks of origins that no listener has any more.
+    /// Ends the checks of origins that no listener uses any more.
     fn end_checks(&mut self, used: &[Origins]) {
         self.checks.retain(|(origins, tasks)| {
             let keep = used.contains(origins);
@@ -129,7 +130,7 @@ impl Listening {
         });
     }
 
-    /// Applies new settings: every request that begins later has them.
+    /// Applies new settings. Every request that begins later has the new settings.
     pub(crate) fn renew(&mut self, renewal: Renewal) {
         self.local = self.local.renewed(Arc::clone(&renewal.proxy));
         let mut before = std::mem::take(&mut self.open);
@@ -164,7 +165,7 @@ impl Listening {
         self.end_checks(&used);
     }
 
-    /// Stops accepting, and returns the settings of now.
+    /// Stops accepting, and returns the present settings.
     pub(crate) fn stop(self) -> Rc<Local> {
         for open in self.open.into_values() {
             for task in open.accepting {
@@ -175,7 +176,7 @@ impl Listening {
     }
 }
 
-/// A listener's roles, on this thread.
+/// Converts a listener's roles to their form for this thread.
 fn door(serves: Serves) -> Door {
     match serves {
         Serves::One(role) => Door {
@@ -198,8 +199,8 @@ fn door(serves: Serves) -> Door {
     }
 }
 
-/// Accepts until the listener is closed by a reload, and then accepts the connections that are still in
-/// its queue: the kernel would reset them.
+/// Accepts connections until a reload closes the listener. Then accepts the connections that are still in the
+/// queue, because the kernel would reset them.
 async fn accept(post: Rc<Post>, socket: TcpListener) {
     tokio::select! {
         () = accept_all(&post, &socket) => {}
@@ -219,7 +220,7 @@ async fn accept_all(post: &Rc<Post>, socket: &TcpListener) {
             Ok((stream, client)) => start(post, stream, client),
             Err(error) if is_clients_fault(&error) => {}
             Err(error) => {
-                // Out of descriptors or memory: connections in progress must end first.
+                // Descriptors or memory are used up: connections in progress must end first.
                 tracing::warn!(%error, "cannot accept connections for a moment");
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
@@ -230,7 +231,7 @@ async fn accept_all(post: &Rc<Post>, socket: &TcpListener) {
     }
 }
 
-/// Errors of accept that concern one connection only.
+/// True if an error of accept concerns only one connection.
 fn is_clients_fault(error: &io::Error) -> bool {
     matches!(
         error.kind(),

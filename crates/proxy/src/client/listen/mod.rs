@@ -1,5 +1,5 @@
-//! Listening sockets of a worker: opened at the start, renewed and closed by reloads, with the settings that
-//! their connections have.
+//! Listening sockets of a worker, and the settings of their connections. The sockets are opened at the start,
+//! and renewed and closed by reloads.
 
 pub(crate) mod listener;
 pub(crate) mod listening;

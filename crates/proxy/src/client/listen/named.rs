@@ -9,12 +9,13 @@ use crate::Event;
 use crate::client::listen::proxy_header::{HEADER_MAX, parse};
 use crate::state::local::Local;
 
-/// The answer to a connection whose header cannot be read, where the client speaks HTTP.
+/// The answer to a connection whose header cannot be read, on listeners without TLS.
 const REFUSAL: &[u8] =
     b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
-/// Reads the header and nothing behind it; the header may come as slowly as a request head. Returns the
-/// client, or `peer` if the proxy speaks for itself. `None`: there is no header, and the connection ends.
+/// Reads the header and no byte after it. The time limit is that of a request head. Returns the client, or
+/// `peer` if the header names no client. Returns `None` if there is no valid header: the connection then
+/// ends.
 pub(crate) async fn client(
     local: &Local,
     stream: &TcpStream,
@@ -54,7 +55,7 @@ async fn read(stream: &TcpStream) -> Result<Option<SocketAddr>, &'static str> {
         let before = bytes.len();
         bytes.extend_from_slice(&piece[..n]);
         let header = parse(&bytes)?;
-        // Until the header is whole, all bytes belong to the header.
+        // Until the header is complete, all bytes belong to the header.
         let taken = rule!(
             "smuggling: nothing behind a PROXY header belongs to it",
             header.map_or(n, |header| header.length - before),
@@ -70,7 +71,7 @@ async fn read(stream: &TcpStream) -> Result<Option<SocketAddr>, &'static str> {
     }
 }
 
-/// Takes bytes that were seen already.
+/// Reads bytes from the socket that `peek` has already returned.
 async fn take(stream: &TcpStream, mut into: &mut [u8]) -> std::io::Result<()> {
     while !into.is_empty() {
         stream.readable().await?;

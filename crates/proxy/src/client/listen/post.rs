@@ -1,4 +1,4 @@
-//! The present settings of a listener: its connections look here before each request.
+//! The present settings of a listener. Its connections read them before each request.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -13,7 +13,7 @@ use crate::state::local::Local;
 #[derive(Debug)]
 pub(crate) struct Post {
     current: RefCell<Posted>,
-    /// Changes with the settings.
+    /// A number that changes with the settings.
     number: Cell<u64>,
     closed: Rc<Cell<bool>>,
     closing: Notify,
@@ -26,7 +26,7 @@ pub(crate) struct Posted {
     pub(crate) door: Door,
     /// Certificates for new connections.
     pub(crate) tls: Option<ListenerTls>,
-    /// Trusted proxies name the client of a new connection.
+    /// True if trusted proxies name the client of a new connection.
     pub(crate) named: bool,
 }
 
@@ -44,7 +44,7 @@ impl Post {
         self.current.borrow().clone()
     }
 
-    /// Changes with the settings.
+    /// Returns a number that changes with the settings.
     #[inline]
     pub(crate) fn number(&self) -> u64 {
         self.number.get()
@@ -55,7 +55,7 @@ impl Post {
         self.number.set(self.number.get() + 1);
     }
 
-    /// The listener is not in the settings any more.
+    /// Closes the listener, which is no longer in the settings.
     pub(crate) fn close(&self) {
         self.closed.set(true);
         self.number.set(self.number.get() + 1);

@@ -1,33 +1,35 @@
-//! The header of the PROXY protocol, versions 1 and 2: a proxy in front names the client of a
-//! connection before its first byte.
+//! The header of the PROXY protocol, versions 1 and 2. With this header, a proxy in front of Foxy names the
+//! client of a connection before the first byte of the client.
 //!
-//! Pure. Source: <https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt>, sections 2.1 and 2.2.
+//! This module does no I/O. Source: <https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt>, sections
+//! 2.1 and 2.2.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Begin of a header of version 2.
+/// The first bytes of a header of version 2.
 const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
-/// Signature, version and command, family, length.
+/// Bytes of the fixed part of a header of version 2: signature, version and command, family, length.
 const FIXED: usize = 16;
-/// Longest header of version 1 (section 2.1).
+/// Largest number of bytes of a header of version 1 (section 2.1).
 const LINE_MAX: usize = 107;
-/// Longest header of version 2 that is read: what follows the addresses is of no use here.
+/// Largest number of bytes of a header of version 2. Longer headers are refused: the data after the addresses
+/// has no use here.
 pub(crate) const HEADER_MAX: usize = 4096;
 
-/// A whole header.
+/// A complete header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ProxyHeader {
-    /// Its length in bytes.
+    /// The length of the header in bytes.
     pub(crate) length: usize,
-    /// The client; `None` if the proxy speaks for itself (a check), or does not know it.
+    /// The client; `None` if the proxy speaks for itself (a check), or does not know the client.
     pub(crate) source: Option<SocketAddr>,
 }
 
-/// Reads a header at the beginning of `bytes`; `None` if more bytes are needed, all of which belong
-/// to the header.
+/// Reads a header at the beginning of `bytes`. Returns `None` if more bytes are needed; then all of `bytes`
+/// belong to the header.
 ///
 /// # Errors
-/// A word for what is wrong.
+/// A word for the fault.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Option<ProxyHeader>, &'static str> {
     let known = bytes.len().min(SIGNATURE.len());
     if bytes[..known] == SIGNATURE[..known] {
@@ -39,7 +41,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Option<ProxyHeader>, &'static str> {
     line(bytes)
 }
 
-/// Version 1: `PROXY TCP4 192.0.2.1 192.0.2.2 4711 80` and a line end.
+/// Reads version 1: `PROXY TCP4 192.0.2.1 192.0.2.2 4711 80` and a line end.
 fn line(bytes: &[u8]) -> Result<Option<ProxyHeader>, &'static str> {
     const WORD: &[u8] = b"PROXY ";
     let known = bytes.len().min(WORD.len());
@@ -65,7 +67,7 @@ fn line(bytes: &[u8]) -> Result<Option<ProxyHeader>, &'static str> {
     }))
 }
 
-/// The source of `TCP4 SOURCE DESTINATION PORT PORT`.
+/// Returns the source in `TCP4 SOURCE DESTINATION PORT PORT`.
 fn named(text: &str) -> Option<SocketAddr> {
     let words: Vec<&str> = text.split(' ').collect();
     let [family, source, destination, port, other] = words[..] else {
@@ -83,14 +85,14 @@ fn named(text: &str) -> Option<SocketAddr> {
     Some(SocketAddr::new(ip(source)?, number(port)?))
 }
 
-/// A port without sign and leading zeros.
+/// Parses a port without sign and leading zeros.
 fn number(text: &str) -> Option<u16> {
     let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let short = text == "0" || !text.starts_with('0');
     (digits && short).then(|| text.parse().ok())?
 }
 
-/// Version 2.
+/// Reads version 2.
 fn binary(bytes: &[u8]) -> Result<Option<ProxyHeader>, &'static str> {
     let Some(&[version_and_command, family, high, low]) = bytes.get(SIGNATURE.len()..FIXED) else {
         return match bytes.get(SIGNATURE.len()) {
@@ -117,14 +119,15 @@ fn binary(bytes: &[u8]) -> Result<Option<ProxyHeader>, &'static str> {
         _ if local => None,
         0x11 => Some(v4(rest).ok_or("bad-proxy-header")?),
         0x21 => Some(v6(rest).ok_or("bad-proxy-header")?),
-        // Unspecified, datagrams, and sockets of the proxy's machine: no client is named.
+        // Unspecified, datagrams, and Unix sockets: no client is named.
         0x00 | 0x12 | 0x22 | 0x31 | 0x32 => None,
         _ => return Err("bad-proxy-header"),
     };
     Ok(Some(ProxyHeader { length, source }))
 }
 
-/// Source and destination address, source and destination port.
+/// Returns the source address and port. `rest` contains two addresses (source, destination) of 4 bytes each,
+/// then two ports (source, destination) of 2 bytes each.
 fn v4(rest: &[u8]) -> Option<SocketAddr> {
     let ip: [u8; 4] = rest.get(..4)?.try_into().ok()?;
     let port: [u8; 2] = rest.get(8..10)?.try_into().ok()?;
@@ -143,7 +146,7 @@ fn v6(rest: &[u8]) -> Option<SocketAddr> {
 mod tests {
     use super::*;
 
-    /// A header of version 2.
+    /// Returns a header of version 2.
     fn v2(command: u8, family: u8, rest: &[u8]) -> Vec<u8> {
         let length = (rest.len() as u16).to_be_bytes();
         [&SIGNATURE[..], &[command, family], &length, rest].concat()

@@ -1,4 +1,4 @@
-//! New settings on their way to a worker that serves.
+//! New settings that are sent to a running worker.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -9,13 +9,13 @@ use tokio::sync::mpsc;
 
 use crate::{Proxy, Serves};
 
-/// New settings for one worker. Its listeners that are not named here accept what waits in their
-/// queues and are closed.
+/// New settings for one worker. Listeners of the worker that are not named here accept the connections in
+/// their queues and are closed.
 #[derive(Debug)]
 pub struct Renewal {
-    /// The new proxy, made by [`Proxy::renewed`] from the one that the worker has.
+    /// The new proxy. [`Proxy::renewed`] has made it from the proxy that the worker uses.
     pub proxy: Arc<Proxy>,
-    /// All listeners from now on.
+    /// All listeners of the worker from now on.
     pub listeners: Vec<RenewedListener>,
 }
 
@@ -24,13 +24,13 @@ pub struct Renewal {
 pub struct RenewedListener {
     /// The address that it is bound to.
     pub address: SocketAddr,
-    /// A new listening socket; `None` if the worker has one for this address.
+    /// A new listening socket; `None` if the worker has a socket for this address.
     pub socket: Option<TcpListener>,
-    /// The roles that its connections may ask for.
+    /// The roles that requests on its connections may have.
     pub serves: Serves,
     /// Certificates, if its clients speak TLS.
     pub tls: Option<ListenerTls>,
-    /// Trusted proxies name the client of each connection (PROXY protocol).
+    /// True if trusted proxies name the client of each connection (PROXY protocol).
     pub proxy_protocol: bool,
 }
 
@@ -40,19 +40,19 @@ type Message = (Renewal, Sender<()>);
 #[derive(Clone, Debug)]
 pub struct Renewer(mpsc::UnboundedSender<Message>);
 
-/// Where a worker receives new settings.
+/// The end of a channel from which a worker receives new settings.
 #[derive(Debug)]
 pub struct Renewals(mpsc::UnboundedReceiver<Message>);
 
 impl Renewals {
-    /// Both ends. If the sender is dropped, the settings stay as they are.
+    /// Returns both ends. If the sender is dropped, the settings stay as they are.
     #[must_use]
     pub fn channel() -> (Renewer, Self) {
         let (sender, receiver) = mpsc::unbounded_channel();
         (Renewer(sender), Self(receiver))
     }
 
-    /// For a worker whose settings do not change.
+    /// Returns a receiver for a worker whose settings do not change.
     #[must_use]
     pub fn none() -> Self {
         Self::channel().1
@@ -68,8 +68,8 @@ impl Renewals {
 }
 
 impl Renewer {
-    /// Sends new settings. The receiver is told when every later request on this worker has the new
-    /// settings; it is disconnected if the worker has ended.
+    /// Sends new settings. The returned receiver gets a message when every later request on this worker has
+    /// the new settings. The receiver is disconnected if the worker has ended.
     pub fn send(&self, renewal: Renewal) -> Receiver<()> {
         let (applied, when) = channel();
         // A worker that has ended drops the sender.

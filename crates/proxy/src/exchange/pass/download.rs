@@ -1,4 +1,4 @@
-//! The answer on its way from the origin to the client.
+//! Passes the answer from the origin to the client.
 
 use foxy_base::{FieldBlock, FieldBlockBuilder, eq_name, first};
 use foxy_http_rules::CacheStatus;
@@ -23,7 +23,7 @@ use crate::origin::exchange::Upstream;
 use crate::state::finish::Finish;
 use crate::state::local::Local;
 
-/// The input for passing an answer on.
+/// The state needed to pass an answer on.
 pub(super) struct Download<'a, T> {
     pub(super) local: &'a Local,
     pub(super) io: &'a Io<T>,
@@ -49,14 +49,14 @@ pub(super) enum Then {
     Reuse,
     /// The connection to the origin ends.
     Close,
-    /// 101: both are something else from here on.
+    /// The answer was 101: both connections use another protocol from now on.
     Upgraded,
     /// Bytes of the answer are missing: the client's connection has to be cut.
     Cut,
 }
 
 impl<T: Transport> Download<'_, T> {
-    /// Passes interim answers and the final one on. `first` is a head that is in the buffer.
+    /// Passes the interim answers and the final answer on. `first` is a head that is already in the buffer.
     pub(super) async fn receive(
         &mut self,
         up: &mut Upstream,
@@ -80,7 +80,7 @@ impl<T: Transport> Download<'_, T> {
         }
         let head = parts.head(up.buf.filled(), &up.slots);
         if head.status() == 407 && self.ask.parents().is_some() {
-            // The login that is missing is Foxy's, not the client's.
+            // The parent requires a login of Foxy, not of the client.
             return Err(PassError::Origin(UpstreamError::BadResponse(WANTS_LOGIN)));
         }
         if self.way.spares(self.local, self.ask, head.status()) {
@@ -134,7 +134,7 @@ impl<T: Transport> Download<'_, T> {
     async fn next_head(&self, up: &mut Upstream) -> Result<ResponseParts, PassError> {
         loop {
             match up.next_head(self.local).await {
-                // Silence while the request is still on its way is no failure.
+                // Silence of the origin is no failure while the request is still being sent.
                 Err(UpstreamError::FirstByteTimeout)
                     if self.upload.excuses(self.local, up.patience.first_byte) =>
                 {
@@ -241,7 +241,7 @@ impl<T: Transport> Download<'_, T> {
         let status = parts.status();
         let mut reader = BodyReader::new(framing, &self.local.limits);
         loop {
-            // The head waits for the first bytes only if they are there already.
+            // The head waits for the first bytes of the body only if they are already in the buffer.
             if !reader.is_done() && up.buf.is_empty() && !self.scratch.head.is_empty() {
                 self.flush(status).await?;
             }
@@ -290,7 +290,7 @@ impl<T: Transport> Download<'_, T> {
     }
 }
 
-/// The rest of an answer is missing: the client's connection has to be cut, so that the client notices.
+/// Ends an answer whose rest is missing. The client's connection has to be cut, so that the client notices.
 fn cut(finish: Finish, error: UpstreamError) -> Answered {
     Answered {
         finish: Finish {
@@ -303,7 +303,7 @@ fn cut(finish: Finish, error: UpstreamError) -> Answered {
     }
 }
 
-/// The origin's phrase, or the registered one.
+/// Returns the origin's reason phrase, or the registered phrase if the origin sent none.
 fn reason<'b>(head: &ResponseHead<'b>) -> &'b [u8] {
     match head.reason() {
         b"" => write::reason_phrase(head.status()).as_bytes(),

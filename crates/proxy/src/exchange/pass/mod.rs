@@ -1,5 +1,5 @@
-//! Straight to the origin and back, past the cache: bodies stream both ways at once, each side
-//! paced by the other.
+//! Passes a request to the origin and its answer back, without the cache. Both bodies stream at the same
+//! time. The receiver of each body limits the speed of its sender.
 
 mod download;
 mod save;
@@ -28,10 +28,10 @@ use save::Sent;
 use unanswered::Unanswered;
 use upload::{Upload, UploadError, send_body};
 
-/// Why there is no complete exchange.
+/// Reason why an exchange is not complete.
 #[derive(Debug)]
 enum PassError {
-    /// The client is gone; the status it was sent.
+    /// The client is gone. The value is the status that was sent to the client.
     Client(u16),
     /// The origin failed before anything was sent to the client.
     Origin(UpstreamError),
@@ -41,7 +41,7 @@ enum PassError {
     Status(u16),
 }
 
-/// Reason and mode of a request past the cache.
+/// Reason and mode of a request that is passed without the cache.
 #[derive(Clone, Copy, Debug)]
 struct Way<'a> {
     reason: Fwd,
@@ -59,7 +59,7 @@ impl Way<'_> {
 }
 
 impl<T: Transport> Exchange<'_, T> {
-    /// Sends the request on as it is and the answer back.
+    /// Sends the request unchanged to the origin, and the answer to the client.
     pub(crate) async fn pass(&mut self, reason: Fwd) -> Finish {
         let way = Way {
             reason,
@@ -72,7 +72,7 @@ impl<T: Transport> Exchange<'_, T> {
         }
     }
 
-    /// Asks the origin for a head. If it fails, a stale answer is sent as for GET.
+    /// Asks the origin for a head. If the origin fails, a stale answer is sent, as for GET.
     pub(super) async fn pass_head(&mut self, want: &Want) -> Finish {
         if let Some(error) = self.ask.fails_at_once(&self.local, want.stored.as_ref()) {
             return self.failed(want, error).await;
@@ -88,10 +88,10 @@ impl<T: Transport> Exchange<'_, T> {
         }
     }
 
-    /// An exchange with the origin.
+    /// Carries out an exchange with the origin.
     ///
     /// # Errors
-    /// No answer was received, and nothing was sent to the client.
+    /// The origin gave no usable answer. Nothing was sent to the client then.
     async fn passed(&mut self, way: Way<'_>) -> Result<Finish, UpstreamError> {
         let (local, ask) = (Rc::clone(&self.local), Rc::clone(&self.ask));
         let parts = ask.head().parts();
@@ -138,7 +138,7 @@ impl<T: Transport> Exchange<'_, T> {
             Err(PassError::Client(status)) => Ok(Finish::gone(status)),
             Err(PassError::Origin(error)) => {
                 unanswered.failed(error, replay);
-                // If the request has a body, it may not have been read to its end: the connection
+                // If the request has a body, the body may not have been read to its end. Then the connection
                 // cannot continue.
                 self.keep &= bodiless;
                 Err(error)
@@ -162,7 +162,7 @@ impl<T: Transport> Exchange<'_, T> {
         }
     }
 
-    /// Sends the body of the request, and meanwhile receives the answer.
+    /// Sends the body of the request, and receives the answer at the same time.
     async fn both_ways(
         &mut self,
         way: Way<'_>,
@@ -207,13 +207,13 @@ impl<T: Transport> Exchange<'_, T> {
                         Err(UploadError::Client | UploadError::Framing(_)) => {
                             return Err(PassError::Client(0));
                         }
-                        // The origin took no more of the body. Its answer, if one comes, is passed on;
-                        // then both connections end.
+                        // The origin stopped reading the body. If its answer comes, the answer is passed on.
+                        // Then both connections end.
                         Err(UploadError::Origin) => refused = true,
                     }
                 }
                 answered = &mut receiving => {
-                    // After an answer before the end of the request, nobody reads the rest.
+                    // If the answer came before the end of the request, nobody reads the rest of the request.
                     let whole = rule!(
                         "smuggling: a connection ends with an answer before the request's end",
                         upload.is_done() && !refused,

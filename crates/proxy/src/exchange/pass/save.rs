@@ -1,6 +1,6 @@
-//! Answers past the cache that change what is stored: the answer to a POST may be stored as one to GET
-//! (RFC 9110 section 9.3.3), and the answer to a HEAD may update the object that GET stored (RFC 9111
-//! section 4.3.5).
+//! Passed answers that change stored objects. The answer to a POST may be stored as an answer to GET (RFC
+//! 9110 section 9.3.3). The answer to a HEAD may update the object that a GET stored (RFC 9111 section
+//! 4.3.5).
 
 use bytes::Bytes;
 use foxy_base::WallTime;
@@ -19,11 +19,11 @@ use crate::fill::fetch::{FillHead, refresh};
 use crate::origin::exchange::Upstream;
 use crate::state::local::Local;
 
-/// When a request was sent.
+/// The time at which a request was sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sent {
     pub(super) at: WallTime,
-    /// The newest purge before that.
+    /// The number of the newest purge before that time.
     pub(super) purge: u64,
 }
 
@@ -36,8 +36,8 @@ impl Sent {
     }
 }
 
-/// A POST's answer on its way into the store. Nobody can follow it, but purges and later answers
-/// reach it like any fill.
+/// The answer to a POST while it is being stored. No request can follow it, but purges and later answers
+/// affect it like any fill.
 pub(super) struct Saving<'a> {
     local: &'a Local,
     writer: FillWriter<FillHead>,
@@ -62,8 +62,7 @@ fn asked(ask: &Ask, sent: Sent, now: WallTime) -> Asked<'_> {
 }
 
 impl<'a> Saving<'a> {
-    /// Begins to store the answer, if that is allowed. Called after the answer has invalidated stored
-    /// objects.
+    /// Begins to store the answer, if rules allow it. Called after the answer has invalidated stored objects.
     pub(super) fn start(
         local: &'a Local,
         ask: &Ask,
@@ -72,7 +71,7 @@ impl<'a> Saving<'a> {
         length: Option<u64>,
         sent: Sent,
     ) -> Option<Self> {
-        // Under rules about the query, the key may stand for another URL than the one requested.
+        // Under rules about the query, the key may be that of another URL than the requested URL.
         if ask.digest.method != Method::Post || !ask.by_key {
             return None;
         }
@@ -99,7 +98,7 @@ impl<'a> Saving<'a> {
         }
     }
 
-    /// The body is complete.
+    /// Stores the body, which is complete.
     pub(super) fn finish(mut self) {
         let stored = self
             .keeper
@@ -120,7 +119,7 @@ impl Drop for Saving<'_> {
     }
 }
 
-/// Brings what GET stored up to date with the answer to a HEAD that was sent at `sent`.
+/// Updates the object that a GET stored with the answer to a HEAD that was sent at `sent`.
 pub(super) async fn freshen(local: &Local, ask: &Ask, head: &ResponseHead<'_>, sent: Sent) {
     if ask.digest.method != Method::Head {
         return;

@@ -7,9 +7,9 @@ use crate::cache::ask::Ask;
 use crate::origin::UpstreamError;
 use crate::state::local::Local;
 
-/// Guard of an unsafe request under way. Dropping it invalidates the stored answers of its URL (RFC
-/// 9111 section 4.4), unless an answer has come or the request is known not to have reached the
-/// origin. That includes the case that the client has left.
+/// Guard of an unsafe request in progress. When dropped, it invalidates the stored answers of the request's
+/// URL (RFC 9111 section 4.4), unless an answer has come or the request certainly has not reached the origin.
+/// It also invalidates them if the client has left.
 pub(super) struct Unanswered<'a> {
     local: Rc<Local>,
     ask: &'a Ask,
@@ -26,12 +26,12 @@ impl<'a> Unanswered<'a> {
         }
     }
 
-    /// The final answer has arrived.
+    /// Notes that the final answer has arrived.
     pub(super) fn answered(&self) {
         self.open.set(false);
     }
 
-    /// No answer will arrive; `replayed` if the request may have been sent twice.
+    /// Notes that no answer will arrive; `replayed` is true if the request may have been sent twice.
     pub(super) fn failed(&self, error: UpstreamError, replayed: bool) {
         if !error.may_have_reached_it(replayed) {
             self.open.set(false);

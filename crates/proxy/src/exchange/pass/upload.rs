@@ -1,4 +1,4 @@
-//! The body of a request on its way to the origin.
+//! Sends the body of a request to the origin.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -11,9 +11,9 @@ use crate::http::net::{BodyError, Io, ReadBuf, Ticks, Transport, next_piece};
 use crate::state::ledger::Pressure;
 use crate::state::local::Local;
 
-/// How far the request's body is; shared by the two directions of an exchange.
+/// The progress of the request's body. Both directions of an exchange share it.
 pub(super) struct Upload {
-    /// The client waits for 100 and has not got it yet.
+    /// True if the client waits for a 100 and has not got it yet.
     held: Cell<bool>,
     waker: Cell<Option<Waker>>,
     done: Cell<bool>,
@@ -21,14 +21,14 @@ pub(super) struct Upload {
     answering: Cell<bool>,
 }
 
-/// Why a body did not reach the origin.
+/// Reason why a body did not reach the origin.
 #[derive(Debug)]
 pub(super) enum UploadError {
     /// The client has left or stalled.
     Client,
-    /// Its framing is broken, so its end is unknown.
+    /// The framing of the body is broken, so its end is unknown.
     Framing(Reject),
-    /// The origin does not take it; it may have answered all the same.
+    /// The origin does not take the body. It may have answered nevertheless.
     Origin,
 }
 
@@ -43,7 +43,7 @@ impl Upload {
         }
     }
 
-    /// All of it is sent, or will never be.
+    /// True if all of the body is sent, or the rest will never be sent.
     pub(super) fn is_done(&self) -> bool {
         self.done.get()
     }
@@ -52,8 +52,8 @@ impl Upload {
         self.done.set(true);
     }
 
-    /// Set once bytes of an answer go to the client: no other answer can begin. Reset after an
-    /// interim answer.
+    /// Notes that bytes of an answer are being sent to the client (`answering` is true): no other answer can
+    /// begin then. After an interim answer it is called with false.
     pub(super) fn answering(&self, answering: bool) {
         self.answering.set(answering);
     }
@@ -63,7 +63,7 @@ impl Upload {
         self.answering.get()
     }
 
-    /// The client was told to go on.
+    /// Notes that the client was told to send the body.
     pub(super) fn release(&self) {
         self.held.set(false);
         if let Some(waker) = self.waker.take() {
@@ -71,8 +71,8 @@ impl Upload {
         }
     }
 
-    /// Returns whether the upload is under way, or was until so recently that the origin cannot be
-    /// blamed for silence yet.
+    /// Returns true if the upload is in progress, or ended so recently that the silence of the origin is no
+    /// failure yet.
     pub(super) fn excuses(&self, local: &Local, patience: Ticks) -> bool {
         !self.done.get() || local.sweep.now().since(self.moved.get()) < patience
     }
@@ -99,7 +99,7 @@ pub(super) async fn send_body<T: Transport, U: Transport>(
     upload: &Upload,
 ) -> Result<(), UploadError> {
     if buf.is_empty() {
-        // A client that waits for 100 may begin to send without it after a while (RFC 9110 section
+        // A client that waits for a 100 may begin to send without it after some time (RFC 9110 section
         // 10.1.1).
         let begins = io.readable(io.deadline(local.patience.progress));
         tokio::select! {

@@ -1,4 +1,4 @@
-//! A body on its way from the origin to the followers and into the store.
+//! Passes a body from the origin to the followers and into the store.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -17,16 +17,16 @@ use crate::origin::UpstreamError;
 use crate::origin::exchange::Leased;
 use crate::state::local::Local;
 
-/// How a body ended.
+/// The end of a body.
 #[derive(Debug)]
 pub(super) enum Ended {
-    /// With these trailers.
+    /// The body is complete. These are its trailers.
     Whole(Bytes),
-    /// Another fill brings the rest.
+    /// Another fill fetches the rest.
     Overtaken,
 }
 
-/// Returns the result of `work`; `None` if everybody leaves before that.
+/// Returns the result of `work`; `None` if all followers leave before `work` has ended.
 pub(super) async fn unless_abandoned<F: Future + Unpin>(
     writer: &FillWriter<FillHead>,
     mut work: F,
@@ -39,9 +39,9 @@ pub(super) async fn unless_abandoned<F: Future + Unpin>(
     .await
 }
 
-/// A body on its way to the followers and into the store.
+/// A body that goes to the followers and into the store.
 pub(super) struct Body<'a> {
-    /// Go on without followers.
+    /// True if the fetch goes on without followers.
     pub(super) background: bool,
     /// Upper bound of the body's length; more bytes are an error.
     pub(super) most: u64,
@@ -50,7 +50,7 @@ pub(super) struct Body<'a> {
     pub(super) leased: &'a mut Leased,
     pub(super) reader: &'a mut BodyReader,
     pub(super) keeper: &'a mut Keeper,
-    /// The changes of the body, if it is rewritten.
+    /// The changes made to the body, if it is rewritten.
     pub(super) edit: Option<&'a mut Edit>,
 }
 
@@ -75,7 +75,7 @@ impl Body<'_> {
                 self.edit = Some(edit);
                 edited?;
                 if piece.end {
-                    // Trailers speak of the bytes before rewriting.
+                    // The trailers describe the body before rewriting.
                     return Ok(Ended::Whole(Bytes::new()));
                 }
             } else {
@@ -105,7 +105,7 @@ impl Body<'_> {
         }
     }
 
-    /// The next piece. Fails if all followers leave meanwhile and the body is not worth finishing.
+    /// Returns the next piece. Fails if all followers leave meanwhile and the body is not worth finishing.
     async fn next(
         &mut self,
         local: &Local,
@@ -122,8 +122,8 @@ impl Body<'_> {
         noted(local, piece.await)
     }
 
-    /// Puts bytes into the store first, then into the window: followers that are behind read from the
-    /// store what has left the window.
+    /// Puts bytes first into the store, then into the window. Followers that are behind read from the store
+    /// the bytes that have left the window.
     fn push(&mut self, local: &Local, writer: &FillWriter<FillHead>, bytes: Bytes) {
         let outgrown = self.keeper.push(local, writer.fill(), &bytes);
         if outgrown {
@@ -139,13 +139,13 @@ impl Body<'_> {
     }
 }
 
-/// Counts a body that the origin did not bring to its end.
+/// Counts a failure of the origin to send the complete body.
 fn noted(local: &Local, piece: Result<Piece, UpstreamError>) -> Result<Piece, UpstreamError> {
     piece.inspect_err(|error| local.origin_failed(*error))
 }
 
 impl FillWriter<FillHead> {
-    /// The body has outgrown memory: from now on it can be read back from the store.
+    /// Called when the body does not fit into memory: from now on it can be read back from the store.
     fn grown(&self, running: Option<Running>) {
         if let Some(head) = self.published()
             && let Some(running) = running

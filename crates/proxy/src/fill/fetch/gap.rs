@@ -1,9 +1,9 @@
-//! Fetches a run of fragments that a stored large object lacks, by one range request. Bytes are
-//! taken under the same strong validator only; an answer of another version ends the object's life.
+//! Fetches a run of fragments that a stored large object lacks, by one range request. Bytes are accepted only
+//! under the same strong validator. An answer of another version ends the object's life.
 //!
-//! An origin may answer with fewer bytes than requested (RFC 9110 section 14.2): the rest is
-//! requested as long as it makes progress. If gaps of an object fail twice because of the origin's
-//! answers, the object is removed, so that the next request fetches it whole.
+//! An origin may answer with fewer bytes than requested (RFC 9110 section 14.2). The rest is requested again
+//! as long as requests make progress. If gaps of an object fail twice because of the origin's answers, the
+//! object is removed, so that the next request fetches the complete object.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -27,12 +27,12 @@ use crate::origin::UpstreamError;
 use crate::origin::exchange::Leased;
 use crate::state::local::Local;
 
-/// Requests for one run that are allowed however few bytes they bring.
+/// Requests for one run that are allowed, however few bytes the origin sends.
 const SHORT_ANSWERS: u64 = 8;
-/// Bytes that one further request has to bring on average.
+/// Bytes that each further request has to fetch on average.
 const SHORT_BYTES: u64 = 4 << 10;
 
-/// A run that is missing.
+/// The task to fetch one missing run.
 #[derive(Debug)]
 struct Job {
     ask: Rc<Ask>,
@@ -41,7 +41,7 @@ struct Job {
     span: Span,
 }
 
-/// Starts the task that writes `writer`: the bytes of `cover`, in whole fragments.
+/// Starts the task that writes to `writer` the bytes of `cover`, in whole fragments.
 pub(crate) fn spawn(
     local: &Rc<Local>,
     ask: &Rc<Ask>,
@@ -114,7 +114,7 @@ impl Job {
             match ended {
                 Ok(Ended::Overtaken) => return Ok(Ended::Overtaken),
                 Ok(Ended::Whole(_)) if pushed >= self.span.len() => break,
-                // Cut off or short: request the rest while there is progress.
+                // The answer was cut off or too short: request the rest while there is progress.
                 Ok(Ended::Whole(_)) | Err(UpstreamError::Truncated) if pushed > before => {
                     if asked > SHORT_ANSWERS + pushed / SHORT_BYTES {
                         return Err(UpstreamError::BadResponse("range-too-short"));
@@ -168,7 +168,7 @@ impl Job {
         let mut kept = match (keeper.take(), verdict) {
             (Some(kept), Verdict::Store) => kept,
             (None, Verdict::Store) => Keeper::resume(local, writer.fill(), (&self.head, self.span)),
-            // The run is no longer kept.
+            // The run is not stored any more.
             (_, Verdict::Pass) => Keeper::nothing(local),
         };
         writer.keep(kept.window());
@@ -203,7 +203,8 @@ impl Job {
     ) -> Result<(Verdict, Span), UpstreamError> {
         const UNFIT: UpstreamError = UpstreamError::BadResponse("range-not-available");
         if head.status() != 206 {
-            // An error says nothing about the object, another answer that it changed.
+            // A 304, a 5xx status, or a status about the request other than 416 does not tell whether the
+            // object changed. Every other status tells that it changed.
             let digest = super::judge::as_get(&self.ask);
             let changed = rules::supersedes(&digest, head.status()) || head.status() == 416;
             return Err(match head.status() {
@@ -221,7 +222,7 @@ impl Job {
         let exact = range.and_then(|range| {
             let same = range.complete.is_none_or(|length| length == complete);
             range.span.filter(|span| {
-                // Fewer bytes than requested are allowed; another start is useless.
+                // Fewer bytes than requested are allowed. Bytes from another start are useless.
                 let fits = span.start == rest.start && span.end <= rest.end;
                 same && fits && length.is_none_or(|length| length == span.len())
             })
@@ -255,8 +256,8 @@ impl Job {
         Ok((verdict, part))
     }
 
-    /// Records this run's result for the object. When the origin sends unusable bytes for the
-    /// second time in a row, the object is removed.
+    /// Records the result of this run for the object. When the origin sends unusable bytes for the second
+    /// time in a row, the object is removed.
     fn learn(&self, local: &Local, writer: &FillWriter<FillHead>, error: Option<&UpstreamError>) {
         let (broken, key, now) = (&local.proxy.broken, self.head.hash(), local.wall());
         match error {
@@ -273,7 +274,7 @@ impl Job {
         }
     }
 
-    /// Removes the object: its stored bytes are of an outdated version, or can never be completed.
+    /// Removes the object, because its stored bytes are of an outdated version or can never be completed.
     fn forget(&self, local: &Local, writer: &FillWriter<FillHead>) {
         let engine = &local.proxy.engine;
         let _ = writer.fill().if_storable(|| {
@@ -284,11 +285,11 @@ impl Job {
     }
 }
 
-/// Use of valid bytes.
+/// The use of valid bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
-    /// Send and store them.
+    /// The bytes are sent and stored.
     Store,
-    /// Only send them.
+    /// The bytes are only sent.
     Pass,
 }

@@ -1,4 +1,4 @@
-//! Knowledge of an answer once its head has arrived.
+//! The data about an answer that is known when its head has arrived.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
@@ -11,7 +11,7 @@ use foxy_store::{Object, Stored};
 
 use crate::cache::serve::find::Primary;
 
-/// Data for followers at header time.
+/// The data that followers get when the head arrives.
 #[derive(Debug)]
 pub(crate) struct FillHead {
     /// The origin's status.
@@ -19,7 +19,7 @@ pub(crate) struct FillHead {
     pub(crate) origin: SocketAddr,
     /// Fields for the clients, without framing and Age.
     pub(crate) fields: FieldBlock,
-    /// Length of the body, if known.
+    /// Length of the body in bytes, if known.
     pub(crate) length: Option<u64>,
     /// The rules digest, if the answer may be stored.
     pub(crate) digest: Option<Digest>,
@@ -27,55 +27,58 @@ pub(crate) struct FillHead {
     pub(crate) age: Option<Bytes>,
     /// Vary list and selecting values.
     pub(crate) vary: Option<(Bytes, Bytes)>,
-    /// The stored object that the origin has validated; there is no body then.
+    /// The stored object that the origin has validated. If there is one, the answer has no body.
     pub(crate) object: Option<Arc<Object>>,
-    /// The running answer that the origin has validated, updated; there is no body then.
+    /// The running answer that the origin has validated, with updated fields. If there is one, this answer
+    /// has no body.
     pub(crate) validated: Option<Arc<Self>>,
-    /// Where the body can be read back while it arrives.
+    /// The stored form from which the body can be read back while it arrives.
     pub(crate) running: Arc<OnceLock<Running>>,
-    /// The answer to a range has become a stored object that lacks fragments: answer from it.
+    /// The stored object that lacks fragments, if the answer to a range has become such an object. Requests
+    /// are answered from this object.
     pub(crate) sparse: Option<Arc<Object>>,
-    /// The body is this part of the representation.
+    /// The part of the representation that the body of a 206 contains.
     pub(crate) part: Option<ContentRange>,
-    /// The fetch is for a range that other requests may want parts of.
+    /// True if the fetch is for a range of which other requests may want parts.
     pub(crate) ranged: bool,
-    /// That range, if it is the leader's own.
+    /// The `Range` value of the leader, if exactly that range is fetched.
     pub(crate) range: Option<Bytes>,
-    /// The primary entry for the keys of other variants, once this is stored.
+    /// The primary entry for the keys of other variants, used once this answer is stored.
     pub(crate) primary: Option<Primary>,
-    /// Requests other than the leader may have it.
+    /// True if requests other than the leader may have the answer.
     pub(crate) shared: bool,
-    /// Reason for not storing it; empty if it is stored.
+    /// Reason why the answer is not stored; empty if it is stored.
     pub(crate) not_stored: &'static str,
-    /// The strong ETag for a range request for the rest.
+    /// The strong ETag that a range request for the rest needs.
     pub(crate) strong_etag: Option<Bytes>,
 }
 
 /// A large body that can be read back while it arrives.
 #[derive(Debug)]
 pub(crate) struct Running {
-    /// Its head; before it is visible, a head by which the fragments are found.
+    /// The head of the object. Before the object is visible, a head by which the fragments are found.
     pub(crate) head: Arc<Object>,
     /// Keeps the fragments alive before the object is visible.
     pub(super) _stored: Option<Arc<Stored>>,
 }
 
 impl Running {
-    /// True if parts of the body can be fetched by themselves: the object is visible, and its length is
-    /// known. Before its end, neither holds for a body that is compared with a digest.
+    /// True if parts of the body can be fetched separately: the object is visible, and its length is known.
+    /// For a body that is compared with a digest, neither is true before the end of the body.
     fn is_sized(&self) -> bool {
         self.head.total_length() != u64::MAX
     }
 }
 
 impl FillHead {
-    /// The body, if it can be read back while it arrives, and parts of it can be fetched by themselves.
+    /// Returns the body if it can be read back while it arrives, and if parts of it can be fetched
+    /// separately.
     pub(crate) fn sized(&self) -> Option<&Running> {
         let running = self.running.get()?;
         (self.length.is_some() && running.is_sized()).then_some(running)
     }
 
-    /// A head with these fields and no body.
+    /// Returns a head with these fields and no body.
     pub(super) fn bare(status: u16, origin: SocketAddr, fields: FieldBlock) -> Self {
         Self {
             status,
@@ -99,7 +102,7 @@ impl FillHead {
         }
     }
 
-    /// This head after a validation: the same body with newer fields.
+    /// Returns this head after a validation: the same body with newer fields.
     pub(super) fn updated(&self, fields: FieldBlock, digest: Digest) -> Self {
         Self {
             length: self.length,

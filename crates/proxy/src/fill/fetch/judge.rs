@@ -1,5 +1,5 @@
-//! Decisions at header time: which fields the clients get, whether the answer is stored, and under
-//! which key.
+//! Decisions when a head arrives: the fields that the clients get, whether the answer is stored, and the key
+//! under which it is stored.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -25,16 +25,16 @@ use crate::fill::Fill;
 use crate::state::local::Local;
 use crate::{Collapse, Role};
 
-/// When the exchange happened.
+/// The times of an exchange with the origin.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
     pub(crate) request: WallTime,
     pub(crate) response: WallTime,
-    /// The newest purge before the request was sent.
+    /// The number of the newest purge before the request was sent.
     pub(crate) purge: u64,
 }
 
-/// Under which key an answer is stored, and with what.
+/// The key under which an answer is stored, and the data stored with it.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     pub(crate) key: Bytes,
@@ -43,11 +43,11 @@ pub(crate) struct Place {
     pub(crate) meta: ObjectMeta,
     pub(crate) vary: Bytes,
     pub(crate) fields: FieldBlock,
-    /// For a 206: how its body becomes part of what is stored.
+    /// For a 206: the way in which its body becomes part of the stored object.
     pub(super) piece: Option<Piece>,
-    /// For a large object: which bytes of it these are.
+    /// For a large object: the range of its bytes that the answer contains.
     pub(super) sparse: Option<ContentRange>,
-    /// A beginning of the body is worth keeping.
+    /// True if a beginning of the body is worth storing.
     pub(super) beginning: bool,
     /// The operator's rule that decided.
     pub(super) rule: RuleId,
@@ -59,28 +59,28 @@ pub(crate) struct Asked<'a> {
     pub(crate) ask: &'a Ask,
     /// The request as it was sent.
     pub(crate) digest: RequestDigest,
-    /// The object that is stored whole and may still be of use.
+    /// The complete stored object, if it may still be used.
     pub(crate) stored: Option<&'a Arc<Object>>,
     /// The primary entry, if it has a Vary list.
     pub(crate) primary: Option<&'a Primary>,
     /// The stored part under the same key.
     pub(crate) part: Option<&'a Arc<Object>>,
-    /// The range was widened to whole fragments: what comes may begin a sparse object.
+    /// True if the range was widened to whole fragments. Then the answer may begin a sparse object.
     pub(crate) aligned: bool,
-    /// The range differs from the client's own.
+    /// True if the range differs from the client's own range.
     pub(crate) widened: bool,
     pub(crate) times: Times,
 }
 
-/// How long a validator keeps an expired object useful.
+/// Days during which an expired object with a validator is still useful.
 const VALIDATOR_DAYS: i64 = 7;
 
-/// Returns whether this answer ends the life of the object stored under the same key.
+/// Returns true if this answer ends the life of the object stored under the same key.
 pub(super) fn superseded(asked: &Asked<'_>, status: u16) -> bool {
     rules::supersedes(&asked.digest, status)
 }
 
-/// The request as the fill sends it: always GET.
+/// Returns the request as the fill sends it. The method is always GET.
 pub(super) fn as_get(ask: &Ask) -> RequestDigest {
     RequestDigest {
         method: rules::Method::Get,
@@ -89,7 +89,7 @@ pub(super) fn as_get(ask: &Ask) -> RequestDigest {
     }
 }
 
-/// Judges a final head. `peer` is where it came from.
+/// Judges a final head. `peer` is the address that sent it.
 pub(crate) fn judge(
     local: &Local,
     asked: &Asked<'_>,
@@ -98,8 +98,8 @@ pub(crate) fn judge(
     length: Option<u64>,
     peer: SocketAddr,
 ) -> (FillHead, Option<Place>) {
-    // A rule may deny this address to other clients, and a stored object does not tell from which
-    // address it came.
+    // A rule may deny this address to other clients, and a stored object does not contain the address that it
+    // came from.
     let apart = rule!(
         "fetch: an answer from an address that a rule names is not stored",
         asked.ask.client.keeps_apart(peer.ip()),
@@ -110,7 +110,7 @@ pub(crate) fn judge(
         false => storable(local, asked, head, length),
     };
     let plan = plan.and_then(|plan| {
-        // A field may be too large for a stored record; the clients still get it.
+        // A field may be too large for a stored record. The clients still get it.
         let placed = placed(local, asked, fill, &plan, head);
         Ok((placed.map_err(|_| "field-too-large")?, plan))
     });
@@ -119,8 +119,8 @@ pub(crate) fn judge(
         Err(reason) => (None, None, reason),
     };
     let (vary, place) = placed.map_or((None, None), |(vary, place)| (vary, Some(place)));
-    // An answer that expired on its way is not stored, but requests that waited when the origin was
-    // asked may get it.
+    // An answer that expired during its transfer is not stored, but requests that already waited when the
+    // origin was asked may get it.
     let passing = match not_stored == rules::NoStore::ExpiredOnArrival.as_str() {
         true => passing(local, asked, head),
         false => None,
@@ -131,7 +131,7 @@ pub(crate) fn judge(
     };
     let known = plan.as_ref().or(passing.as_ref());
     let fields = match (&plan, &place) {
-        // Built once: stored fields and client fields differ only if fields are stripped, or in a part.
+        // Built once: stored fields differ from client fields only if fields are stripped, or in a part.
         (Some(plan), Some(place)) if !plan.strip_listed && head.status() != 206 => {
             place.fields.clone()
         }
@@ -169,10 +169,10 @@ pub(crate) fn judge(
     (fill_head, place)
 }
 
-/// Vary list and selecting values of an answer, if it has them.
+/// The Vary list and the selecting values of an answer, if it has a Vary list.
 type Varies = Option<(Bytes, Bytes)>;
 
-/// Where a storable answer is stored.
+/// Returns the place at which a storable answer is stored.
 fn placed(
     local: &Local,
     asked: &Asked<'_>,
@@ -186,8 +186,8 @@ fn placed(
     Ok((vary, place))
 }
 
-/// Rules digest of an answer that is stale on arrival because the origin took longer than its
-/// lifetime, at a site with `collapse = "arrived"`.
+/// Returns the plan for an answer that is stale on arrival because the origin took longer than the answer's
+/// lifetime. Applies only to a site with `collapse = "arrived"`.
 fn passing(local: &Local, asked: &Asked<'_>, head: &ResponseHead<'_>) -> Option<StorePlan> {
     let site = matches!(&*asked.ask.role, Role::Site(site) if site.collapse == Collapse::Arrived);
     if !site || head.status() == 206 {
@@ -206,7 +206,7 @@ fn passing(local: &Local, asked: &Asked<'_>, head: &ResponseHead<'_>) -> Option<
     Some(plan)
 }
 
-/// The range in a 206's Content-Range, if the field occurs once.
+/// Returns the range in the Content-Range field of a 206, if the field occurs once.
 fn part_of(head: &ResponseHead<'_>) -> Option<ContentRange> {
     let mut lines = values(head, "Content-Range");
     let line = lines.next().filter(|_| head.status() == 206)?;
@@ -217,7 +217,7 @@ fn part_of(head: &ResponseHead<'_>) -> Option<ContentRange> {
         .and_then(ContentRange::parse)
 }
 
-/// True if a 206 states two lengths: the bytes cannot be identified.
+/// True if a 206 states two different lengths, so that its bytes cannot be identified.
 pub(super) fn contradicts(head: &ResponseHead<'_>, length: Option<u64>) -> bool {
     let said = part_of(head)
         .and_then(|part| part.span)
@@ -226,7 +226,7 @@ pub(super) fn contradicts(head: &ResponseHead<'_>, length: Option<u64>) -> bool 
         .is_some_and(|(said, length)| said != length)
 }
 
-/// The question as the caching rules take it.
+/// Returns the request in the form that the caching rules need.
 pub(super) fn rules_request<'a>(
     asked: &'a Asked<'_>,
     head: &'a RequestHead<'a>,
@@ -238,7 +238,7 @@ pub(super) fn rules_request<'a>(
     }
 }
 
-/// The answer as the caching rules take it.
+/// Returns the answer in the form that the caching rules need.
 pub(crate) fn rules_response<'a, F: Fields>(
     asked: &Asked<'_>,
     status: u16,
@@ -285,13 +285,13 @@ fn storable(
         let newer = |old: &Arc<Object>| !part::same_version(old, head);
         return match asked.stored {
             _ if sparse && asked.stored.is_none_or(newer) => Ok(plan),
-            // A part must not replace a stored whole, even a stale one.
+            // A part must not replace a complete stored object, even a stale one.
             Some(_) => Err("whole-is-better"),
             None if !fits => Err("part-too-large"),
             None => Ok(plan),
         };
     }
-    // An error must not replace a stored answer that may still be served instead of it.
+    // An error must not replace a stored answer that may still be sent in place of the error.
     let failure = Failure::Status(head.status());
     let better = asked.stored.and_then(|object| {
         let stored = stored_digest(object)?;
@@ -309,7 +309,7 @@ fn storable(
     Ok(plan)
 }
 
-/// The target URI of a request in owned parts.
+/// The target URI of a request, in owned parts.
 pub(crate) struct Target {
     scheme: &'static str,
     authority: String,
@@ -339,7 +339,7 @@ impl Target {
     }
 }
 
-/// Fields for the clients: end-to-end, with a Date, without length and Age.
+/// Returns the fields for the clients: the end-to-end fields with a Date, without the length and Age.
 fn client_fields(
     local: &Local,
     head: &ResponseHead<'_>,
@@ -403,8 +403,8 @@ fn place(
         (Some((list, _)), Some(primary)) => *list == primary.list,
         _ => false,
     };
-    // If the Vary list equals that of the primary, the fill's key (primary or variant) is right and the
-    // nonce stays. Otherwise this answer becomes the primary, and older variants are out of reach.
+    // If the Vary list equals that of the primary, the fill's key (primary or variant) is right and the nonce
+    // stays. Otherwise this answer becomes the primary, and older variants can no longer be found.
     let (key, nonce) = match known {
         Some(primary) if same_list => (fill.key().clone(), primary.nonce),
         _ if vary.is_some() => {
@@ -436,7 +436,7 @@ fn place(
     })
 }
 
-/// The place under the primary key of something with this digest, fields to be filled in.
+/// Returns the place under the primary key of an answer with this digest. The caller sets the fields.
 pub(super) fn place_of(
     local: &Local,
     asked: &Asked<'_>,
@@ -470,7 +470,7 @@ pub(super) fn place_of(
     }
 }
 
-/// When an object is past every use.
+/// Returns the time after which an object has no use.
 pub(super) fn useless_at(config: &rules::Config, digest: &rules::Digest) -> WallTime {
     let useless = freshness::useless_at(digest, config);
     let flags = digest.flags;
@@ -480,7 +480,7 @@ pub(super) fn useless_at(config: &rules::Config, digest: &rules::Digest) -> Wall
     useless
 }
 
-/// The ETag, if it is strong: only then may pieces of a body be put together.
+/// Returns the ETag if it is strong. Pieces of a body may be combined only under a strong ETag.
 pub(crate) fn strong_etag<F: Fields>(fields: &F) -> Option<Bytes> {
     let text = etag::of(fields)?;
     etag::ETag::parse(text)

@@ -15,41 +15,43 @@ use crate::fill::{Cover, Fill};
 use crate::origin::UpstreamError;
 use crate::state::local::Local;
 
-/// Takes the body of one fill into the store, if it is to be stored.
+/// Stores the body of one fill, if it may be stored.
 #[derive(Debug)]
 pub(crate) struct Keeper {
     kept: Kept,
     memory: FillMemory,
     length: Option<u64>,
-    /// Bytes so far, and how many the operator's rules want stored at least and at most.
+    /// `done` is the number of bytes so far. `sizes` are the least and the largest number of bytes that the
+    /// operator's rules allow to be stored.
     done: u64,
     sizes: (u64, u64),
     /// Offset up to which the fill goes on without followers.
     goal: Option<u64>,
-    /// The stored bytes stay long enough for followers to read them back.
+    /// True if the stored bytes stay long enough for followers to read them back.
     lasting: bool,
 }
 
-/// Smaller fragments may be overwritten before a follower has read them back. In a store with such
-/// fragments followers read from the window, and a large object is visible only when it is complete.
+/// Smallest number of bytes of a fragment that is not overwritten too early. Smaller fragments may be
+/// overwritten before a follower has read them back. In a store with smaller fragments followers read from
+/// the window, and a large object is visible only when it is complete.
 const LASTING: u64 = 64 << 10;
 
 #[derive(Debug)]
 enum Kept {
-    /// Not stored.
+    /// The body is not stored.
     Nothing,
-    /// All pieces so far; the object is stored whole.
+    /// All pieces so far are in memory. The object is stored in one piece at the end.
     Small(Box<Small>),
-    /// Of unknown length: goes into the store piece by piece, visible at the end.
+    /// A body of unknown length. It is stored piece by piece, and is visible when it is complete.
     Large(Box<LargePut>),
-    /// Of known length: visible at once, readable as far as it got.
+    /// A body of known length. The object is visible at once, and its stored bytes are readable.
     Sparse(Box<Sparse>),
 }
 
 #[derive(Debug)]
 struct Sparse {
     put: FragmentPut,
-    /// The missing bytes can be fetched later.
+    /// True if the missing bytes can be fetched later.
     divisible: bool,
 }
 
@@ -105,7 +107,7 @@ impl Keeper {
         keeper
     }
 
-    /// The head goes into the store at once, the bytes as they come.
+    /// Stores the head at once, and the bytes when they arrive.
     fn sparse(&mut self, local: &Local, fill: &Fill<FillHead>, place: Place) {
         let range = place
             .sparse
@@ -121,7 +123,7 @@ impl Keeper {
                 Lookup::Memory(object) => Some(object),
                 _ => None,
             };
-            // Another range of the same version may have been quicker.
+            // A fetch of another range of the same version may have been faster.
             let same = known.filter(|object| {
                 let tag = strong_etag(object.fields());
                 object.is_large()
@@ -141,14 +143,14 @@ impl Keeper {
         }
     }
 
-    /// Keeps a window only.
+    /// Creates a keeper that stores nothing, and opens a window.
     pub(super) fn nothing(local: &Local) -> Self {
         let mut keeper = Self::closed(local);
         keeper.memory.open_window(local);
         keeper
     }
 
-    /// Keeps nothing yet.
+    /// Creates a keeper that stores nothing yet and has no memory.
     fn closed(local: &Local) -> Self {
         Self {
             kept: Kept::Nothing,
@@ -161,7 +163,7 @@ impl Keeper {
         }
     }
 
-    /// Goes on with an object whose head is stored, with the bytes of `span`.
+    /// Continues an object whose head is stored, with the bytes of `span`.
     pub(super) fn resume(
         local: &Local,
         fill: &Fill<FillHead>,
@@ -177,7 +179,7 @@ impl Keeper {
         keeper
     }
 
-    /// The object that followers can read back while the fill goes on.
+    /// Returns the object that followers can read back while the fill goes on.
     pub(super) fn running(&self) -> Option<Running> {
         match &self.kept {
             Kept::Sparse(sparse) => Some(Running {
@@ -192,7 +194,7 @@ impl Keeper {
         }
     }
 
-    /// Returns the bytes of a stored object that this brings; `None`: the whole of an object.
+    /// Returns the bytes of a stored object that this fill fetches; `None` if it fetches a complete object.
     pub(super) fn cover(&self, end: Option<u64>) -> Option<Cover> {
         let Kept::Sparse(sparse) = &self.kept else {
             return None;
@@ -208,7 +210,8 @@ impl Keeper {
         })
     }
 
-    /// Up to where the body can be read back; `None` if followers must get it from the window.
+    /// Returns the offset up to which the body can be read back; `None` if followers must read it from the
+    /// window.
     pub(super) fn readable(&self) -> Option<u64> {
         match &self.kept {
             Kept::Sparse(sparse) => sparse.put.readable(),
@@ -219,12 +222,13 @@ impl Keeper {
         }
     }
 
-    /// Bytes that the fill keeps for its followers; `usize::MAX` while all are kept anyway.
+    /// Returns the number of bytes that the fill keeps for its followers; `usize::MAX` while it keeps all
+    /// bytes.
     pub(super) fn window(&self) -> usize {
         self.memory.window()
     }
 
-    /// Takes a piece of the body; true if [`window`](Self::window) has changed.
+    /// Adds a piece of the body. Returns true if [`window`](Self::window) has changed.
     pub(crate) fn push(&mut self, local: &Local, fill: &Fill<FillHead>, bytes: &Bytes) -> bool {
         self.done = self.done.saturating_add(bytes.len() as u64);
         let long = self.done > self.sizes.1 && !matches!(self.kept, Kept::Nothing);
@@ -233,7 +237,7 @@ impl Keeper {
             long,
             false
         ) {
-            // Longer than the operator wants stored; its length was not announced.
+            // The body is longer than the operator allows to be stored. Its length was not announced.
             self.kept = Kept::Nothing;
             self.memory.open_window(local);
             return true;
@@ -267,11 +271,11 @@ impl Keeper {
         }
     }
 
-    /// The body is larger than fits in memory: from now on it is stored piece by piece.
+    /// Called when the body does not fit into memory: from now on it is stored piece by piece.
     fn outgrow(&mut self, local: &Local, fill: &Fill<FillHead>, bytes: &Bytes) {
         let kept = std::mem::replace(&mut self.kept, Kept::Nothing);
         let room = self.memory.open_stored(local, fill);
-        // A part has no form as a large object.
+        // A part cannot become a large object.
         if let Kept::Small(small) = kept
             && small.place.piece.is_none()
             && room
@@ -293,25 +297,25 @@ impl Keeper {
         }
     }
 
-    /// True if the body is to be stored.
+    /// True if the body will be stored.
     pub(crate) fn is_kept(&self) -> bool {
         !matches!(self.kept, Kept::Nothing)
     }
 
-    /// True if the body goes into the store while it streams in.
+    /// True if the body is stored while it arrives.
     pub(crate) fn streams(&self) -> bool {
         matches!(self.kept, Kept::Sparse(_) | Kept::Large(_))
     }
 
-    /// Somebody follows.
+    /// Notes that at least one request follows.
     pub(super) fn followed(&mut self) {
         self.goal = None;
     }
 
-    /// Checks whether a fill without followers goes on.
+    /// Checks that a fill without followers goes on.
     ///
     /// # Errors
-    /// [`UpstreamError::GivenUp`] if it does not.
+    /// [`UpstreamError::GivenUp`] if the fill ends.
     pub(super) fn worth_finishing(
         &mut self,
         local: &Local,
@@ -338,7 +342,8 @@ impl Keeper {
         }
     }
 
-    /// The body is complete: stores it, unless that was forbidden meanwhile. True if it is stored.
+    /// Called when the body is complete. Stores it, unless storing was forbidden meanwhile. Returns true if
+    /// it is stored.
     pub(crate) fn finish(self, local: &Local, fill: &Fill<FillHead>) -> bool {
         let visible = |put: Option<Put>| put.is_some_and(|put| put.admitted.is_visible());
         match self.kept {
@@ -357,7 +362,7 @@ impl Keeper {
         }
     }
 
-    /// The body ended early: its beginning is stored if it can be completed later.
+    /// Called when the body ended early. Stores its beginning if it can be completed later.
     pub(crate) fn cut(self, local: &Local, fill: &Fill<FillHead>) {
         let mut small = match self.kept {
             Kept::Small(small) => small,
@@ -381,8 +386,8 @@ impl Keeper {
     }
 }
 
-/// The least and the largest size of a body that is stored. A part has no limits here: it was judged at
-/// header time, by the size of its whole.
+/// Returns the least and the largest size of a stored body, in bytes. A part has no limits here, because it
+/// was judged when its head arrived, by the size of the complete object.
 fn sizes(local: &Local, place: Option<&Place>) -> (u64, u64) {
     match place {
         Some(place) if place.piece.is_none() => {
@@ -407,7 +412,7 @@ fn new_large(place: Place, length: Option<u64>) -> NewLarge {
 }
 
 impl Sparse {
-    /// Removes the object, which can never become whole.
+    /// Removes the object, which can never become complete.
     fn forget(&self, local: &Local) {
         let (engine, head) = (&local.proxy.engine, self.put.head());
         if engine.is_current_version(head) {
@@ -417,7 +422,7 @@ impl Sparse {
 }
 
 impl Small {
-    /// Stores it; true if it is stored.
+    /// Stores the body. Returns true if it is stored.
     fn put(self, local: &Local, fill: &Fill<FillHead>) -> bool {
         let Self {
             mut place,
@@ -449,7 +454,7 @@ impl Small {
         #[cfg(feature = "stand-in")]
         let (hash, group, bytes) = (place.hash, place.group, body.len() as u64);
         let put = fill.if_storable(|| {
-            // An object that was stored since this part's head arrived is at least as good as a part.
+            // An object that was stored after this part's head arrived is at least as good as a part.
             let taken =
                 is_part && !matches!(engine.reads().lookup(place.hash, &place.key), Lookup::Miss);
             (!taken).then(|| engine.put(new_object(place, body)))

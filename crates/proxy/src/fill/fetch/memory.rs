@@ -7,14 +7,14 @@ use crate::fill::Fill;
 use crate::state::ledger::{Entry, Use};
 use crate::state::local::Local;
 
-/// A window where there is no memory for fragments.
+/// Bytes of a window when there is no memory for fragments.
 const SMALL_WINDOW: usize = 64 << 10;
-/// A window where there is no memory for that either.
+/// Bytes of a window when there is no memory for [`SMALL_WINDOW`] either.
 const LEAST_WINDOW: usize = 16 << 10;
-/// Estimated bytes of a long body that wait in the kernel, where the system chooses the queue's length.
+/// Estimated bytes of a long body that wait in the kernel, if the system chooses the length of the queue.
 const RECEIVE: usize = 64 << 10;
 
-/// Memory of a fill.
+/// The memory of a fill.
 #[derive(Debug)]
 pub(super) struct FillMemory {
     memory: Entry,
@@ -30,26 +30,27 @@ impl FillMemory {
         }
     }
 
-    /// Bytes that the fill keeps for its followers; `usize::MAX` while all are kept anyway.
+    /// Returns the number of bytes that the fill keeps for its followers; `usize::MAX` while it keeps all
+    /// bytes.
     pub(super) fn window(&self) -> usize {
         self.window
     }
 
-    /// From now on all bytes are kept, and [`grow`](Self::grow) enters them.
+    /// Keeps all bytes from now on. [`grow`](Self::grow) enters them.
     pub(super) fn keep_all(&mut self) {
         self.window = usize::MAX;
     }
 
-    /// Enters further bytes; false, and nothing is entered, if there is no room.
+    /// Enters further bytes. If there is no room, enters nothing and returns false.
     pub(super) fn grow(&mut self, bytes: usize) -> bool {
         self.memory.grow(bytes)
     }
 
-    /// From now on a window is kept, and fragments on their way into the store. Returns whether there is
-    /// memory for the fragments; otherwise only a window is kept.
+    /// Keeps a window from now on, and the fragments that are being stored. Returns true if there is memory
+    /// for the fragments. Otherwise only a window is kept.
     pub(super) fn open_stored(&mut self, local: &Local, fill: &Fill<FillHead>) -> bool {
         let window = local.proxy.config.fill.window;
-        // One fragment is gathered for the store; another one is kept readable until the store has it.
+        // One fragment is collected for the store. Another fragment stays readable until the store has it.
         let fragment = local.proxy.engine.fragment_bytes() as usize;
         let want = window.max(fragment) + fragment + ahead(local);
         if self.resize(want) {
@@ -73,7 +74,7 @@ impl FillMemory {
         false
     }
 
-    /// From now on only a window is kept: the body is not stored.
+    /// Keeps only a window from now on: the body is not stored.
     pub(super) fn open_window(&mut self, local: &Local) {
         let window = local.proxy.config.fill.window;
         if self.resize(window + ahead(local)) {
@@ -83,7 +84,7 @@ impl FillMemory {
         }
     }
 
-    /// The largest of the small windows that there is memory for; the least one in any case.
+    /// Opens the largest of the small windows for which there is memory, and at least the smallest window.
     fn open_small(&mut self, local: &Local) {
         let (most, ahead) = (local.proxy.config.fill.window, ahead(local));
         self.window = SMALL_WINDOW.min(most);
@@ -93,14 +94,15 @@ impl FillMemory {
         }
     }
 
-    /// Has `want` bytes from now on; false, with at most that many, if there is no room for them.
+    /// Sets the entry to `want` bytes. If there is no room for them, keeps at most that many and returns
+    /// false.
     fn resize(&mut self, want: usize) -> bool {
         self.memory.shrink_to(want);
         self.memory.grow(want - self.memory.bytes())
     }
 }
 
-/// Bytes that an origin may send ahead.
+/// Returns the number of bytes that an origin may send ahead.
 fn ahead(local: &Local) -> usize {
     local.proxy.ledger.receive_bytes().unwrap_or(RECEIVE)
 }
@@ -115,7 +117,7 @@ mod tests {
 
     const MEMORY: usize = 32 << 20;
 
-    /// Opens windows until the least one comes, and returns the different results in their order.
+    /// Opens windows until the smallest window is returned, and returns the different results in their order.
     fn opened(local: &Local, mut open: impl FnMut(&mut FillMemory) -> bool) -> Vec<(usize, bool)> {
         let mut fills = Vec::new();
         let mut seen = Vec::new();
@@ -148,7 +150,7 @@ mod tests {
         });
     }
 
-    /// It is stored for one request, and the memory of other fills is used up.
+    /// Only one request wants the fill, and other fills use all memory for fills that are not shared.
     #[test]
     fn a_fill_without_memory_to_store_takes_nobody_in() {
         with_worker(MEMORY, |local| async move {
@@ -174,7 +176,7 @@ mod tests {
         });
     }
 
-    /// Several requests want it, and the memory of other fills is used up.
+    /// Several requests want the fill, and other fills use all memory for fills that are not shared.
     #[test]
     fn memory_for_shared_fills_is_for_those_that_are_stored() {
         with_worker(MEMORY, |local| async move {

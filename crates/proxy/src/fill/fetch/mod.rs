@@ -1,5 +1,5 @@
-//! The task behind a fill: asks the origin, judges the answer at header time, streams it to the
-//! followers and into the store.
+//! The task of a fill. It asks the origin, judges the answer when its head arrives, and streams the answer to
+//! the followers and into the store.
 
 mod body;
 mod gap;
@@ -47,51 +47,50 @@ use pace::Pace;
 use part::Completion;
 use rest::{Beside, Source};
 
-/// The range that a fill asks for.
+/// The range that a fill requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Ranged {
-    /// The whole.
+    /// No range: the complete object.
     No,
-    /// The client's own.
+    /// The client's own range.
     Own,
-    /// This range of whole fragments, which covers the client's range, or the first of several.
+    /// This range of whole fragments. It covers the client's range, or the first of the client's ranges.
     Aligned(String),
 }
 
 /// The task of a fill.
 pub(crate) struct Job {
     pub(crate) ask: Rc<Ask>,
-    /// The object that is stored whole and cannot be used as it is.
+    /// The complete stored object, which cannot be used as it is.
     pub(crate) stored: Option<Arc<Object>>,
-    /// Ask with its validators.
+    /// True if the origin is asked with the stored object's validators.
     pub(crate) validate: bool,
-    /// Validate this answer, which another fetch is bringing.
+    /// The running answer to validate. Another fetch receives it.
     pub(crate) running: Option<Arc<FillHead>>,
     /// The permit to ask the origin, if the request has one already.
     pub(crate) permit: Cell<Option<Permit>>,
-    /// A part that is stored instead.
+    /// A stored part, if no complete object is stored.
     pub(crate) part: Option<Arc<Object>>,
     pub(crate) range: Ranged,
     /// The primary entry, if it has a Vary list.
     pub(crate) primary: Option<Primary>,
-    /// Send the client's own conditions (there is nothing stored to use instead).
+    /// True if the client's own conditions are sent, because no stored object has validators to use instead.
     pub(crate) own_conditions: bool,
-    /// Nobody waits for the answer: go on without followers.
+    /// True if no request waits for the answer: the fetch goes on without followers.
     pub(crate) background: bool,
-    /// Followers may join the fetch once its head is known, though it starts outside their slot.
+    /// True if followers may join the fetch once its head is known, although it starts outside their slot.
     pub(crate) offers: bool,
 }
 
 pub(crate) use gap::spawn as spawn_gap;
 
-/// Starts the task.
+/// Starts the task of a fill.
 pub(crate) fn spawn(local: &Rc<Local>, job: Job, writer: FillWriter<FillHead>) {
     let busy = local.busy();
     let local = Rc::clone(local);
     local.count(Event::FillsStarted);
     let memory = local.proxy.ledger.take(Use::Connections, FETCH_BYTES);
-    // Boxed before the spawn: the future has kilobytes, and the runtime moves what it is given several
-    // times.
+    // Boxed before the spawn: the future has several kilobytes, and the runtime moves a future several times.
     tokio::task::spawn_local(Box::pin(async move {
         let fill = Arc::clone(writer.fill());
         match fetch(&local, &job, &writer).await {
@@ -107,21 +106,21 @@ pub(crate) fn spawn(local: &Rc<Local>, job: Job, writer: FillWriter<FillHead>) {
     }));
 }
 
-/// Memory of a fetch without its read buffer and its body: the task and the connection. An estimate.
+/// Estimated bytes of a fetch without its read buffer and its body: the task and the connection.
 const FETCH_BYTES: usize = 24 << 10;
 
-/// The stored objects and the running answer that an attempt to fetch builds on.
+/// The stored objects and the running answer on which an attempt to fetch builds.
 struct Base<'a> {
-    /// To be revalidated.
+    /// The object to revalidate.
     stale: Option<&'a Arc<Object>>,
     /// The running answer to validate.
     running: Option<&'a Arc<FillHead>>,
-    /// To be completed.
+    /// The stored beginning to complete.
     rest: Option<Completion>,
 }
 
 impl Job {
-    /// A fetch of the whole for one request.
+    /// Returns a job that fetches the complete object for one request.
     pub(crate) fn plain(ask: Rc<Ask>) -> Self {
         Self {
             ask,
@@ -151,7 +150,7 @@ impl Job {
         }
     }
 
-    /// True if the requested range is not the client's own.
+    /// True if the range of the fetch is not the client's own range.
     fn is_widened(&self) -> bool {
         let Ranged::Aligned(range) = &self.range else {
             return false;
@@ -240,7 +239,7 @@ async fn fetch(
             Some(rest) => match complete(local, &asked, rest, writer, &leased, parts) {
                 Some(opened) => opened,
                 None => {
-                    // Not the rest of what is stored: ask again, for the whole.
+                    // The answer is not the rest of the stored beginning: request the complete object.
                     leased.count(local);
                     continue;
                 }
@@ -250,7 +249,7 @@ async fn fetch(
     }
 }
 
-/// The permit to ask the origin.
+/// Returns the permit to ask the origin.
 async fn permit(
     local: &Local,
     job: &Job,
@@ -329,7 +328,7 @@ async fn ask(
     Ok((leased, parts))
 }
 
-/// Takes the ETag of a rewritten document out of the conditions, and returns the upstream's own one.
+/// Removes the ETag of a rewritten document from the conditions, and returns the upstream's own ETag.
 fn own_validators(ask: &Ask, add: &mut Vec<(&str, &[u8])>) -> Option<Vec<u8>> {
     let document = ask.role.mirrored()?.document()?;
     let at = add.iter().position(|(name, _)| *name == "If-None-Match")?;
@@ -337,7 +336,7 @@ fn own_validators(ask: &Ask, add: &mut Vec<(&str, &[u8])>) -> Option<Vec<u8>> {
     foxy_mirror::of_origin(etag, &document.mark)
 }
 
-/// An interim response as it is passed on.
+/// Returns the text of an interim response in the form that is passed on.
 pub(crate) fn interim_text(head: &ResponseHead<'_>) -> Vec<u8> {
     let mut text = Vec::new();
     write::status_line(&mut text, head.status());
@@ -360,8 +359,8 @@ async fn stream(
         200 => Edit::of(&local.proxy, &job.ask, &head.fields, leased.up.is_coded()),
         _ => None,
     };
-    // A body that is changed or checked on its way gets no length here, so that it is not visible
-    // before its end: nobody may get a part of a wrong one.
+    // A body that is changed or checked during the transfer gets no length here, so that it is not visible
+    // before its end: no request may get a part of a wrong body.
     let length = head.length.filter(|_| edit.is_none());
     if edit.is_some() {
         head.strong_etag = None;
@@ -408,8 +407,8 @@ async fn stream(
     };
     if matches!(ended, Ended::Whole(_)) {
         if keeper.is_kept() && local.proxy.engine.is_congested() {
-            // Boxed, as all rarely needed futures are: otherwise it would enlarge the future of every
-            // miss.
+            // Boxed, as all rarely needed futures are: otherwise this future would enlarge the future of
+            // every miss.
             Box::pin(Pace::new().before_put(local)).await;
         }
         if keeper.finish(local, writer.fill()) {
@@ -424,19 +423,19 @@ async fn stream(
     Ok(ended)
 }
 
-/// A body and its source.
+/// A body that arrives, and its source.
 struct Incoming<'a> {
     leased: &'a mut Leased,
     reader: &'a mut BodyReader,
     keeper: &'a mut Keeper,
-    /// The changes of the body, if it is rewritten.
+    /// The changes made to the body, if it is rewritten.
     edit: Option<&'a mut Edit>,
     /// Upper bound of the body's length; more bytes are an error.
     most: u64,
 }
 
 impl Incoming<'_> {
-    /// Reads the body to its end, over several connections if one breaks off or falls silent.
+    /// Reads the body to its end. If a connection breaks or falls silent, continues over another one.
     async fn bring(
         &mut self,
         local: &Local,
@@ -461,7 +460,7 @@ impl Incoming<'_> {
             let silent = matches!(ended, Err(UpstreamError::Stalled));
             if silent && patience != longest {
                 body.patience = longest;
-                // Boxed: rarely needed, and it would enlarge the task.
+                // Boxed: the future is rarely needed, and would enlarge the task.
                 match Box::pin(source.beside(local, job, writer, body)).await {
                     Beside::Ended(later) => ended = later,
                     Beside::Elsewhere(leased, framing) => next = Some((*leased, framing)),

@@ -1,5 +1,5 @@
-//! Header time of a fetch: the answer takes its place in the order of versions, supersedes older
-//! answers, and shows whether later requests may share.
+//! The steps when the head of a fetch arrives. The answer takes its place in the order of versions,
+//! supersedes older answers, and shows whether later requests may share it.
 
 use bytes::Bytes;
 use foxy_base::{KeyHash, rule};
@@ -20,7 +20,7 @@ use crate::state::local::Local;
 pub(super) struct Opened {
     pub(super) head: FillHead,
     pub(super) place: Option<Place>,
-    /// Stored bytes that precede those of the answer.
+    /// Stored bytes that precede the bytes of the answer.
     pub(super) before: Option<Bytes>,
 }
 
@@ -78,8 +78,8 @@ pub(super) fn open(
     })
 }
 
-/// True if an answer that is not stored for this reason still shows what other requests would get
-/// now, so that older answers are outdated.
+/// True if an answer that is not stored for this reason still shows the answer that other requests would get
+/// now. Then older answers are outdated.
 fn speaks_for_all(not_stored: &str) -> bool {
     let about_one_user = [NoStore::Private, NoStore::Authorization, NoStore::VaryStar];
     !about_one_user.iter().any(|why| why.as_str() == not_stored)
@@ -108,7 +108,7 @@ fn publish(
         },
         same: &selects,
         replaces: |other: &FillHead| {
-            // A part does not replace a whole of the same version.
+            // A part does not replace a complete answer of the same version.
             let etag = &head.strong_etag;
             let part = head.status == 206 && etag.is_some() && other.strong_etag == *etag;
             !part && selects(&other.vary)
@@ -126,8 +126,8 @@ fn learn(
     place: Option<&Place>,
 ) {
     let (key, now) = (writer.fill().hash(), asked.times.response);
-    // Errors are left out: requests may wait together for one. So are answers that gave way to a stored
-    // object: they tell nothing about the next answer.
+    // Errors are not noted, because requests may wait together for an error. Answers that gave way to a
+    // stored object are not noted either, because they tell nothing about the next answer.
     if head.status < 500 && asked.stored.is_none() && !head.shared {
         local.proxy.unshared.note(asked.ask.crowd(key), true, now);
     }
@@ -149,7 +149,7 @@ fn learn(
     }
 }
 
-/// The whole formed by the stored beginning and this answer; `None` if they do not fit.
+/// Combines the stored beginning and this answer to the complete object; `None` if they do not fit together.
 pub(super) fn complete(
     local: &Local,
     asked: &Asked<'_>,
@@ -181,8 +181,8 @@ pub(super) fn complete(
     })
 }
 
-/// Supersedes older stored answers. This happens before and regardless of storing the answer: even
-/// if a purge or a change forbids storing it, the stored ones are older.
+/// Supersedes older stored answers. This happens before the answer is stored, and also if it is not stored:
+/// even if a purge or a change forbids storing it, the stored answers are older.
 fn supersede(local: &Local, writer: &FillWriter<FillHead>, store: Option<(KeyHash, &Bytes)>) {
     let (engine, fill) = (&local.proxy.engine, writer.fill());
     engine.supersede(fill.hash(), fill.key());
@@ -193,7 +193,7 @@ fn supersede(local: &Local, writer: &FillWriter<FillHead>, store: Option<(KeyHas
     }
 }
 
-/// Two answers overlapped and their order is unknown: removes the stored answer of either.
+/// Removes the stored answers of two fetches that overlapped, because their order is unknown.
 fn forget(local: &Local, writer: &FillWriter<FillHead>, place: Option<&Place>) {
     let (engine, fill) = (&local.proxy.engine, writer.fill());
     engine.supersede(fill.hash(), fill.key());

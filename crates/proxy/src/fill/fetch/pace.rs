@@ -1,5 +1,5 @@
-//! Waits of fills for congested stores: after a short wait an object finds room; without the wait it
-//! would not be stored.
+//! Waits of fills for congested stores. After a short wait there is room for an object that would not be
+//! stored without the wait.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use tokio::time::{Instant, sleep};
 
 use crate::state::local::Local;
 
-/// Time between two looks at the stores.
+/// Time between two checks of the stores.
 const LOOK: Duration = Duration::from_millis(2);
 /// Longest wait of a body that is not longer than a fragment.
 const SHORT: Duration = Duration::from_millis(20);
-/// Longest wait of a longer body, in all.
+/// Longest total wait of a longer body.
 const LONG: Duration = Duration::from_secs(2);
 
 /// Time that one fill has waited for the stores.
@@ -29,8 +29,8 @@ impl Pace {
         }
     }
 
-    /// Waits while the stores are congested, before more of a long body is read. Storing makes a
-    /// transfer at most twice as long: a slow disk must not slow clients down for long.
+    /// Waits while the stores are congested, before more of a long body is read. These waits make a transfer
+    /// at most twice as long, so that a slow disk does not slow clients down for long.
     pub(crate) async fn between_pieces(&mut self, local: &Local) {
         while local.proxy.engine.is_congested() {
             let own = self.begun.elapsed().saturating_sub(self.waited);

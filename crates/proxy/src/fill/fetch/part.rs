@@ -1,9 +1,9 @@
-//! Parts of representations: a 206 becomes a stored part or makes a stored one longer, and a
-//! stored beginning is completed by asking for the rest only.
+//! Parts of representations. A 206 becomes a stored part or extends one. A stored beginning is completed by
+//! requesting only the rest.
 //!
-//! A stored part is an object under the usual key, so that everything that ends the life of a
-//! whole ends that of a part; its digest has `Flags::PARTIAL`, and Content-Range among its
-//! fields says what it is a part of. Bytes combine only under one strong validator.
+//! A stored part is an object under the usual key. So everything that ends the life of a complete object ends
+//! that of a part too. Its digest has `Flags::PARTIAL`, and the Content-Range field states which part it is.
+//! Bytes are combined only under one strong validator.
 
 use std::sync::Arc;
 
@@ -23,21 +23,21 @@ use crate::state::local::Local;
 
 const FIELD: &str = "Content-Range";
 
-/// How the body of a 206 becomes part of what is stored.
+/// The way in which the body of a 206 becomes part of the stored object.
 #[derive(Clone, Debug)]
 pub(super) struct Piece {
     /// The range of the body.
     range: ContentRange,
     /// A stored part under the same strong validator.
     old: Option<(Span, Bytes)>,
-    /// Most bytes to store.
+    /// Largest number of bytes to store.
     limit: u64,
 }
 
-/// Where and how a storable 206 is stored.
+/// Returns the place and the form in which a storable 206 is stored.
 ///
 /// # Errors
-/// A field too large to be stored.
+/// Returned if a field is too large to be stored.
 pub(super) fn place_part(
     local: &Local,
     asked: &Asked<'_>,
@@ -73,8 +73,8 @@ pub(super) fn place_part(
     Ok(place)
 }
 
-/// A stored part under the fields of a 206 that continues it (RFC 9111 section 3.4); `None` if
-/// the two may not be combined, or the result may not be stored.
+/// Returns a stored part with the fields of a 206 that continues it (RFC 9111 section 3.4); `None` if the two
+/// must not be combined, or the result must not be stored.
 fn merge(
     local: &Local,
     asked: &Asked<'_>,
@@ -102,7 +102,7 @@ fn merge(
         return Ok(None);
     }
     let mut place = place_of(local, asked, &refreshed.digest, old.meta().nonce);
-    // The merged part holds old bytes: a purge since these were looked up covers it too.
+    // The merged part contains old bytes: a purge since the lookup of these bytes covers the merged part too.
     let checked = old.purge_checked();
     place.meta.purge_sequence = rule!(
         "purge: it covers the old bytes of a part that grows",
@@ -117,8 +117,8 @@ fn merge(
     Ok(Some(place))
 }
 
-/// Returns whether a 206 to a widened range begins a sparse object: one of more than a fragment, of
-/// known length, under a strong validator.
+/// Returns true if a 206 to a widened range begins a sparse object. The object must be longer than a
+/// fragment, and have a known length and a strong validator.
 pub(super) fn is_sparse(
     local: &Local,
     asked: &Asked<'_>,
@@ -134,7 +134,7 @@ pub(super) fn is_sparse(
     asked.aligned && large && fits && strong_etag(head).is_some()
 }
 
-/// Returns whether an answer is of the version that is stored.
+/// Returns true if an answer is of the stored version.
 pub(super) fn same_version<F: foxy_base::Fields>(old: &Object, fields: &F) -> bool {
     let tag = strong_etag(fields);
     tag.is_some() && tag == strong_etag(old.fields())
@@ -144,7 +144,8 @@ fn without_range(fields: &FieldBlock) -> FieldBlock {
     fields.filtered(|name, _| !foxy_base::eq_name(name, FIELD.as_bytes()))
 }
 
-/// Returns whether a 206 ends the life of the stored part: by replacing it, or by another version.
+/// Returns true if a 206 ends the life of the stored part, because it replaces the part or is of another
+/// version.
 pub(super) fn ends_stored(asked: &Asked<'_>, head: &ResponseHead<'_>, stored: bool) -> bool {
     let Some(object) = asked.part.filter(|_| head.status() == 206) else {
         return false;
@@ -162,7 +163,7 @@ pub(super) fn ends_stored(asked: &Asked<'_>, head: &ResponseHead<'_>, stored: bo
 }
 
 impl Piece {
-    /// The piece that a body which ended early is: the beginning of `complete` bytes.
+    /// Returns the piece for a body that ended early: the beginning of `complete` bytes.
     pub(super) fn beginning(received: usize, complete: u64) -> Option<Self> {
         Some(Self {
             range: ContentRange {
@@ -174,7 +175,7 @@ impl Piece {
         })
     }
 
-    /// The body to store, and its range; `None` if the origin sent more than it announced.
+    /// Returns the body to store, and its range; `None` if the origin sent more than it announced.
     pub(super) fn assemble(self, received: Bytes) -> Option<(ContentRange, Bytes)> {
         let new = self.range.received(received.len() as u64)?;
         let complete = self.range.complete;
@@ -188,7 +189,7 @@ impl Piece {
     }
 }
 
-/// The bytes of `all`: the new ones, and the old ones where there are no new ones.
+/// Returns the bytes of `all`: the new bytes, and old bytes where there are no new bytes.
 fn combined(all: Span, old: (Span, &[u8]), new: (Span, &[u8])) -> Bytes {
     let at = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
     let before = at(new.0.start.saturating_sub(old.0.start)).min(old.1.len());
@@ -201,11 +202,11 @@ fn combined(all: Span, old: (Span, &[u8]), new: (Span, &[u8])) -> Bytes {
 }
 
 impl Place {
-    /// This place, changed for the part `range` of a representation; for the whole, if `range` is all
-    /// of it.
+    /// Returns this place, changed for the part `range` of a representation. If `range` is the complete
+    /// representation, the place is that of the complete object.
     ///
     /// # Errors
-    /// Fields that are too large together.
+    /// Returned if the fields are too large together.
     pub(super) fn for_part(
         mut self,
         local: &Local,
@@ -238,7 +239,7 @@ fn with_range(fields: &FieldBlock, range: &ContentRange) -> Result<FieldBlock, F
     Ok(builder.finish())
 }
 
-/// The rest of a stored beginning: what to ask for, and what the whole is then.
+/// The request for the rest of a stored beginning, and the data to combine both.
 #[derive(Clone, Debug)]
 pub(super) struct Completion {
     pub(super) object: Arc<Object>,
@@ -246,14 +247,14 @@ pub(super) struct Completion {
     pub(super) range: String,
     /// Value for If-Range.
     pub(super) etag: Bytes,
-    /// The bytes asked for: up to the end.
+    /// The requested bytes: from the end of the stored beginning to the end of the object.
     rest: Span,
     complete: u64,
 }
 
 impl Completion {
-    /// How to complete a stored part. Only a beginning of known length under a strong ETag is
-    /// completed; any other part would cost the origin two answers.
+    /// Returns the completion of a stored part. Only a beginning of known length under a strong ETag is
+    /// completed. Any other part would cost the origin two answers.
     pub(super) fn of(object: &Arc<Object>) -> Option<Self> {
         let held = held(object)?;
         let (span, complete) = (held.span?, held.complete?);
@@ -277,7 +278,7 @@ impl Completion {
         })
     }
 
-    /// The whole's place, if this 206 with a body of `length` bytes is the rest.
+    /// Returns the place of the complete object, if this 206 with a body of `length` bytes is the rest.
     pub(super) fn judge(
         &self,
         local: &Local,

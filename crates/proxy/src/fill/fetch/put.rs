@@ -1,4 +1,4 @@
-//! The place of an object that a client stores itself: there is no answer to be judged.
+//! The place of an object that a client stores itself. There is no answer to judge.
 
 use foxy_base::{FieldBlock, WallTime};
 use foxy_http_rules::{self as rules, RequestDigest};
@@ -7,14 +7,15 @@ use super::judge::{Asked, Place, Times, place_of};
 use crate::cache::ask::Ask;
 use crate::state::local::Local;
 
-/// Fields by which the object stays until the store gives its place to another one, or the operator's
-/// rules say otherwise.
+/// Fields of the object. With these fields the object stays until the store reuses its space, or until the
+/// operator's rules end its life.
 const LASTING: &[(&str, &str)] = &[("Cache-Control", "public, max-age=2147483647")];
 
-/// Place for an object with these fields. `purge`: the newest purge before it came.
+/// Returns the place for an object with these fields. `purge` is the number of the newest purge before the
+/// object came.
 ///
 /// # Errors
-/// The operator's rules forbid to store it.
+/// Returned if the operator's rules forbid storing the object.
 pub(crate) fn place(
     local: &Local,
     ask: &Ask,

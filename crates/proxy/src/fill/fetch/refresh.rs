@@ -1,4 +1,4 @@
-//! A 304 to a revalidation: the stored object lives on under its new fields.
+//! Handling of a 304 to a revalidation: the stored object stays, with new fields.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,8 +18,8 @@ use crate::fill::{Claim, FillWriter, Order, Selection, Version};
 use crate::origin::exchange::Leased;
 use crate::state::local::Local;
 
-/// The refreshed object; `None` if the 304 does not speak of `old`, forbids keeping it, or what
-/// is stored was replaced or purged meanwhile. Then the whole must be fetched.
+/// Returns the refreshed object. Returns `None` if the 304 is not about `old`, if it forbids keeping `old`,
+/// or if the stored object was replaced or purged meanwhile. Then the complete object must be fetched.
 pub(super) fn apply(
     local: &Local,
     asked: &Asked<'_>,
@@ -59,7 +59,7 @@ pub(super) fn apply(
         order != Order::Newest,
         false
     ) {
-        // Older than the stored answer: sent for its own request only.
+        // The 304 is older than the stored answer: it is used only for its own request.
         return Some(Arc::clone(old));
     }
     let put = writer.fill().if_storable(|| {
@@ -69,14 +69,14 @@ pub(super) fn apply(
     Some(put??.object)
 }
 
-/// Text that identifies the version of an answer: ETag, else Last-Modified.
+/// Returns the text that identifies the version of an answer: ETag, or else Last-Modified.
 pub(super) fn validator<F: Fields>(fields: &F) -> Option<Bytes> {
     let text = first(fields, "ETag").or_else(|| first(fields, "Last-Modified"))?;
     Some(Bytes::copy_from_slice(text))
 }
 
-/// The object with fields that others have refreshed meanwhile, if the version is still the same;
-/// otherwise the object as it is.
+/// Returns the object with fields that other requests have refreshed meanwhile, if its version is still the
+/// same. Otherwise returns the object unchanged.
 fn newest_form(local: &Local, old: &Arc<Object>) -> Arc<Object> {
     match local.proxy.engine.reads().lookup(old.hash(), old.key()) {
         Lookup::Memory(now)
@@ -88,8 +88,8 @@ fn newest_form(local: &Local, old: &Arc<Object>) -> Arc<Object> {
     }
 }
 
-/// Applies a 304 to an answer that another fetch is bringing. Returns `None` if the 304 does not
-/// match that answer or forbids keeping it; the whole must be fetched then.
+/// Applies a 304 to an answer that another fetch is receiving. Returns `None` if the 304 does not match that
+/// answer or forbids keeping it. Then the complete object must be fetched.
 pub(super) fn running(
     local: &Local,
     asked: &Asked<'_>,
@@ -161,7 +161,7 @@ pub(crate) fn updated<F: Fields>(
             !why.is_about_request(),
             false
         ) {
-            // Removed now, whatever the next attempt brings.
+            // Removed now, whatever the result of the next attempt is.
             local.proxy.engine.supersede(old.hash(), old.key());
         }
         return None;
@@ -191,8 +191,8 @@ pub(crate) fn updated<F: Fields>(
     same_list.then_some((meta, refreshed.fields))
 }
 
-/// Fields of an answer. If the origin sent no Date, the time of receipt is added as Date (RFC 9110
-/// section 6.6.1). Otherwise the refreshed object would keep its old Date, and look old.
+/// The fields of an answer. If the origin sent no Date, the time of receipt is added as Date (RFC 9110
+/// section 6.6.1). Without it the refreshed object would keep its old Date, and seem too old.
 struct Dated<'a, F> {
     fields: &'a F,
     date: Option<&'a [u8; 29]>,

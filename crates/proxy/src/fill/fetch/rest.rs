@@ -1,5 +1,5 @@
-//! Continues a body that breaks off by a range request, once for all followers, if a strong
-//! validator proves that the rest belongs to the same representation (RFC 9110 section 15.3.7).
+//! Continues a broken body by a range request, once for all followers, if a strong validator proves that the
+//! rest belongs to the same representation (RFC 9110 section 15.3.7).
 
 use std::pin::pin;
 
@@ -18,19 +18,20 @@ use crate::origin::exchange::Leased;
 use crate::origin::patience::OriginPatience;
 use crate::state::local::Local;
 
-/// Attempts without a new byte before the fetch fails.
+/// Largest number of attempts without a new byte. After that many, the fetch fails.
 const FRUITLESS_MAX: u8 = 2;
 
-/// Source of the bytes of a running fetch, and what is needed to continue after a break.
+/// The source of the bytes of a running fetch, and the data needed to continue after a break.
 #[derive(Debug)]
 pub(super) struct Source {
     /// Offset of the first byte of this body in the representation.
     start: u64,
-    /// One past its last byte, if that is known.
+    /// Offset after the last byte of this body, if it is known.
     end: Option<u64>,
-    /// The strong ETag; without one a broken body cannot be continued.
+    /// The strong ETag. Without it a broken body cannot be continued.
     etag: Option<Bytes>,
-    /// Bytes received at the last break, and attempts since then without a new byte.
+    /// `broke_at` is the number of bytes received at the last break. `fruitless` counts the attempts since
+    /// then without a new byte.
     broke_at: u64,
     fruitless: u8,
     /// True if the connection can be used again after this body.
@@ -42,20 +43,21 @@ pub(super) struct Source {
 struct Rest {
     leased: Leased,
     parts: ResponseParts,
-    /// One past the last byte of the whole body, if known.
+    /// Offset after the last byte of the complete body, if known.
     end: Option<u64>,
 }
 
-/// Result of requesting the rest beside a silent origin.
+/// Result of requesting the rest on a second connection while the origin is silent on the first.
 pub(super) enum Beside {
     /// The first connection has ended the body.
     Ended(Result<Ended, UpstreamError>),
-    /// Another one brings the rest.
+    /// A second connection delivers the rest.
     Elsewhere(Box<Leased>, BodyFraming),
 }
 
 impl Source {
-    /// Source for the body of `head`; `part` if that is a part of the representation.
+    /// Returns the source for the body of `head`. `part` is the span of the body if it is a part of the
+    /// representation.
     pub(super) fn of(head: &FillHead, part: Option<Span>, parts: &ResponseParts) -> Self {
         let start = part.map_or(0, |span| span.start);
         let end = match part {
@@ -74,8 +76,8 @@ impl Source {
         }
     }
 
-    /// True if a body that ended after `pushed` bytes is too short: the origin may answer a range
-    /// request with fewer bytes than requested.
+    /// True if a body that ended after `pushed` bytes is too short. This is possible because the origin may
+    /// answer a range request with fewer bytes than requested.
     pub(super) fn lacks(&self, pushed: u64) -> bool {
         self.continued && self.end.is_some_and(|end| self.start + pushed < end)
     }
@@ -85,7 +87,7 @@ impl Source {
         self.persistent
     }
 
-    /// Silence of the origin in the body after which the rest is requested beside it.
+    /// Returns the time of silence in the body after which the rest is requested on a second connection.
     pub(super) fn patience(&self, of: &OriginPatience) -> Ticks {
         match self.etag.is_some() && self.fruitless < FRUITLESS_MAX {
             true => of.quiet,
@@ -93,10 +95,10 @@ impl Source {
         }
     }
 
-    /// Opens a connection that brings the bytes after the first `pushed` ones.
+    /// Opens a connection that delivers the bytes after the first `pushed` bytes.
     ///
     /// # Errors
-    /// `error`, if the body cannot be continued.
+    /// Returns `error` if the body cannot be continued.
     pub(super) async fn rest(
         &mut self,
         local: &Local,
@@ -112,7 +114,7 @@ impl Source {
         while self.fruitless < FRUITLESS_MAX {
             match self.ask(local, job, writer).await {
                 Ok(Some(next)) => return Ok(self.take(next)),
-                // Another version, or an origin without ranges.
+                // The answer is of another version, or the origin does not support ranges.
                 Ok(None) | Err(UpstreamError::GivenUp) => break,
                 Err(_) => self.fruitless += 1,
             }
@@ -120,8 +122,8 @@ impl Source {
         Err(error)
     }
 
-    /// The origin has been silent for a while: requests the rest on another connection and keeps
-    /// waiting. The first to deliver is used.
+    /// Called when the origin has been silent for some time. Requests the rest on a second connection and
+    /// keeps waiting on the first. The connection that delivers first is used.
     pub(super) async fn beside(
         &mut self,
         local: &Local,
@@ -148,7 +150,7 @@ impl Source {
         Beside::Elsewhere(Box::new(leased), framing)
     }
 
-    /// The body has stopped after `pushed` bytes.
+    /// Notes that the body has stopped after `pushed` bytes.
     fn note(&mut self, pushed: u64) {
         self.fruitless = match pushed > self.broke_at {
             true => 0,
@@ -207,8 +209,7 @@ impl Source {
         Ok(Some(Rest { leased, parts, end }))
     }
 
-    /// Checks that an answer is the rest from byte `from` on. Returns the end of the whole body, if
-    /// known.
+    /// Checks that an answer is the rest from byte `from` on. Returns the end of the complete body, if known.
     fn continues(
         &self,
         head: &ResponseHead<'_>,

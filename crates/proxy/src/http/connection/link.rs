@@ -16,8 +16,8 @@ use crate::http::reply::Scratch;
 use crate::state::ledger::{Entry, Pressure, Use};
 use crate::state::local::Local;
 
-/// How long to wait for a client that has closed its side, while nothing can be sent to it. The client
-/// may have finished sending, or be gone: nothing tells the two apart.
+/// Longest wait for a client that has closed its side, while nothing can be sent to it. The client may have
+/// finished sending, or may have disconnected. Foxy cannot distinguish the two cases.
 const CLOSED: Duration = Duration::from_secs(2);
 
 /// The connection of one client.
@@ -28,15 +28,15 @@ pub(crate) struct Link<T> {
     pub(super) slots: FieldSlots,
     pub(super) scanner: HeadScanner,
     pub(super) scratch: Scratch,
-    /// Entry of the connection, without its read buffer.
+    /// Ledger entry of the connection, without its read buffer.
     pub(super) memory: Entry,
-    /// Bytes received and sent that were counted.
+    /// Numbers of received and sent bytes that are counted already.
     counted: (u64, u64),
-    /// The last answer was cut: the connection ends by a reset.
+    /// True if the last answer was cut. The connection then ends with a reset.
     aborted: Cell<bool>,
 }
 
-/// Received bytes, from the head of the present request on.
+/// The received bytes, from the head of the present request on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Received<'l> {
     bytes: &'l [u8],
@@ -48,13 +48,13 @@ impl<'l> Received<'l> {
         parts.head(self.bytes, self.slots)
     }
 
-    /// The bytes, and the places of the fields in them.
+    /// Returns the bytes, and the positions of the fields in them.
     pub(crate) const fn parts(&self) -> (&'l [u8], &'l FieldSlots) {
         (self.bytes, self.slots)
     }
 }
 
-/// Both directions of a connection at once.
+/// Both directions of a connection, borrowed at once.
 #[derive(Debug)]
 pub(crate) struct Ends<'l, T> {
     pub(crate) received: Received<'l>,
@@ -63,7 +63,7 @@ pub(crate) struct Ends<'l, T> {
 }
 
 impl<T: Transport> Link<T> {
-    /// `closed`: true once the listener of the connection is closed.
+    /// Makes the link of a connection. `closed` becomes true when the listener of the connection is closed.
     pub(crate) fn new(local: &Local, transport: T, closed: &Rc<Cell<bool>>) -> Self {
         let mut io = Io::new(transport, &local.sweep);
         io.set_closed(closed);
@@ -86,17 +86,18 @@ impl<T: Transport> Link<T> {
         &self.io
     }
 
-    /// Sets the number that distinguishes the client from others; 0 if it is not counted.
+    /// Sets the number that distinguishes the client from other clients. 0 means that the client is not
+    /// counted.
     pub(crate) fn set_client(&self, client: u64) {
         self.io.set_client(client);
     }
 
-    /// Slows answers from now on as these limits say.
+    /// Slows later answers to the rates of these limits.
     pub(crate) fn slow(&self, by: Option<Rc<Counted>>) {
         self.io.slow(by);
     }
 
-    /// The head of the present request.
+    /// Returns the head of the present request.
     pub(crate) fn head(&self, parts: &RequestParts) -> RequestHead<'_> {
         parts.head(self.buf.filled(), &self.slots)
     }
@@ -119,12 +120,13 @@ impl<T: Transport> Link<T> {
         }
     }
 
-    /// The sending side, and the body of the present request, whose head is used up.
+    /// Returns the sending side, and the buffer with the body of the present request. The head of the request
+    /// is already used.
     pub(crate) fn upload(&mut self) -> (&Io<T>, &mut Scratch, &mut ReadBuf) {
         (&self.io, &mut self.scratch, &mut self.buf)
     }
 
-    /// Bytes that came after a head, for a connection that carries no further request.
+    /// Returns the bytes that arrived after a head, for a connection that carries no further request.
     pub(crate) fn after(&self, parts: &RequestParts) -> &[u8] {
         &self.buf.filled()[parts.len()..]
     }
@@ -134,12 +136,12 @@ impl<T: Transport> Link<T> {
         self.buf.consume(parts.len());
     }
 
-    /// Forgets what was received.
+    /// Discards the received bytes.
     pub(crate) fn clear(&mut self) {
         self.buf.clear();
     }
 
-    /// Gives the read buffer's memory back, if nothing is in it.
+    /// Frees the memory of the read buffer, if the buffer is empty.
     pub(crate) fn release(&mut self) {
         self.buf.release();
     }
@@ -147,38 +149,38 @@ impl<T: Transport> Link<T> {
     /// Sends `bytes`.
     ///
     /// # Errors
-    /// The client is gone, or took nothing for too long.
+    /// The client has disconnected, or has accepted no data for too long.
     pub(crate) async fn send(&self, local: &Local, bytes: &[u8]) -> io::Result<()> {
         self.io.write(bytes, local.patience.progress).await
     }
 
-    /// Waits until the client is gone. Cancel safe.
+    /// Waits until the client has disconnected. Cancel safe.
     pub(crate) async fn gone(&self) {
         self.io.gone(CLOSED).await;
     }
 
-    /// Cuts the connection: what was sent must not look complete.
+    /// Cuts the connection, so that the bytes that were sent do not look complete.
     pub(crate) fn abort(&self, local: &Local) {
         local.count(Event::Aborted);
         self.reset();
     }
 
-    /// Ends the connection by a reset: the client left or stalled in the middle of an answer.
+    /// Ends the connection with a reset, because the client left or stalled in the middle of an answer.
     pub(crate) fn reset(&self) {
         self.aborted.set(true);
         self.io.transport().reset_on_close();
     }
 
-    /// Ends the connection so that the last answer arrives: shuts the sending side down, and for a
-    /// moment reads what the client still sends. Closing with unread bytes would reset the connection.
-    /// If memory is spent, only bytes that have arrived already are read.
+    /// Ends the connection in a way that the last answer arrives. It shuts down the sending side, and for a
+    /// short time reads the bytes that the client still sends. Closing with unread bytes would reset the
+    /// connection. If memory is short, it reads only bytes that have already arrived.
     pub(crate) async fn end(&mut self, local: &Local) {
-        // After an orderly end a cut body could be taken for a whole one.
+        // After an orderly end, the client could mistake a cut body for a complete body.
         if self.aborted.get() {
             return;
         }
         self.io.transport().shutdown_write();
-        // Bounded by time alone: an upload that was refused early may be long.
+        // Only time limits the reading, because an upload that was refused early may be long.
         let deadline = match self.io.ledger().pressure() {
             Pressure::Spent => local.sweep.now(),
             _ => self.io.deadline(local.patience.linger),
@@ -186,8 +188,7 @@ impl<T: Transport> Link<T> {
         self.buf.clear();
         while let Ok(1..) = self.buf.fill(&self.io, 16 << 10, deadline).await {
             self.buf.clear();
-            // A client that sends without a pause must neither exceed the deadline nor block other
-            // tasks.
+            // A client that sends without a pause must neither exceed the deadline nor block other tasks.
             tokio::task::yield_now().await;
             if local.sweep.now() > deadline {
                 break;
@@ -195,7 +196,7 @@ impl<T: Transport> Link<T> {
         }
     }
 
-    /// Bytes received and sent since they were last counted.
+    /// Returns the bytes received and the bytes sent since the last call of `count_bytes`.
     pub(crate) fn moved(&self) -> (u64, u64) {
         let (received, sent) = (self.io.received(), self.io.sent());
         (received - self.counted.0, sent - self.counted.1)
@@ -210,7 +211,7 @@ impl<T: Transport> Link<T> {
         self.counted = (self.io.received(), self.io.sent());
     }
 
-    /// When the first byte of the present answer was sent, if the log wants that.
+    /// Returns the time at which the first byte of the present answer was sent, if the log needs that time.
     pub(crate) fn take_first_byte(&self) -> Option<MonoTime> {
         self.io.take_first_byte()
     }

@@ -1,4 +1,4 @@
-//! Pieces of a body, framed as HTTP/1.1 has it: to clients, and to origins.
+//! Pieces of a body, framed by HTTP/1.1, for clients and for origins.
 
 use std::io::{self, IoSlice};
 
@@ -10,7 +10,7 @@ use crate::state::local::Local;
 /// Sends a piece of a body, after the text `before`.
 ///
 /// # Errors
-/// The other side is gone, or took nothing for `patience`.
+/// The peer has disconnected, or has accepted no data for `patience`.
 pub(crate) async fn write_piece<T: Transport>(
     io: &Io<T>,
     before: &[u8],
@@ -32,7 +32,7 @@ pub(crate) async fn write_piece<T: Transport>(
     io.write_all(&mut slices, patience).await
 }
 
-/// The last chunk with the trailers of a body just read.
+/// Returns the last chunk, with the trailers of a body that was just read.
 pub(crate) fn last_chunk(local: &Local, trailers: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut slots = FieldSlots::new();

@@ -1,4 +1,4 @@
-//! Places of answers in the send queues of the kernel, and turns with them.
+//! Places of answers in the send queues of the kernel. Answers that need a place take turns.
 
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -14,24 +14,24 @@ use crate::http::net::{Doing, Io, Ticks, Transport};
 use crate::state::ledger::{Entry, Place, Pressure, Use};
 use crate::state::local::Local;
 
-/// Longest body that goes out without a place.
+/// Longest body, in bytes, that is sent without a place.
 const SHORT: u64 = 64 << 10;
-/// Bytes after which an answer may give its place to another, and the time after which it may do so with
-/// fewer.
+/// Bytes and time after which an answer may give its place to another answer. One of the two conditions is
+/// enough.
 const TURN: (u64, Duration) = (256 << 10, Duration::from_secs(1));
-/// Longest wait for a place after which others give theirs up.
+/// Wait for a place after which other answers give up their places.
 const LONG_WAIT: Duration = Duration::from_secs(2);
 
-/// Memory in the send queues of the kernel for one answer; given back when dropped.
+/// Memory in the send queues of the kernel for one answer. It is freed on drop.
 #[derive(Debug)]
 pub(crate) struct Queued {
-    /// For all of a short body.
+    /// The memory for all of a short body.
     _whole: Option<Entry>,
-    /// For a part of a longer one.
+    /// The turn of a longer body, which has memory for a part of the body.
     turn: Option<Turn>,
 }
 
-/// A place, and when and after how many bytes of the connection the answer got it.
+/// A place, the time at which the answer got the place, and the bytes that the connection had sent by then.
 #[derive(Debug)]
 struct Turn {
     _place: Rc<Place>,
@@ -39,25 +39,26 @@ struct Turn {
     from: u64,
 }
 
-/// Why an answer does not go on after its turn.
+/// Reason why an answer does not go on after its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TurnLost {
-    /// The client has not taken what was sent.
+    /// The client has not read the bytes that were sent.
     Client,
-    /// No place became free, or the connection is closed in favour of others.
+    /// No place became free, or the connection is closed to make room for other connections.
     Memory,
 }
 
 impl<T: Transport> Link<T> {
-    /// A place for a body of `bytes` bytes in the send queues of the kernel. Short bodies do not wait for
-    /// a place; they are entered only when memory is short. A longer body waits until other clients have
-    /// read their answers; clients that have not read for long are closed. `None` after the patience for
-    /// progress, or if this connection is closed in favour of others.
+    /// Waits for a place in the send queues of the kernel, for a body of `bytes` bytes. A short body does not
+    /// wait for a place. It is entered in the ledger only if memory is short. A longer body waits until other
+    /// clients have read their answers. Clients that have not read for a long time are disconnected. Returns
+    /// `None` after the patience for progress, or if this connection is closed to make room for other
+    /// connections.
     pub(crate) async fn queue(&self, local: &Local, bytes: u64) -> Option<Queued> {
         let ledger = self.io().ledger();
         if bytes <= SHORT {
-            // A slow client may leave the whole body in the kernel. The body is entered as memory of
-            // the connection: then new connections wait, and answers that are ready do not.
+            // A slow client may leave the whole body in the kernel. So the body is entered as memory of the
+            // connection. New connections then wait, but answers that are ready do not.
             let whole = match ledger.pressure() {
                 Pressure::Low => ledger.empty(Use::Queues),
                 _ => self.take(bytes as usize),
@@ -75,7 +76,7 @@ impl<T: Transport> Link<T> {
         })
     }
 
-    /// As [`queue`](Self::queue), for these parts of a body.
+    /// As [`queue`](Self::queue), for several parts of a body.
     pub(crate) async fn queue_for(&self, local: &Local, spans: &[Span]) -> Option<Queued> {
         let bytes = spans.iter().map(|span| span.len()).sum();
         self.queue(local, bytes).await
@@ -83,9 +84,9 @@ impl<T: Transport> Link<T> {
 }
 
 impl Queued {
-    /// True if another answer has waited for long, and this one has sent enough with its place. So each
-    /// client of a crowd has a part of its answer in time. While no wait is long, an answer keeps its place
-    /// to its end: the sooner it ends, the sooner its connection and its memory are free.
+    /// Returns true if another answer has waited for a long time, and this answer has used its place for long
+    /// enough. So each client of a crowd receives a part of its answer in time. If no wait is long, an answer
+    /// keeps its place to its end, because an earlier end frees its connection and memory earlier.
     pub(crate) fn is_over<T: Transport>(&self, local: &Local, io: &Io<T>) -> bool {
         let Some(turn) = &self.turn else {
             return false;
@@ -95,9 +96,10 @@ impl Queued {
         over && io.ledger().longest_wait(now) >= LONG_WAIT
     }
 
-    /// Gives the place to others, and waits for the next turn. The client must take before that what it
-    /// was sent: those that wait have nothing in the kernel. The wait may be twice as long as that for the
-    /// first turn, so that those are refused that have nothing yet.
+    /// Gives the place to another answer, and waits for the next turn. Before that, the client must have read
+    /// all that was sent, because a waiting answer must have no bytes in the kernel. This wait may be twice
+    /// as long as the wait for a first turn. So if there is too little room, answers that have not begun are
+    /// refused first.
     ///
     /// # Errors
     /// The answer cannot go on.
@@ -110,7 +112,7 @@ impl Queued {
         let drained = io.drained(patience).await;
         drained.map_err(|_| TurnLost::Client)?;
         self.turn = None;
-        // An answer that has begun is not ended for others.
+        // An answer that has begun is not ended to make room for other answers.
         let turn = begin_turn(local, io, patience.twice(), Doing::Work).await;
         self.turn = Some(turn.ok_or(TurnLost::Memory)?);
         Ok(())
@@ -147,7 +149,7 @@ async fn wait_for_place<T: Transport>(
     io.set_doing(doing);
     let place = loop {
         local.shed_stalled();
-        // Memory of other uses comes back without a sign.
+        // Memory of other uses is freed without a notification.
         let next = poll_fn(|cx| waiting.poll_place(cx));
         if let Ok(place) = tokio::time::timeout(ROOM_PAUSE, next).await {
             break Some(place);

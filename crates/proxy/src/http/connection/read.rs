@@ -1,4 +1,4 @@
-//! The next request of a connection.
+//! Reads the next request of a connection.
 
 use std::io;
 
@@ -14,20 +14,20 @@ use crate::http::net::{Doing, Ticks, Transport};
 use crate::http::reply::Scratch;
 use crate::state::local::Local;
 
-/// Why there is no next request.
+/// Reason why there is no next request.
 #[derive(Debug)]
 pub(crate) enum NoRequest {
-    /// The client is done, or was silent for too long.
+    /// The client has closed the connection, or was silent for too long.
     Closed,
-    /// It sent something that is answered with an error.
+    /// The client has sent a request that is answered with an error.
     Refused(Refusal),
 }
 
 impl<T: Transport> Link<T> {
-    /// Reads up to the end of the next head.
+    /// Reads until the end of the next request head.
     ///
     /// # Errors
-    /// There is no request to answer.
+    /// Returns the reason why there is no request to answer.
     pub(crate) async fn next_request(&mut self, local: &Local) -> Result<RequestParts, NoRequest> {
         let (mut head_deadline, mut waits) = (None::<Ticks>, 0);
         loop {
@@ -93,15 +93,15 @@ impl<T: Transport> Link<T> {
         }
     }
 
-    /// Waits for the next request. A connection that stays idle gives its memory back; a busy one keeps
-    /// its memory, so that a hit allocates nothing.
+    /// Waits for the next request. A connection that stays idle frees its memory. A busy connection keeps its
+    /// memory, so that a hit needs no allocation.
     async fn first_bytes(&mut self, local: &Local, max: usize) -> io::Result<usize> {
         let patience = &local.patience;
         let (soon, late) = (patience.rest.min(patience.idle), patience.idle);
         self.io.set_doing(Doing::Idle);
         self.buf.shorten();
         let deadline = self.io.deadline(soon);
-        // The next request is seldom there already: waiting first spares a look at the socket.
+        // The next request has seldom arrived already. Waiting first saves a read that finds nothing.
         let mut read = match self.io.readable(deadline).await {
             Ok(()) => self.buf.fill(&self.io, max, deadline).await,
             Err(error) => Err(error),
@@ -115,7 +115,8 @@ impl<T: Transport> Link<T> {
             self.scratch = Scratch::default();
             self.memory.set(IDLE_BYTES);
             let deadline = self.io.deadline(late);
-            // Also after the deadline: the request may have come together with it.
+            // The read below is tried even after the deadline, because the request may have arrived at the
+            // same time.
             let _ = self.io.readable(deadline).await;
             read = self.buf.fill(&self.io, max, deadline).await;
         }

@@ -9,31 +9,31 @@ use crate::state::ledger::{Entry, Pressure, Use};
 use crate::state::local::Local;
 use crate::{Event, Limits};
 
-/// Memory of a connection that waits for its next request, without its read buffer. An estimate.
+/// Estimated memory of a connection that waits for its next request, without its read buffer, in bytes.
 pub(super) const IDLE_BYTES: usize = 4 << 10;
-/// Memory of a connection with a request, without its read buffer. An estimate; the fetch of a miss
-/// has an entry for itself.
+/// Estimated memory of a connection with a request, without its read buffer, in bytes. The fetch of a miss
+/// has a separate entry.
 pub(super) const ACTIVE_BYTES: usize = 5 << 10;
-/// The kernel's receive queue of a client whose head has not arrived whole. An estimate where the system
-/// chooses the length.
+/// Bytes in the kernel's receive queue of a client whose head is still incomplete. This is an estimate for a
+/// queue whose length the system chooses.
 const RECEIVED_BYTES: usize = 16 << 10;
 
-/// Tries and pauses of a request that waits for memory that others give back: 5 s in all.
+/// Number of tries of a request that waits until other requests free memory. All tries and pauses take 5 s.
 const ROOM_TRIES: u32 = 100;
-/// From this length on, the rest of a head waits whenever new connections have to wait for memory: such
-/// a head needs more than usual.
+/// Length in bytes of a long head. The rest of such a head waits whenever new connections have to wait for
+/// memory, because the head needs more memory than usual.
 pub(super) const LONG_HEAD: usize = 16 << 10;
-/// Tries for the rest of a long head, 0.5 s in all.
+/// Number of tries for the rest of a long head. They take 0.5 s in all.
 pub(super) const HEAD_TRIES: u32 = 10;
 pub(super) const ROOM_PAUSE: Duration = Duration::from_millis(50);
 
-/// Memory is still spent after connections that are not needed were closed.
+/// The refusal for a request that finds no free memory, although connections that are not needed were closed.
 pub(crate) const MEMORY: Refusal = Refusal {
     status: 503,
     reason: "memory-spent",
 };
 
-/// Memory of a connection whose head has not arrived whole, without its read buffer.
+/// Returns the memory of a connection whose head is still incomplete, without its read buffer.
 pub(super) fn head_bytes(limits: &Limits) -> usize {
     // The kernel doubles a length that is set.
     let received = limits.receive_bytes().map(|bytes| 2 * bytes);
@@ -46,8 +46,8 @@ impl<T: Transport> Link<T> {
         self.io.ledger().take(Use::Connections, bytes)
     }
 
-    /// True if memory for requests is spent, and does not become free in time. Connections that are not
-    /// needed are closed for it.
+    /// Returns true if memory for requests is used up and does not become free in time. Connections that are
+    /// not needed are closed to free memory.
     pub(crate) async fn lacks_room(&self, local: &Local) -> bool {
         let ledger = self.io.ledger();
         if ledger.pressure() != Pressure::Spent {

@@ -1,4 +1,4 @@
-//! Clients and requests where memory is spent, over real sockets.
+//! Tests of clients and requests when memory is used up, over real sockets.
 
 use std::cell::Cell;
 use std::io::ErrorKind;
@@ -21,7 +21,7 @@ use crate::testing::with_worker;
 
 const MEMORY: usize = 1 << 20;
 
-/// A client, and the proxy's side of its connection.
+/// Returns a client, and the proxy's side of its connection.
 async fn connection(local: &Local) -> (TcpStream, Link<TcpStream>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let client = TcpStream::connect(listener.local_addr().unwrap());
@@ -33,7 +33,7 @@ async fn connection(local: &Local) -> (TcpStream, Link<TcpStream>) {
     (client, link)
 }
 
-/// The next request, of a client that sends a head of `bytes` bytes.
+/// Reads the next request from a client that sends a head of `bytes` bytes.
 async fn request(local: &Local, bytes: usize) -> Result<usize, NoRequest> {
     let (mut client, mut link) = connection(local).await;
     let begin = b"GET /a HTTP/1.1\r\nHost: a.test\r\nX-Long: ";
@@ -70,13 +70,13 @@ fn a_long_head_waits_where_connections_have_their_part_of_the_memory() {
 fn a_request_that_waits_for_readers_ends_where_connections_have_all_memory() {
     with_worker(MEMORY, |local| async move {
         let ledger = &local.proxy.ledger;
-        // Others have all places, and do not read.
+        // Other answers have all places, and their clients do not read.
         let _places = ledger.take(Use::Queues, MEMORY);
         let (_client, waiting) = connection(&local).await;
         let (_other, other) = connection(&local).await;
         let there = Rc::clone(&local);
         let waits = spawn_local(async move { waiting.queue(&there, 1 << 20).await.is_some() });
-        // Without the connection that waits there is room for the other.
+        // If the waiting connection is closed, there is room for the other connection.
         let _held = ledger.take(Use::Connections, MEMORY - (8 << 10));
         assert!(!other.lacks_room(&local).await, "it finds room in time");
         assert!(!waits.await.unwrap(), "the one that waits gets no place");
@@ -84,7 +84,7 @@ fn a_request_that_waits_for_readers_ends_where_connections_have_all_memory() {
     });
 }
 
-/// There is room for two places, so each has the least.
+/// There is room for two places, so each place has the smallest size.
 #[test]
 fn the_kernel_keeps_no_more_than_the_place_of_an_answer() {
     with_worker(MEMORY, |local| async move {
@@ -113,7 +113,7 @@ fn an_answer_gives_its_place_to_one_that_has_waited_for_long() {
         let (_other_client, other) = connection(&local).await;
         let there = Rc::clone(&local);
         let waits = spawn_local(async move { other.queue(&there, 1 << 20).await.unwrap() });
-        // The first answer has sent nothing: a turn ends by time too.
+        // The first answer has sent nothing. Its turn ends because of the time.
         while !queued.is_over(&local, link.io()) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -125,7 +125,7 @@ fn an_answer_gives_its_place_to_one_that_has_waited_for_long() {
     });
 }
 
-/// Its client does not read.
+/// The client of this answer does not read.
 #[test]
 fn an_answer_that_is_not_taken_keeps_its_place() {
     with_worker(MEMORY, |local| async move {

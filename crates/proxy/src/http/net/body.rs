@@ -1,4 +1,4 @@
-//! Reads a body from a connection, piece by piece, out of its read buffer.
+//! Reads a body from a connection, piece by piece, through its read buffer.
 
 use std::io;
 use std::ops::Range;
@@ -7,22 +7,22 @@ use foxy_http1::{BodyReader, BodyStep, Reject};
 
 use super::{Io, ReadBuf, Ticks, Transport};
 
-/// Room for a piece of a body.
+/// Room for a piece of a body, in bytes.
 const PIECE: usize = 64 << 10;
 
-/// A piece of a body, as offsets into [`ReadBuf::filled`]. The caller uses it and then calls
+/// A piece of a body, as offsets into [`ReadBuf::filled`]. The caller uses the piece and then calls
 /// [`ReadBuf::consume`] with `consumed`.
 #[derive(Debug)]
 pub(crate) struct Piece {
-    /// Bytes to consume.
+    /// Number of bytes to consume.
     pub(crate) consumed: usize,
-    /// The body bytes; the trailer section if this is the end.
+    /// Range of the body bytes. At the end of the body, this is the trailer section.
     pub(crate) range: Range<usize>,
-    /// The body is over.
+    /// True at the end of the body.
     pub(crate) end: bool,
 }
 
-/// Why a body could not be read to its end.
+/// Reason why a body could not be read to its end.
 #[derive(Debug)]
 pub(crate) enum BodyError {
     /// The connection failed, or made no progress in time (`TimedOut`).
@@ -31,7 +31,7 @@ pub(crate) enum BodyError {
     Framing(Reject),
 }
 
-/// The next piece; waits at most `patience` for each bit of progress. Cancel safe.
+/// Returns the next piece. Waits at most `patience` for each progress. Cancel safe.
 pub(crate) async fn next_piece<T: Transport>(
     io: &Io<T>,
     buf: &mut ReadBuf,

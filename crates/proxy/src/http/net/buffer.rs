@@ -1,4 +1,4 @@
-//! A read buffer that is reused for the life of a connection.
+//! A read buffer that is reused during the life of a connection.
 
 use std::io;
 use std::sync::Arc;
@@ -6,18 +6,18 @@ use std::sync::Arc;
 use super::{Io, Ticks, Transport};
 use crate::state::ledger::{Entry, Ledger, Pressure, Use};
 
-/// First size of a buffer; one usual request or response head fits many times.
+/// First size of a buffer in bytes. It is many times as long as a usual head of a request or response.
 const FIRST: usize = 16 << 10;
-/// The same when memory is short.
+/// First size of a buffer in bytes when memory is short.
 const SMALL: usize = 4 << 10;
 
-/// Bytes received and not yet used.
+/// Received bytes that are not yet used.
 #[derive(Debug)]
 pub(crate) struct ReadBuf {
     data: Vec<u8>,
     start: usize,
     end: usize,
-    /// Its bytes in the ledger, once it has some.
+    /// Ledger entry of the buffer, once the buffer has memory.
     entry: Option<Entry>,
 }
 
@@ -31,7 +31,7 @@ impl ReadBuf {
         }
     }
 
-    /// Returns the bytes that are there.
+    /// Returns the bytes in the buffer.
     pub(crate) fn filled(&self) -> &[u8] {
         &self.data[self.start..self.end]
     }
@@ -50,7 +50,7 @@ impl ReadBuf {
         }
     }
 
-    /// Puts `text` in place of the first `n` bytes.
+    /// Replaces the first `n` bytes by `text`.
     pub(crate) fn replace(&mut self, n: usize, text: &[u8]) {
         debug_assert!(n <= self.end - self.start);
         let rest = self.start + n;
@@ -61,8 +61,8 @@ impl ReadBuf {
         }
         let mut data = [text, &self.data[rest..self.end]].concat();
         (self.start, self.end) = (0, data.len());
-        // Keeps as much room as before: the body is read into this buffer after the head, and would
-        // otherwise come in pieces of the head's length.
+        // Keeps the size of the buffer. The body is read into this buffer after the head. A smaller buffer
+        // would split the body into pieces of the head's length.
         data.resize(self.data.len().max(self.end), 0);
         if let Some(entry) = &mut self.entry {
             entry.set(data.len());
@@ -70,20 +70,20 @@ impl ReadBuf {
         self.data = data;
     }
 
-    /// Forgets what is there.
+    /// Discards the bytes in the buffer.
     pub(crate) fn clear(&mut self) {
         self.start = 0;
         self.end = 0;
     }
 
-    /// Gives back memory beyond the usual size if the buffer is empty.
+    /// Frees memory beyond the usual size if the buffer is empty.
     pub(crate) fn shorten(&mut self) {
         if self.data.len() > FIRST {
             self.release();
         }
     }
 
-    /// Gives back all memory if the buffer is empty: for connections that stay idle.
+    /// Frees all memory if the buffer is empty. This is for connections that stay idle.
     pub(crate) fn release(&mut self) {
         if self.is_empty() {
             self.data = Vec::new();
@@ -91,11 +91,12 @@ impl ReadBuf {
         }
     }
 
-    /// Room for more: moves what is there to the front, and grows when it is full, up to
-    /// `max` bytes.
+    /// Returns free space for more bytes. It moves the bytes to the front of the buffer. If the buffer is
+    /// full, it grows, up to `max` bytes.
     ///
     /// # Errors
-    /// `OutOfMemory` if `max` bytes are there already, `QuotaExceeded` if memory for more is spent.
+    /// `OutOfMemory` if the buffer already has `max` bytes, `QuotaExceeded` if there is no memory for more
+    /// bytes.
     fn spare(&mut self, max: usize, ledger: &Arc<Ledger>) -> io::Result<&mut [u8]> {
         if self.end == self.data.len() && self.start > 0 {
             self.data.copy_within(self.start..self.end, 0);
@@ -112,7 +113,7 @@ impl ReadBuf {
             if more == 0 {
                 return Err(io::ErrorKind::OutOfMemory.into());
             }
-            // The first buffer may exceed the limit: the first bytes of a request matter more than an
+            // The first buffer may exceed the limit, because the first bytes of a request matter more than an
             // exact limit.
             let begins = self.data.is_empty();
             let entry = self.entry.get_or_insert_with(|| ledger.empty(Use::Buffers));
@@ -126,7 +127,7 @@ impl ReadBuf {
         Ok(&mut self.data[self.end..])
     }
 
-    /// Reads more, keeping at most `max` bytes; 0 at the end of the stream. Cancel safe.
+    /// Reads more bytes, up to `max` bytes in the buffer. Returns 0 at the end of the stream. Cancel safe.
     pub(crate) async fn fill<T: Transport>(
         &mut self,
         io: &Io<T>,

@@ -15,7 +15,7 @@ use super::{Sweep, Ticks, Transport};
 use crate::access::gatekeeper::Counted;
 use crate::state::ledger::{Ledger, PLACE_MAX, Place, Pressure};
 
-/// A transport and its deadlines. Errors of kind `TimedOut` are deadlines that passed.
+/// A transport and its deadlines. An error of kind `TimedOut` means that a deadline has passed.
 #[derive(Debug)]
 pub(crate) struct Io<T> {
     transport: T,
@@ -23,15 +23,15 @@ pub(crate) struct Io<T> {
     received: Cell<u64>,
     sent: Cell<u64>,
     timing: Option<Box<Timing>>,
-    /// The request whose answer is slowed.
+    /// The request whose answer is slowed by limits.
     slowed: RefCell<Option<Rc<Counted>>>,
     /// The place of the answer that is being sent.
     place: RefCell<Weak<Place>>,
-    /// Bytes that the kernel may keep for the peer.
+    /// Largest number of bytes that the kernel may keep for the peer.
     kept_max: Cell<usize>,
 }
 
-/// The time of an answer's first byte, for logs that want it.
+/// The time of an answer's first byte, for logs that need it.
 #[derive(Debug)]
 struct Timing {
     clock: Arc<dyn Clock>,
@@ -52,7 +52,7 @@ impl<T: Transport> Io<T> {
         }
     }
 
-    /// Notes from now on when the first byte of each answer goes out.
+    /// Records from now on the time at which the first byte of each answer is sent.
     pub(crate) fn time_answers(&mut self, clock: &Arc<dyn Clock>) {
         self.timing = Some(Box::new(Timing {
             clock: Arc::clone(clock),
@@ -60,7 +60,7 @@ impl<T: Transport> Io<T> {
         }));
     }
 
-    /// When the first byte since the last call was sent.
+    /// Returns the time at which the first byte since the last call was sent.
     pub(crate) fn take_first_byte(&self) -> Option<MonoTime> {
         self.timing.as_ref()?.first.take()
     }
@@ -69,17 +69,17 @@ impl<T: Transport> Io<T> {
         &self.transport
     }
 
-    /// Bytes received since the connection began.
+    /// Returns the number of bytes received since the connection began.
     pub(crate) fn received(&self) -> u64 {
         self.received.get()
     }
 
-    /// Bytes sent since the connection began.
+    /// Returns the number of bytes sent since the connection began.
     pub(crate) fn sent(&self) -> u64 {
         self.sent.get()
     }
 
-    /// The tick `after` from now, for waits that share one deadline.
+    /// Returns the tick that is `after` from now, for waits that share one deadline.
     pub(crate) fn deadline(&self, after: Ticks) -> Ticks {
         self.watch.deadline(after)
     }
@@ -89,32 +89,32 @@ impl<T: Transport> Io<T> {
         self.watch.set_doing(doing);
     }
 
-    /// Sets the number that distinguishes the client.
+    /// Sets the number that distinguishes the client from other clients.
     pub(crate) fn set_client(&self, client: u64) {
         self.watch.set_client(client);
     }
 
-    /// The connection ends when it is idle and `closed` is set.
+    /// Sets the flag of the listener. The connection ends when it is idle and `closed` is true.
     pub(crate) fn set_closed(&self, closed: &Rc<Cell<bool>>) {
         self.watch.set_closed(closed);
     }
 
-    /// Lets the peer send more ahead, because it sends a long body.
+    /// Lets the peer send more bytes ahead, because it sends a long body.
     pub(crate) fn widen_receive(&self) {
         self.transport.widen_receive();
     }
 
-    /// True if the connection is to end to make room for others.
+    /// Returns true if the connection must end to make room for other connections.
     pub(crate) fn is_doomed(&self) -> bool {
         self.watch.is_doomed()
     }
 
-    /// The memory that all connections share.
+    /// Returns the ledger of the memory that all connections share.
     pub(crate) fn ledger(&self) -> &Arc<Ledger> {
         self.watch.ledger()
     }
 
-    /// Reads what is there now; `WouldBlock` if nothing is.
+    /// Reads the bytes that have arrived. Returns `WouldBlock` if no bytes have arrived.
     #[inline]
     pub(crate) fn try_read(&self, into: &mut [u8]) -> io::Result<usize> {
         let n = self.transport.try_read(into)?;
@@ -122,8 +122,8 @@ impl<T: Transport> Io<T> {
         Ok(n)
     }
 
-    /// Reads something, waiting until `deadline` for it; 0 at the end of the stream. Nothing is
-    /// lost when the future is dropped.
+    /// Waits until `deadline` for bytes and reads them. Returns 0 at the end of the stream. No bytes are lost
+    /// when the future is dropped.
     pub(crate) async fn read(&self, into: &mut [u8], deadline: Ticks) -> io::Result<usize> {
         loop {
             match self.try_read(into) {
@@ -134,14 +134,15 @@ impl<T: Transport> Io<T> {
         }
     }
 
-    /// Waits until something can be read, or the end of the stream is there.
+    /// Waits until bytes can be read, or until the end of the stream has arrived.
     pub(crate) async fn readable(&self, deadline: Ticks) -> io::Result<()> {
         let _armed = self.arm(Side::Read, deadline);
         poll_fn(|cx| self.poll_side(cx, Side::Read)).await
     }
 
-    /// Waits until the peer is gone: at once after a reset, or `closed` after the peer has closed its
-    /// side (it may still want the answer). Never ends while there is something to read.
+    /// Waits until the peer has disconnected. After a reset, the wait ends at once. If the peer has only
+    /// closed its side, the wait ends after `closed`, because the peer may still want the answer. If there
+    /// are bytes to read, the wait never ends.
     pub(crate) async fn gone(&self, closed: Duration) {
         loop {
             if poll_fn(|cx| self.transport.poll_readable(cx))
@@ -159,14 +160,15 @@ impl<T: Transport> Io<T> {
         }
     }
 
-    /// From now on, and as long as this place exists, the kernel keeps at most its bytes for the peer.
+    /// Limits the bytes that the kernel keeps for the peer to the bytes of this place, as long as the place
+    /// exists.
     pub(crate) fn limit_to(&self, place: &Rc<Place>) {
         *self.place.borrow_mut() = Rc::downgrade(place);
         self.fit();
     }
 
-    /// Limits the socket to the bytes of the place. A change of less than a quarter is not worth a
-    /// system call.
+    /// Limits the socket to the bytes of the place. A change of less than a quarter is not worth a system
+    /// call.
     fn fit(&self) {
         let Some(place) = self.place.borrow().upgrade() else {
             return;
@@ -178,7 +180,7 @@ impl<T: Transport> Io<T> {
         }
     }
 
-    /// Waits for the peer to read.
+    /// Waits until the peer reads.
     pub(crate) async fn writable(&self, deadline: Ticks) -> io::Result<()> {
         self.fit();
         let before = self.watch.doing();
@@ -189,7 +191,7 @@ impl<T: Transport> Io<T> {
         ready
     }
 
-    /// Waits until the peer has acknowledged all that was written, at most `patience` for each bit of
+    /// Waits until the peer has acknowledged all bytes that were written. Waits at most `patience` for each
     /// progress. Cancel safe.
     pub(crate) async fn drained(&self, patience: Ticks) -> io::Result<()> {
         let mut before = usize::MAX;
@@ -202,7 +204,7 @@ impl<T: Transport> Io<T> {
             }
             if left < before {
                 before = left;
-                // Anew: the silence of this client begins now.
+                // The activity is set again, so that the silence of this client is measured from now on.
                 self.watch.set_doing(Doing::Work);
                 self.watch.set_doing(Doing::Stalled);
                 self.watch.arm(Side::Write, self.deadline(patience));
@@ -234,7 +236,7 @@ impl<T: Transport> Io<T> {
         }
     }
 
-    /// Writes as much as fits now; `WouldBlock` if nothing does.
+    /// Writes as many bytes as fit now. Returns `WouldBlock` if none fit.
     #[inline]
     pub(crate) fn try_write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         let ledger = self.watch.ledger();
@@ -255,18 +257,18 @@ impl<T: Transport> Io<T> {
         Ok(n)
     }
 
-    /// Writes all slices, waiting at most `patience` for each bit of progress. When the future is
-    /// dropped, it is unknown how much was written.
+    /// Writes all slices. Waits at most `patience` for each progress. If the future is dropped, the number of
+    /// written bytes is unknown.
     pub(crate) async fn write_all(
         &self,
         mut slices: &mut [IoSlice<'_>],
         patience: Ticks,
     ) -> io::Result<()> {
-        // Drops empty slices at the front.
+        // This drops empty slices at the front.
         IoSlice::advance_slices(&mut slices, 0);
         let slowed = self.slowed.borrow().clone();
         if let Some(by) = slowed {
-            // Boxed: it would enlarge every write.
+            // The future is boxed, because it would enlarge the future of every write.
             return Box::pin(self.write_slowly(by, slices, patience)).await;
         }
         while !slices.is_empty() {
@@ -282,17 +284,17 @@ impl<T: Transport> Io<T> {
         Ok(())
     }
 
-    /// Slows what is written from now on.
+    /// Slows all later writes by these limits.
     pub(crate) fn slow(&self, by: Option<Rc<Counted>>) {
         *self.slowed.borrow_mut() = by;
     }
 
-    /// True if answers are slowed. Only [`write_all`](Self::write_all) slows them.
+    /// Returns true if answers are slowed. Only [`write_all`](Self::write_all) slows them.
     pub(crate) fn is_slowed(&self) -> bool {
         self.slowed.borrow().is_some()
     }
 
-    /// As [`write_all`](Self::write_all), in pieces and with pauses.
+    /// As [`write_all`](Self::write_all), but in pieces and with pauses.
     async fn write_slowly(
         &self,
         by: Rc<Counted>,
@@ -305,7 +307,7 @@ impl<T: Transport> Io<T> {
                 Ok(n) => {
                     IoSlice::advance_slices(&mut slices, n);
                     let mut wait = by.sent(n);
-                    // In short steps, so that a doomed connection ends soon.
+                    // The pause has short steps, so that a doomed connection ends soon.
                     while !wait.is_zero() && !self.is_doomed() {
                         let step = wait.min(SLOW_STEP);
                         tokio::time::sleep(step).await;
@@ -321,21 +323,22 @@ impl<T: Transport> Io<T> {
         Ok(())
     }
 
-    /// Writes one slice; see [`write_all`](Self::write_all).
+    /// Writes one slice. See [`write_all`](Self::write_all).
     pub(crate) async fn write(&self, bytes: &[u8], patience: Ticks) -> io::Result<()> {
         self.write_all(&mut [IoSlice::new(bytes)], patience).await
     }
 }
 
-/// Bytes of one write where answers are slowed, and the longest pause without a look at whether the
-/// connection is doomed.
+/// Bytes of one write if answers are slowed.
 const SLOW_BYTES: usize = 16 << 10;
+/// Longest pause between two checks whether the connection is doomed.
 const SLOW_STEP: Duration = Duration::from_millis(500);
 
-/// Time between two looks at what the peer has acknowledged: no event tells that a queue is empty.
+/// Time between two checks of the bytes that the peer has acknowledged. No event reports that a queue is
+/// empty.
 const DRAIN_PAUSE: Duration = Duration::from_millis(2);
 
-/// The first `most` bytes of these slices.
+/// Returns the first `most` bytes of these slices.
 fn clipped<'a>(slices: &'a [IoSlice<'_>], most: usize) -> Vec<IoSlice<'a>> {
     let mut left = most;
     let mut taken = Vec::with_capacity(slices.len());
@@ -350,7 +353,7 @@ fn clipped<'a>(slices: &'a [IoSlice<'_>], most: usize) -> Vec<IoSlice<'a>> {
     taken
 }
 
-/// Takes the deadline back when the wait ends, also when its future is dropped.
+/// Clears the deadline when the wait ends, even if its future is dropped.
 struct Armed<'a> {
     watch: &'a Watch,
     side: Side,

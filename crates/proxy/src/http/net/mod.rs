@@ -1,4 +1,4 @@
-//! Bytes in and out: a small transport trait, waits with deadlines, and a read buffer.
+//! Reading and writing of bytes: a small transport trait, waits with deadlines, and a read buffer.
 
 mod body;
 mod buffer;

@@ -1,4 +1,4 @@
-//! Bytes both ways between two connections.
+//! Copies bytes in both directions between two connections.
 
 use std::cell::Cell;
 use std::io::{self, IoSlice};
@@ -6,11 +6,11 @@ use std::io::{self, IoSlice};
 use super::{Io, ReadBuf, Ticks, Transport};
 use crate::state::local::Local;
 
-/// Bytes read at once.
+/// Largest number of bytes of one read.
 const PIECE: usize = 64 << 10;
 
-/// Copies both ways until both ends are closed, one fails, or nothing moves for too long. What
-/// is in the buffers goes first.
+/// Copies bytes in both directions until both ends are closed, one end fails, or no bytes move for too long.
+/// The bytes in the buffers are sent first.
 pub(crate) async fn relay<A: Transport, B: Transport>(
     local: &Local,
     a: (&Io<A>, &mut ReadBuf),
@@ -21,7 +21,7 @@ pub(crate) async fn relay<A: Transport, B: Transport>(
     let (b_io, b_buf) = b;
     let up = copy(local, a_io, a_buf, b_io, &moved);
     let down = copy(local, b_io, b_buf, a_io, &moved);
-    // An error in one direction ends both; an end of stream only its own.
+    // An error in one direction ends both directions. An end of stream ends only its own direction.
     let _ = tokio::try_join!(up, down);
 }
 
@@ -47,7 +47,7 @@ async fn copy<A: Transport, B: Transport>(
                 return Ok(());
             }
             Ok(_) => moved.set(local.sweep.now()),
-            // Silence in this direction is fine while the other one moves.
+            // Silence in this direction is permitted while bytes move in the other direction.
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
                 if local.sweep.now().since(moved.get()) >= patience {
                     return Err(error);

@@ -1,4 +1,4 @@
-//! Deadlines without a timer each: a worker looks at all its waits a few times per second.
+//! Deadlines that need no timer each. A worker checks all its waits a few times per second.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
@@ -11,7 +11,7 @@ use crate::state::ledger::Ledger;
 /// The time between two sweeps.
 pub(crate) const TICK: Duration = Duration::from_millis(250);
 
-/// How long a request may wait for a place in the queues of the kernel while connections have all memory:
+/// Longest wait of a request for a place in the queues of the kernel while connections have all memory. It is
 /// longer than the usual wait for a turn.
 const QUEUED: Duration = Duration::from_secs(4);
 
@@ -27,24 +27,24 @@ impl Ticks {
         Self(tick)
     }
 
-    /// From `earlier` to this tick; zero if `earlier` is later.
+    /// Returns the ticks from `earlier` to this tick, or zero if `earlier` is later.
     pub(crate) fn since(self, earlier: Self) -> Self {
         Self(self.0.saturating_sub(earlier.0))
     }
 
-    /// A wait that is twice as long.
+    /// Returns a wait that is twice as long.
     pub(crate) fn twice(self) -> Self {
         Self(self.0.saturating_mul(2))
     }
 
-    /// At least `duration`, at most one tick more.
+    /// Returns a wait of at least `duration`, and at most one tick more.
     pub(crate) fn of(duration: Duration) -> Self {
         let ticks = duration.as_millis().div_ceil(TICK.as_millis());
         Self(u64::try_from(ticks).unwrap_or(u64::MAX).saturating_add(1))
     }
 }
 
-/// The direction that waits.
+/// The direction of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     Read,
@@ -54,39 +54,39 @@ pub(crate) enum Side {
 /// Activity of a connection. It decides which connections are closed when memory is short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Doing {
-    /// Waits for its next request.
+    /// The connection waits for its next request.
     Idle,
-    /// Receives a request head.
+    /// The connection receives a request head.
     Head,
-    /// Carries out a TLS handshake.
+    /// The connection carries out a TLS handshake.
     Handshake,
-    /// Waits for its client to read.
+    /// The connection waits for its client to read.
     Stalled,
-    /// Has nothing of its answer yet, and waits until clients before it have read theirs.
+    /// No byte of the answer is sent yet. The connection waits until earlier clients have read their answers.
     Queued,
-    /// Anything else.
+    /// The connection does any other work.
     Work,
 }
 
 impl Doing {
-    /// How long a connection must have had this activity before it may be closed to make room for others;
-    /// `None`: it is not closed. `waiting`: number of connections that wait for each connection with this
-    /// activity.
+    /// Returns the time for which a connection must have had this activity before it may be closed to make
+    /// room. `None` means that it is not closed. `waiting` is the number of connections that wait for each
+    /// connection with this activity.
     fn patience(self, waiting: usize) -> Option<Ticks> {
         match self {
             // A client may be about to send its request.
             Self::Idle => Some(Ticks::of(Duration::from_millis(750))),
-            // A head of usual length arrives whole with its first byte. While others wait to be let in,
-            // many slow heads would keep them out for seconds.
+            // A head of usual length arrives completely with its first byte. If other connections wait to be
+            // served, many slow heads would delay them for seconds.
             Self::Head => Some(Ticks::of(Duration::from_millis(match waiting {
                 0 => 1000,
                 _ => 250,
             }))),
-            // The handshake needs an answer of the client, however far away the client is.
+            // The handshake needs an answer of the client, which may be far away.
             Self::Handshake => Some(Ticks::of(Duration::from_secs(1))),
-            // On a slow network or machine a client that reads may be silent for seconds: four lost
-            // packets in a row take three seconds. While others wait for its place, enduring a long
-            // silence costs more clients their answers than it saves.
+            // On a slow network or machine, a client that reads may be silent for seconds: four lost packets
+            // in a row take three seconds. If other answers wait for its place, a long patience costs more
+            // clients their answers than it saves.
             Self::Stalled => Some(Ticks::of(match waiting {
                 0 => Duration::from_secs(5),
                 1..=3 => Duration::from_secs(2),
@@ -106,13 +106,13 @@ pub(crate) struct Watch {
     write: Cell<Ticks>,
     doing: Cell<Doing>,
     since: Cell<Ticks>,
-    /// Distinguishes clients; 0 where they are not counted.
+    /// Number that distinguishes the client from other clients. 0 if the client is not counted.
     client: Cell<u64>,
-    /// Chosen to be closed to make room for others. A change of its activity, such as a new request,
-    /// takes this back.
+    /// True if the connection was chosen to be closed to make room. A change of its activity, such as a new
+    /// request, sets this to false.
     doomed: Cell<bool>,
     draining: Rc<Cell<bool>>,
-    /// The listener is closed.
+    /// True after the listener is closed.
     closed: OnceCell<Rc<Cell<bool>>>,
     /// The last tick in which no connection was idle.
     none_idle: Rc<Cell<Ticks>>,
@@ -121,17 +121,17 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// The tick `after` from now.
+    /// Returns the tick that is `after` from now.
     pub(crate) fn deadline(&self, after: Ticks) -> Ticks {
         Ticks(self.now.get().0.saturating_add(after.0))
     }
 
-    /// The wait of `side` ends at `deadline`.
+    /// Sets `deadline` as the end of the wait of `side`.
     pub(crate) fn arm(&self, side: Side, deadline: Ticks) {
         self.cell(side).set(deadline);
     }
 
-    /// `side` does not wait any more.
+    /// Ends the wait of `side`.
     pub(crate) fn disarm(&self, side: Side) {
         self.cell(side).set(Ticks::NEVER);
     }
@@ -154,14 +154,14 @@ impl Watch {
         }
     }
 
-    /// Sets the number that distinguishes the client.
+    /// Sets the number that distinguishes the client from other clients.
     pub(crate) fn set_client(&self, client: u64) {
         self.client.set(client);
     }
 
-    /// The connection ends when it is idle and `closed` is set.
+    /// Sets the flag of the listener. The connection ends when it is idle and `closed` is true.
     pub(crate) fn set_closed(&self, closed: &Rc<Cell<bool>>) {
-        // A connection has one listener.
+        // A connection has only one listener, so the flag is set only once.
         let _ = self.closed.set(Rc::clone(closed));
     }
 
@@ -169,22 +169,22 @@ impl Watch {
         self.closed.get().is_some_and(|closed| closed.get())
     }
 
-    /// True if the connection is to end to make room for others.
+    /// Returns true if the connection must end to make room for other connections.
     pub(crate) fn is_doomed(&self) -> bool {
         self.doomed.get()
     }
 
-    /// Activity of the connection now.
+    /// Returns the present activity of the connection.
     pub(crate) fn doing(&self) -> Doing {
         self.doing.get()
     }
 
-    /// The memory that all connections share.
+    /// Returns the ledger of the memory that all connections share.
     pub(crate) fn ledger(&self) -> &Arc<Ledger> {
         &self.ledger
     }
 
-    /// Sets the task to wake when a deadline passes. All waits of one connection are in one task.
+    /// Sets the task that is woken when a deadline passes. All waits of one connection are in one task.
     pub(crate) fn register(&self, waker: &Waker) {
         let mut slot = self.waker.borrow_mut();
         match &mut *slot {
@@ -226,12 +226,12 @@ impl Sweep {
         }
     }
 
-    /// The present tick.
+    /// Returns the present tick.
     pub(crate) fn now(&self) -> Ticks {
         self.now.get()
     }
 
-    /// A new connection's deadlines, none set.
+    /// Makes the watch of a new connection, without deadlines.
     pub(crate) fn watch(&self) -> Rc<Watch> {
         let watch = Rc::new(Watch {
             now: Rc::clone(&self.now),
@@ -251,40 +251,40 @@ impl Sweep {
         watch
     }
 
-    /// From now on idle connections end at the next tick.
+    /// Makes idle connections end at the next tick, from now on.
     pub(crate) fn drain(&self) {
         self.draining.set(true);
     }
 
-    /// Closes at most `most` connections for others, the least needed first: idle ones, then slow heads,
-    /// then slow handshakes, then clients that do not read, then requests that wait for such clients;
-    /// within each kind the oldest first. `outside`: connections that wait to be let in. Returns how many
-    /// were closed.
+    /// Closes at most `most` connections to make room, the least needed connections first. The order is: idle
+    /// connections, slow heads, slow handshakes, clients that do not read, requests that wait for such
+    /// clients. Within each of these kinds, the oldest connections are closed first. `outside` is the number
+    /// of connections that still wait to be served. Returns the number of closed connections.
     pub(crate) fn shed(&self, most: usize, outside: usize) -> usize {
         self.shed_where(most, outside, Some(&self.barren), |_| true)
     }
 
-    /// As [`shed`](Self::shed), but only clients that do not read.
+    /// As [`shed`](Self::shed), but closes only connections of clients that do not read.
     pub(crate) fn shed_stalled(&self, most: usize, outside: usize) -> usize {
         let stalled = |watch: &Watch| watch.doing() == Doing::Stalled;
         self.shed_where(most, outside, Some(&self.barren_stalled), stalled)
     }
 
-    /// As [`shed`](Self::shed), but only connections of one client.
+    /// As [`shed`](Self::shed), but closes only connections of one client.
     pub(crate) fn shed_client(&self, client: u64, most: usize) -> usize {
         self.shed_where(most, 0, None, |watch| watch.client.get() == client)
     }
 
-    /// Closes at most `most` idle connections, the oldest first, however briefly they have been idle: a
-    /// new client would be refused otherwise. Returns how many were closed.
+    /// Closes at most `most` idle connections, the oldest first. Even connections that have just become idle
+    /// are closed, because a new client would be refused otherwise. Returns the number of closed connections.
     pub(crate) fn shed_idle(&self, most: usize) -> usize {
         let idle = |watch: &Watch| watch.doing() == Doing::Idle;
         self.close(most, Some(&self.none_idle), |_| idle)
     }
 
-    /// Ends the wait of at most `most` requests that wait for others to read, the oldest first: these
-    /// requests have all memory, and no other request gets an answer until some of them end. They get a
-    /// 503, like a request that finds no memory. Returns how many.
+    /// Ends the wait of at most `most` requests that wait until other clients read, the oldest first. These
+    /// requests have all memory, and no other request gets an answer until some of them end. They get a 503
+    /// answer, like a request that finds no memory. Returns the number of these requests.
     pub(crate) fn shed_queued(&self, most: usize) -> usize {
         let now = self.now.get();
         let queued = move |watch: &Watch| {
@@ -293,7 +293,7 @@ impl Sweep {
         self.close(most, None, |_| queued)
     }
 
-    /// Closes connections that `which` accepts and whose activity has lasted for long enough.
+    /// Closes connections that `which` accepts, if their activity has lasted for long enough.
     fn shed_where(
         &self,
         most: usize,
@@ -319,9 +319,9 @@ impl Sweep {
         })
     }
 
-    /// Closes the least needed connections that a filter accepts; `choice` makes the filter from all
-    /// connections. `barren` is the last tick in which a search found none: a thousand requests that wait
-    /// for room must not search all connections each time.
+    /// Closes the least needed connections that a filter accepts. `choice` makes the filter from all
+    /// connections. `barren` is the last tick in which a search found no connection. In this tick, there is
+    /// no further search, so a thousand requests that wait for room do not each search all connections.
     fn close<M: Fn(&Watch) -> bool>(
         &self,
         most: usize,
@@ -355,7 +355,7 @@ impl Sweep {
         chosen.len()
     }
 
-    /// One tick: wakes every wait whose deadline has passed and forgets closed connections.
+    /// Advances by one tick. Wakes every wait whose deadline has passed, and forgets closed connections.
     pub(crate) fn tick(&self) {
         self.now.set(Ticks(self.now.get().0 + 1));
         let mut late = Vec::new();
@@ -368,7 +368,7 @@ impl Sweep {
             }
             true
         });
-        // Not under the borrow: waking may run code that opens connections.
+        // The wakers are called outside the borrow, because waking may run code that opens connections.
         for waker in late {
             waker.wake();
         }

@@ -1,4 +1,5 @@
-//! TLS over a socket, or over TLS: a tunnel to a destination within the connection to a parent.
+//! TLS over a socket, or TLS over TLS. The latter is for a tunnel to a destination within the TLS connection
+//! to a parent.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -13,10 +14,10 @@ use tokio::net::TcpStream;
 use super::Transport;
 use crate::state::ledger::{Entry, Ledger, Use};
 
-/// Memory of a session: its state, its keys, the peer's certificates. An estimate.
+/// Estimated memory of a session in bytes: its state, its keys, and the peer's certificates.
 const SESSION_BYTES: usize = 12 << 10;
 
-/// A connection whose bytes are encrypted, over the connection `S`.
+/// An encrypted connection over the connection `S`.
 #[derive(Debug)]
 pub(crate) struct TlsStream<S = TcpStream> {
     below: Below<S>,
@@ -45,8 +46,8 @@ impl<S: Transport> TlsStream<S> {
         }
     }
 
-    /// Carries out the handshake, with all checks of the peer. Nothing else is sent before.
-    /// Cancel safe.
+    /// Carries out the handshake, with all checks of the peer. No other bytes are sent before the handshake
+    /// ends. Cancel safe.
     pub(crate) async fn handshake(&self) -> Result<(), Failure> {
         poll_fn(|cx| {
             loop {
@@ -61,7 +62,7 @@ impl<S: Transport> TlsStream<S> {
         .await
     }
 
-    /// Carries the handshake on as far as possible; `None` if the peer has to send more.
+    /// Carries the handshake on as far as possible. Returns `None` if the peer has to send more bytes.
     pub(crate) fn try_handshake(&self) -> Option<Result<(), Failure>> {
         match self.session.handshake(&self.below) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
@@ -72,27 +73,28 @@ impl<S: Transport> TlsStream<S> {
         }
     }
 
-    /// The certificate that the client got because it asked for a name of it.
+    /// Returns the certificate that was sent to the client, if the client requested one of the names of the
+    /// certificate.
     pub(crate) fn served(&self) -> Option<Arc<Served>> {
         self.session.served()
     }
 
-    /// The certificate that the client got, whatever it asked for.
+    /// Returns the certificate that was sent to the client, whatever name the client requested.
     pub(crate) fn given(&self) -> Option<Arc<Served>> {
         self.session.given()
     }
 
-    /// The certificate that the client has shown.
+    /// Returns the certificate that the client has shown.
     pub(crate) fn client(&self) -> Option<ClientCertificate> {
         self.session.client()
     }
 
-    /// True if the handshake continued an earlier session.
+    /// Returns true if the handshake continued an earlier session.
     pub(crate) fn is_resumed(&self) -> bool {
         self.session.is_resumed()
     }
 
-    /// Enters the buffers that the session has now.
+    /// Enters the present size of the session's buffers in the ledger.
     fn note(&self) {
         let mut memory = self.memory.borrow_mut();
         let bytes = SESSION_BYTES + self.session.buffered();
@@ -101,7 +103,7 @@ impl<S: Transport> TlsStream<S> {
         }
     }
 
-    /// Waits until what is encrypted already is sent.
+    /// Waits until all bytes that are already encrypted have been sent.
     fn poll_flush(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.session.wants_write() {
             ready!(self.below.0.poll_writable(cx))?;
@@ -169,7 +171,8 @@ impl<S: Transport> Transport for TlsStream<S> {
     fn local_addr(&self) -> Option<SocketAddr> {
         self.below.0.local_addr()
     }
-    /// The end is not announced either: some clients ignore a reset that follows it.
+    /// The end of the session is not announced either, because some clients ignore a reset after such a
+    /// message.
     fn reset_on_close(&self) {
         self.session.cut();
         self.below.0.reset_on_close();
@@ -181,14 +184,14 @@ impl<S: Transport> Transport for TlsStream<S> {
 pub(crate) enum OriginStream {
     Plain(TcpStream),
     Tls(Box<TlsStream>),
-    /// TLS to the destination, in a tunnel through a parent that speaks TLS too.
+    /// TLS to the destination, in a tunnel through a parent that also speaks TLS.
     Nested(Box<TlsStream<TlsStream>>),
-    /// In memory, to the origin of a simulation.
+    /// A connection in memory, to the origin of a simulation.
     #[cfg(test)]
     Simulated(crate::simulation::Wire),
 }
 
-/// Calls a method of the stream inside.
+/// Calls a method of the inner stream.
 macro_rules! either {
     ($self:ident, $stream:ident => $call:expr) => {
         match $self {

@@ -1,5 +1,5 @@
-//! The methods that a connection needs of a socket. Another implementation (a ring, TLS) replaces
-//! this and nothing else.
+//! The methods of a socket that a connection needs. Another implementation (a ring, TLS) replaces only this
+//! trait.
 
 use std::io::{self, IoSlice, Read as _};
 use std::net::SocketAddr;
@@ -9,47 +9,50 @@ use socket2::SockRef;
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
-/// True if the runtime waits by epoll, edge-triggered.
+/// True if the runtime waits with edge-triggered epoll.
 const EDGE_TRIGGERED: bool = cfg!(any(target_os = "linux", target_os = "android"));
 
-/// Receive buffer for a body, where that of the listener is small.
+/// Receive buffer in bytes for a body, if the buffer of the listener is small.
 const BODY_RECEIVE: usize = 64 << 10;
 
-/// A byte stream in both directions. All methods take `&self`, so one task can wait for both
-/// directions at once.
+/// A byte stream in both directions. All methods take `&self`, so one task can wait for both directions at
+/// once.
 pub(crate) trait Transport: 'static {
-    /// The bytes are encrypted on their way.
+    /// True if the bytes are encrypted on the network.
     const SECURE: bool = false;
-    /// Reads what is there; `WouldBlock` if nothing is, 0 at the end of the stream.
+    /// Reads the bytes that have arrived. Returns `WouldBlock` if there are none, and 0 at the end of the
+    /// stream.
     fn try_read(&self, into: &mut [u8]) -> io::Result<usize>;
-    /// Bytes (at most one) that a read would give; they stay there. Errors as `try_read`.
+    /// Returns the number of bytes (at most one) that a read would return, and leaves them in the stream.
+    /// Errors are as for `try_read`.
     fn try_peek(&self) -> io::Result<usize>;
-    /// Writes as much as fits; `WouldBlock` if nothing does. After that the next call must begin with
-    /// the same bytes, or the connection must be closed: some may be encrypted already.
+    /// Writes as many bytes as fit. Returns `WouldBlock` if none fit. After that, the next call must begin
+    /// with the same bytes, or the connection must be closed, because some of these bytes may be encrypted
+    /// already.
     fn try_write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize>;
-    /// Waits until `try_read` is worth calling. One waiter at a time.
+    /// Waits until a call of `try_read` is useful. Only one task may wait at a time.
     fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
-    /// Waits until `try_write` is worth calling. One waiter at a time.
+    /// Waits until a call of `try_write` is useful. Only one task may wait at a time.
     fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
-    /// Says that nothing more will be written.
+    /// Tells the peer that no more bytes will be written.
     fn shutdown_write(&self);
-    /// Lets the kernel take more ahead than for a head.
+    /// Lets the kernel receive more bytes ahead than for a head.
     fn widen_receive(&self);
-    /// Lets the kernel keep at most this many bytes until the peer has acknowledged them.
+    /// Lets the kernel keep at most this number of bytes that the peer has not acknowledged.
     fn limit_send(&self, bytes: usize);
-    /// Bytes that were written and that the peer has not acknowledged; 0 if the system does not tell.
-    /// Sends on what is encrypted already.
+    /// Returns the number of written bytes that the peer has not acknowledged, or 0 if the system does not
+    /// report it. Also sends bytes that are already encrypted.
     fn unacknowledged(&self) -> usize;
-    /// This side's address.
+    /// Returns the address of this side.
     fn local_addr(&self) -> Option<SocketAddr>;
-    /// Makes the coming close a reset, so that the peer cannot take what it got for the whole.
+    /// Turns the coming close into a reset, so that the peer cannot mistake the received bytes for a complete
+    /// answer.
     fn reset_on_close(&self);
 }
 
 impl Transport for TcpStream {
-    /// A read that fills less than its buffer has emptied the socket. Telling the runtime so saves the
-    /// system call by which the next wait would find this out again. Bytes that arrive later cause a new
-    /// event.
+    /// A read that fills less than its buffer has emptied the socket. Telling this to the runtime saves the
+    /// system call by which the next wait would find it out. Bytes that arrive later cause a new event.
     #[inline]
     fn try_read(&self, into: &mut [u8]) -> io::Result<usize> {
         let mut short = 0;
@@ -80,15 +83,15 @@ impl Transport for TcpStream {
         self.poll_write_ready(cx)
     }
     fn shutdown_write(&self) {
-        // An error means that the peer is gone already, which does not matter.
+        // An error means that the peer has already disconnected, which does not matter.
         let _ = SockRef::from(self).shutdown(std::net::Shutdown::Write);
     }
     fn widen_receive(&self) {
-        // If this fails, a body comes more slowly, but still whole.
+        // If this fails, a body arrives more slowly, but still completely.
         let _ = SockRef::from(self).set_recv_buffer_size(BODY_RECEIVE);
     }
     fn limit_send(&self, bytes: usize) {
-        // The kernel doubles the number. If this fails, more memory is used, and observed.
+        // The kernel doubles the number. If this fails, more memory is used, and this memory is observed.
         let _ = SockRef::from(self).set_send_buffer_size(bytes / 2);
     }
     fn unacknowledged(&self) -> usize {

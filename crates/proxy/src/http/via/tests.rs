@@ -140,7 +140,7 @@ fn identity_fields_of_strangers_are_removed_for_sites() {
         got,
         "GET / HTTP/1.1\nHost: a\nX-Other: 1\nVia: 1.1 me\nX-Forwarded-For: 192.0.2.9\n\n"
     );
-    // An explicit setting applies to all.
+    // An explicit setting applies to all peers.
     let set = HeaderConfig {
         x_forwarded_for: Some(ForwardedMode::Append),
         forwarded: Some(ForwardedMode::Transparent),

@@ -1,22 +1,22 @@
-//! Heads of requests to registries of images, and of their answers.
+//! Heads of requests to registries of container images, and heads of their answers.
 
 use foxy_base::eq_name;
 
 use super::{ImagePart, PROOF_SECONDS, PROOF_STALE};
 
-/// The changed request.
+/// The changes of a request.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Changed<'a> {
     pub(crate) method: &'a str,
     pub(crate) target: &'a str,
-    /// Host and port of another server.
+    /// Host and port, if the request goes to another server than the registry.
     pub(crate) host: Option<&'a str>,
     pub(crate) authorization: Option<&'a str>,
-    /// The range to ask for.
+    /// The range that is requested.
     pub(crate) range: Option<&'a str>,
 }
 
-/// The head of a request, changed.
+/// Returns the head of a request with the changes.
 pub(crate) fn request(head: &[u8], to: &Changed<'_>) -> Vec<u8> {
     let mut out = Vec::with_capacity(head.len() + 256);
     let line = |out: &mut Vec<u8>, parts: [&str; 2]| {
@@ -46,7 +46,7 @@ pub(crate) fn request(head: &[u8], to: &Changed<'_>) -> Vec<u8> {
     out
 }
 
-/// Name and value of each field line after the first line.
+/// Returns the name and value of each field line after the first line.
 pub(crate) fn fields(head: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     let lines = head.split(|b| *b == b'\n').skip(1);
     lines.filter_map(|line| {
@@ -63,7 +63,8 @@ fn push(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Lines of the head of an answer as the cache gets them. `lines` are those of any mirror.
+/// Returns the field lines of an answer in the form that the cache receives. `lines` are the field lines for
+/// a mirror of any kind.
 pub(super) fn answer(part: &ImagePart, mirror: &str, status: u16, lines: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(lines.len() + 128);
     if part.is_proof() {
@@ -75,7 +76,7 @@ pub(super) fn answer(part: &ImagePart, mirror: &str, status: u16, lines: &[u8]) 
             out.extend_from_slice(control.as_bytes());
         }
     }
-    // The fields begin with the first line here.
+    // Here the text begins with the first field line.
     let text = [b"\n", lines].concat();
     let digest = fields(&text).find(|(name, _)| eq_name(name, b"docker-content-digest"));
     let digest = digest.filter(|(_, value)| {

@@ -1,8 +1,8 @@
-//! Container images: the part of a mirror that a request is for, and how its registry is asked.
+//! Container images: the part of a mirror that a request is for, and the requests to its registry.
 //!
-//! A layer is stored once for a registry, under its digest. A client gets a layer only after the registry
-//! has confirmed, for this client's credential, that the repository has it. That answer is the proof: an
-//! object of its own, under the name that the client used.
+//! A layer is stored once for a registry, under its digest. A client gets a layer only after the registry has
+//! confirmed, for this client's credential, that the repository has the layer. This answer of the registry is
+//! the proof. The proof is a separate object, under the name that the client used.
 
 pub(crate) mod heads;
 mod tokens;
@@ -12,16 +12,16 @@ use sha2::{Digest as _, Sha256};
 
 pub(crate) use tokens::Tokens;
 
-/// Seconds for which a proof holds; after that the registry is asked again; while the registry fails, the
-/// old proof counts.
+/// Seconds for which a proof is valid. After that, the registry is asked again. While the registry fails, the
+/// old proof is used.
 const PROOF_SECONDS: u32 = 86_400;
-/// The same for a registry that fails.
+/// Seconds for which a proof is used while the registry fails.
 const PROOF_STALE: u32 = 365 * 86_400;
 
-/// Credential for a registry: user and password, or a token.
+/// A credential for a registry: user and password, or a token.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Login {
-    /// As the registry wants to see them.
+    /// The value of `Authorization`, in the form that the registry expects.
     header: String,
 }
 
@@ -32,7 +32,7 @@ impl std::fmt::Debug for Login {
 }
 
 impl Login {
-    /// The login of `USER:PASSWORD`.
+    /// Makes the login from `USER:PASSWORD`.
     #[must_use]
     pub fn new(text: &str) -> Self {
         use base64::Engine as _;
@@ -42,7 +42,8 @@ impl Login {
         }
     }
 
-    /// A token; `None` if it has characters that tokens do not have (RFC 6750 section 2.1).
+    /// Makes a login from a token. `None` if the text has characters that tokens do not have (RFC 6750
+    /// section 2.1).
     #[must_use]
     pub fn token(text: &str) -> Option<Self> {
         let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~+/=".contains(&b);
@@ -52,12 +53,12 @@ impl Login {
         })
     }
 
-    /// The value of `Authorization`.
+    /// Returns the value of `Authorization`.
     pub(crate) fn header(&self) -> &str {
         &self.header
     }
 
-    /// The login that a client shows; `None` if it is another kind of credential.
+    /// Returns the login that a client has sent. `None` if it is another kind of credential.
     pub(crate) fn shown(authorization: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(authorization).ok()?;
         let (scheme, coded) = text.split_once(' ')?;
@@ -69,8 +70,8 @@ impl Login {
     }
 }
 
-/// A name that tells the objects of one credential from those of others. It reveals nothing about the
-/// credential, and it is another one after each start.
+/// Returns a name that distinguishes the objects of one credential from the objects of other credentials. The
+/// name reveals no part of the credential, and it changes with each start.
 pub(super) fn mark(authorization: &[u8], seed: u64) -> String {
     let mut hash = Sha256::new();
     hash.update(seed.to_le_bytes());
@@ -79,12 +80,12 @@ pub(super) fn mark(authorization: &[u8], seed: u64) -> String {
     digest[..12].iter().map(|b| format!("{b:02x}")).collect()
 }
 
-/// The step that a request for an image is at.
+/// The step that a request for an image has reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// The registry must say whether the client may have the layer.
+    /// The registry must first confirm that the client may have the layer.
     Proof,
-    /// It may have the answer.
+    /// The client may have the answer.
     Answer,
 }
 
@@ -94,12 +95,12 @@ pub(crate) struct ImagePart {
     image: Image,
     step: Step,
     login: Option<Login>,
-    /// Name of the client's own credential; empty: the mirror's.
+    /// Name of the client's own credential. If it is empty, the credential of the mirror is used.
     mark: String,
 }
 
 impl ImagePart {
-    /// The first step of a request. `own` is the client's credential, and the seed for its name.
+    /// Makes the first step of a request. `own` is the client's credential, and the seed for its name.
     pub(crate) fn new(
         image: Image,
         own: Option<(Login, u64)>,
@@ -121,7 +122,7 @@ impl ImagePart {
         }
     }
 
-    /// The same after the proof.
+    /// Returns the same part in the step after the proof.
     pub(crate) fn proven(&self) -> Self {
         Self {
             step: Step::Answer,
@@ -129,7 +130,7 @@ impl ImagePart {
         }
     }
 
-    /// True if the client has shown a credential of its own.
+    /// Returns true if the client has sent its own credential.
     pub(super) fn is_own(&self) -> bool {
         !self.mark.is_empty()
     }
@@ -138,12 +139,12 @@ impl ImagePart {
         &self.image
     }
 
-    /// The credential for the registry.
+    /// Returns the credential for the registry.
     pub(crate) const fn login(&self) -> Option<&Login> {
         self.login.as_ref()
     }
 
-    /// Key of the token for its repository at this mirror.
+    /// Returns the key of the token for the part's repository at this mirror.
     pub(crate) fn token_key(&self, mirror: &str) -> String {
         format!("{mirror} {} {}", self.mark, self.image.repository)
     }
@@ -152,18 +153,18 @@ impl ImagePart {
         self.step == Step::Proof
     }
 
-    /// True if it is a layer that the client may have.
+    /// Returns true if the part is a layer that the client may have.
     pub(super) fn is_layer(&self) -> bool {
         matches!(self.image.wanted, Wanted::Blob(_)) && !self.is_proof()
     }
 
-    /// True if it asks whether the registry is there.
+    /// Returns true if the request only asks whether the registry exists.
     pub(crate) fn is_base(&self) -> bool {
         self.image.wanted == Wanted::Base
     }
 
-    /// The suffix of the partition: layers are shared by all that may have them, everything else belongs
-    /// to a credential.
+    /// Returns the suffix of the partition. A layer is shared by all clients that may have it. All other
+    /// objects belong to one credential.
     pub(crate) fn partition(&self) -> String {
         match (&self.image.wanted, self.step) {
             (Wanted::Blob(_), Step::Answer) => "@blobs".to_owned(),
@@ -172,7 +173,7 @@ impl ImagePart {
         }
     }
 
-    /// Path of the URL in keys.
+    /// Returns the path of the URL in keys.
     pub(crate) fn key_path(&self) -> String {
         match (&self.image.wanted, self.step) {
             (Wanted::Blob(_), Step::Answer) => format!("/{}", self.image.reference),
@@ -180,12 +181,12 @@ impl ImagePart {
         }
     }
 
-    /// Path and query at the registry.
+    /// Returns path and query at the registry.
     pub(crate) fn target(&self) -> &str {
         &self.image.path
     }
 
-    /// The digest that the answer must have. `said` is that of the answer's own head.
+    /// Returns the digest that the answer must have. `said` is the digest in the head of the answer.
     pub(crate) fn digest(&self, said: Option<&[u8]>) -> Option<Digest> {
         match self.image.wanted {
             // The answer to a proof has no body.
@@ -196,17 +197,17 @@ impl ImagePart {
         }
     }
 
-    /// True if it asks what a tag points to.
+    /// Returns true if the request asks for the manifest that a tag points to.
     pub(crate) fn is_tag(&self) -> bool {
         self.image.wanted == Wanted::Tag
     }
 
-    /// True if it is answered with a manifest.
+    /// Returns true if the answer is a manifest.
     fn is_manifest(&self) -> bool {
         matches!(self.image.wanted, Wanted::Tag | Wanted::Manifest(_))
     }
 
-    /// Lines of the head of the registry's answer as the cache gets them.
+    /// Returns the field lines of the registry's answer in the form that the cache receives.
     pub(crate) fn answer(&self, mirror: &str, status: u16, lines: &[u8]) -> Vec<u8> {
         heads::answer(self, mirror, status, lines)
     }

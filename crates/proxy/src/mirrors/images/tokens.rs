@@ -1,4 +1,4 @@
-//! Credentials that registries have given out or want to see: a bounded table.
+//! Credentials that registries have issued or require, in a bounded table.
 
 use std::time::Duration;
 
@@ -6,14 +6,14 @@ use foxy_base::MonoTime;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 
-/// Most entries. When the table is full, all entries are forgotten: each can be fetched again.
+/// Largest number of entries. If the table is full, all entries are dropped. Each can be fetched again.
 const ENTRIES: usize = 4096;
-/// A token is not used in its last seconds.
+/// A token is not used in this number of seconds before its end.
 const EARLY: u64 = 10;
-/// No credential is kept longer.
+/// Longest time in seconds for which a credential is kept.
 const SECONDS_MAX: u64 = 3600;
 
-/// The value of `Authorization` by mirror, credential and repository.
+/// Values of `Authorization`, by mirror, credential and repository.
 #[derive(Default)]
 pub(crate) struct Tokens(Mutex<HashMap<String, (String, MonoTime)>>);
 
@@ -24,14 +24,14 @@ impl std::fmt::Debug for Tokens {
 }
 
 impl Tokens {
-    /// The value for this key.
+    /// Returns the value for this key.
     pub(crate) fn get(&self, key: &str, now: MonoTime) -> Option<String> {
         let table = self.0.lock();
         let (value, end) = table.get(key)?;
         (now < *end).then(|| value.clone())
     }
 
-    /// Notes a value that holds for these seconds.
+    /// Notes a value that is valid for this number of seconds.
     pub(crate) fn put(&self, key: String, value: String, seconds: u64, now: MonoTime) {
         let Some(seconds) = seconds.min(SECONDS_MAX).checked_sub(EARLY) else {
             return;

@@ -1,4 +1,4 @@
-//! A request to one of several origins, and to another one if that one fails.
+//! Sends a request to an origin of several. If this origin fails, another origin is asked.
 
 use foxy_http1::{Method, ResponseParts};
 
@@ -10,9 +10,9 @@ use crate::origin::UpstreamError;
 use crate::origin::exchange::Leased;
 use crate::state::local::Local;
 
-/// Sends a request without body to one of the origins and waits for the first head of the answer.
-/// GET and HEAD are sent to another origin after an error, while the budget for that lasts. If all
-/// of them fail, the last answer counts, else the last error.
+/// Sends a request without a body to an origin and waits for the first head of the answer. After an error,
+/// GET and HEAD are sent to another origin, as long as the budget permits. If all attempts fail, the last
+/// answer is returned, or without an answer the last error.
 pub(crate) async fn ask(
     local: &Local,
     origins: &Origins,
@@ -51,8 +51,8 @@ pub(crate) async fn ask(
     }
 }
 
-/// A connection to one of the origins on which the head of a request with body was sent. Such a
-/// request is sent once: it may have been carried out.
+/// Returns a connection to an origin, on which the head of a request with a body was sent. Such a request is
+/// sent to only one origin, because this origin may have carried it out.
 pub(crate) async fn open(
     local: &Local,
     origins: &Origins,

@@ -1,14 +1,15 @@
-//! The choice among the origins that may be asked. Pure.
+//! The choice between the origins that may be asked. This module does no I/O, and callers pass random numbers
+//! to it.
 
 use foxy_base::hash64;
 
-/// How requests are spread over the origins of a site.
+/// The way in which requests are distributed over the origins of a site.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Balance {
-    /// Two are drawn by weight; the one with fewer requests under way gets the request.
+    /// Two origins are drawn by weight. The request goes to the origin with fewer requests under way.
     #[default]
     LeastOutstanding,
-    /// In turn, by weight.
+    /// Each origin in turn, by weight.
     RoundRobin,
     /// The same key goes to the same origin (weighted rendezvous hashing).
     Hash,
@@ -17,11 +18,11 @@ pub enum Balance {
 /// An origin that may be asked.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate {
-    /// Its place among all origins of the site.
+    /// Index of the origin among all origins of the site.
     pub(super) at: usize,
-    /// Its present weight, above 0.
+    /// Present weight of the origin, above 0.
     pub(super) weight: f64,
-    /// Requests under way, and recent errors.
+    /// Sum of requests under way and recent errors.
     pub(super) load: u32,
 }
 
@@ -34,11 +35,11 @@ pub(super) struct Draw {
     pub(super) random: [u64; 2],
 }
 
-/// The state of the turn: how much each origin is owed.
+/// The state of the turn: the weight that each origin is owed.
 pub(super) type Owed = Vec<f64>;
 
 impl Balance {
-    /// The place of the chosen origin; `None` if there is no candidate.
+    /// Returns the index of the chosen origin. `None` if there is no candidate.
     pub(super) fn choose(
         self,
         candidates: &[Candidate],
@@ -63,7 +64,7 @@ fn least(candidates: &[Candidate], random: [u64; 2]) -> Option<usize> {
     Some(if better { second } else { first }.at)
 }
 
-/// One drawn by weight, other than `without`.
+/// Draws a candidate by weight, but not the candidate `without`.
 fn drawn(candidates: &[Candidate], without: Option<usize>, random: u64) -> Option<&Candidate> {
     let others = || candidates.iter().filter(|c| Some(c.at) != without);
     let sum: f64 = others().map(|c| c.weight).sum();
@@ -72,17 +73,17 @@ fn drawn(candidates: &[Candidate], without: Option<usize>, random: u64) -> Optio
         left -= candidate.weight;
         left < 0.0
     });
-    // Rounding may leave a rest.
+    // Because of rounding, the loop may end without a result.
     found.or_else(|| others().next_back())
 }
 
-/// In `[0, 1)`.
+/// Maps a random number to `[0, 1)`.
 fn unit(random: u64) -> f64 {
     (random >> 11) as f64 / (1u64 << 53) as f64
 }
 
-/// Smooth weighted round robin: each origin is owed its weight per request. The origin that is owed most
-/// is chosen, and pays the sum of all weights.
+/// Smooth weighted round robin. With each request, each origin is owed its weight in addition. The origin
+/// that is owed most is chosen, and the sum of all weights is subtracted from it.
 fn in_turn(candidates: &[Candidate], owed: &mut Owed) -> Option<usize> {
     let mut best: Option<usize> = None;
     let mut sum = 0.0;
@@ -101,7 +102,7 @@ fn in_turn(candidates: &[Candidate], owed: &mut Owed) -> Option<usize> {
 fn by_key(candidates: &[Candidate], key: u64) -> Option<usize> {
     let score = |candidate: &Candidate| {
         let drawn = unit(hash64(key, &(candidate.at as u64).to_le_bytes()));
-        // The smaller the logarithm is, the larger the score; a larger weight makes it larger.
+        // The score is larger if the logarithm is nearer to zero, and if the weight is larger.
         -candidate.weight / drawn.max(f64::MIN_POSITIVE).ln()
     };
     let best = candidates
@@ -158,7 +159,7 @@ mod tests {
         let among = candidates(&[(1.0, 50), (1.0, 1), (1.0, 2)]);
         let counts = count(Balance::LeastOutstanding, &among, 3000);
         assert_eq!(counts[0], 0, "each pair has a less busy one");
-        // Twice the load at three times the weight is less.
+        // The first origin has twice the load but three times the weight, so its load per weight is smaller.
         let weighted = candidates(&[(3.0, 20), (1.0, 10)]);
         assert_eq!(count(Balance::LeastOutstanding, &weighted, 100)[1], 0);
     }

@@ -1,11 +1,11 @@
-//! Limit of requests that are asked again at another origin: 20 % of the requests, and a burst of 100.
+//! Limits the requests that are sent again to another origin, to 20 % of the requests and a burst of 100.
 
-/// Parts of a retry that each request earns: a fifth.
+/// Number of parts in a retry. Each request earns one part, which is a fifth of a retry.
 const PARTS: u32 = 5;
-/// Retries that may be saved up.
+/// Largest number of retries that can be saved.
 const BURST: u32 = 100;
 
-/// The retries that are left, in parts.
+/// The remaining retries, in parts.
 #[derive(Clone, Debug)]
 pub(super) struct Budget(u32);
 
@@ -21,7 +21,7 @@ impl Budget {
         self.0 = (self.0 + 1).min(BURST * PARTS);
     }
 
-    /// Takes a retry; false if there is none left.
+    /// Takes a retry. Returns false if no retry is left.
     pub(super) fn spend(&mut self) -> bool {
         let left = self.0.checked_sub(PARTS);
         self.0 = left.unwrap_or(self.0);

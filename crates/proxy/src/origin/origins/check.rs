@@ -1,4 +1,4 @@
-//! Checks: requests of Foxy's own that ask an origin whether it is well.
+//! Checks: Foxy's own requests to origins, to find out whether the origins work.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -10,23 +10,24 @@ use crate::origin::UpstreamError;
 use crate::origin::exchange::Leased;
 use crate::state::local::Local;
 
-/// No check waits longer for its answer.
+/// Longest wait of a check for its answer.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// How the origins of a site are checked.
+/// The settings for checks of a site's origins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// Path and query.
+    /// Path and query of the request.
     pub path: String,
-    /// The `Host` of the request.
+    /// The `Host` field of the request.
     pub host: String,
-    /// From one check of an origin to the next.
+    /// Time between two checks of an origin.
     pub every: Duration,
-    /// The status of an origin that is well.
+    /// The status that a working origin returns.
     pub status: u16,
 }
 
-/// Starts the checks of these origins on this worker, one task for each. They end when aborted.
+/// Starts the checks of these origins on this worker, with a task for each origin. The tasks end when they
+/// are aborted.
 pub(crate) fn spawn(local: &Rc<Local>, origins: &Origins) -> Vec<JoinHandle<()>> {
     let Some(check) = origins.check() else {
         return Vec::new();
@@ -62,7 +63,7 @@ async fn once(local: &Local, origins: &Origins, check: &Check, at: usize) {
     }
 }
 
-/// The status of the answer to one check.
+/// Returns the status of the answer to one check.
 async fn status(
     local: &Local,
     origins: &Origins,

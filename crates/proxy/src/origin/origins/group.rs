@@ -1,4 +1,5 @@
-//! The origins of one site: which one is asked, and what its answer changes. Pure.
+//! The origins of one site: the choice of an origin, and the effects of its answer. This module does no I/O
+//! and reads no clock.
 
 use foxy_base::MonoTime;
 
@@ -7,10 +8,10 @@ use super::budget::Budget;
 use super::health::{Health, HealthRules, Standing};
 use super::record::{Recently, Record};
 
-/// Origins of a site at most.
+/// Largest number of origins of a site.
 pub const ORIGINS_MAX: usize = 64;
 
-/// Origins that a request has been sent to, by place.
+/// The set of origins that a request has been sent to, by index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tried(u64);
 
@@ -31,18 +32,18 @@ impl Tried {
 /// The result of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Result {
-    /// An answer below 500.
+    /// The answer has a status below 500.
     Good,
-    /// An answer of 500 or above.
+    /// The answer has a status of 500 or above.
     Error,
-    /// No answer.
+    /// There was no answer.
     Failed,
 }
 
-/// Why nobody is chosen.
+/// Reason why no origin is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Nobody {
-    /// The origins that may be asked have all their connections in use.
+    /// All connections of the origins that may be asked are in use.
     Busy,
     /// There is no other origin, or no retry left.
     NoOther,
@@ -51,18 +52,18 @@ pub(super) enum Nobody {
 /// Counts of an origin since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OriginCounts {
-    /// Requests sent to it, checks not included.
+    /// Requests that were sent to the origin, checks not included.
     pub requests: u64,
-    /// Those without an answer, or with one of 500 or above.
+    /// Requests without an answer, or with an answer of status 500 or above.
     pub failures: u64,
-    /// How often it was left out because requests failed.
+    /// Number of times that the origin was left out because requests failed.
     pub ejections: u64,
 }
 
 #[derive(Debug)]
 struct Member {
     weight: u32,
-    /// Requests that may be under way.
+    /// Largest number of requests under way.
     limit: u32,
     outstanding: u32,
     health: Health,
@@ -82,7 +83,7 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// Origins with these weights and limits.
+    /// Makes a group of origins with these weights and limits.
     pub(super) fn new(
         rules: HealthRules,
         balance: Balance,
@@ -107,8 +108,8 @@ impl Group {
         }
     }
 
-    /// Chooses an origin for a request, and counts the request as under way there. After the first
-    /// attempt it is a retry, which needs another healthy origin and the budget.
+    /// Chooses an origin for a request, and counts the request as under way at this origin. Every attempt
+    /// after the first is a retry. A retry needs another healthy origin, and takes from the budget.
     pub(super) fn choose(
         &mut self,
         now: MonoTime,
@@ -116,7 +117,7 @@ impl Group {
         draw: Draw,
     ) -> std::result::Result<usize, Nobody> {
         let any_in = (0..self.members.len()).any(|at| self.is_in(at, now));
-        // If all are down, each may have recovered. A retry would only add to their load.
+        // If all origins are down, each may have recovered. A retry would only add to their load.
         let open = |at: &usize| self.is_in(*at, now) || (!any_in && tried.is_first());
         let fit: Vec<usize> = (0..self.members.len())
             .filter(|at| !tried.has(*at))
@@ -127,7 +128,7 @@ impl Group {
         }
         let room = |at: &&usize| self.members[**at].outstanding < self.members[**at].limit;
         let mut free: Vec<usize> = fit.iter().filter(room).copied().collect();
-        // A retry that fails costs the budget twice: it goes to one that last answered well.
+        // A retry that fails costs the budget twice, so it goes to an origin whose last answer was good.
         let well = |at: &usize| !self.members[*at].health.fails();
         if !tried.is_first() && free.iter().any(well) {
             free.retain(well);
@@ -158,12 +159,12 @@ impl Group {
         }
     }
 
-    /// The last results of an origin, to add to.
+    /// Returns the last results of an origin, so that results can be added.
     pub(super) fn record(&mut self, at: usize) -> Option<&mut Record> {
         self.members.get_mut(at).map(|member| &mut member.record)
     }
 
-    /// Figures about the last requests to an origin.
+    /// Returns figures about the last requests to an origin.
     pub(super) fn recently(&self, at: usize, now: MonoTime) -> Recently {
         let member = self.members.get(at);
         member.map_or(Recently::default(), |m| m.record.recently(now))
@@ -182,10 +183,10 @@ impl Group {
         self.standing(at, now).is_in()
     }
 
-    /// Notes the result of an attempt. True if the origin is left out from now on.
+    /// Notes the result of an attempt. Returns true if the origin is left out from now on.
     ///
-    /// The origin is left out only if another origin that gets requests has answered well since the
-    /// errors began. So at least one origin stays, and if all fail alike, all stay.
+    /// The origin is left out only if another origin that gets requests has answered well since the errors
+    /// began. So at least one origin stays, and if all origins fail, all stay.
     pub(super) fn note(&mut self, at: usize, result: Result, now: MonoTime) -> bool {
         let rules = self.rules;
         let Some(member) = self.members.get_mut(at) else {
@@ -214,14 +215,14 @@ impl Group {
         true
     }
 
-    /// The request is no longer under way.
+    /// Ends a request at an origin, which is no longer under way.
     pub(super) fn end(&mut self, at: usize) {
         if let Some(member) = self.members.get_mut(at) {
             member.outstanding = member.outstanding.saturating_sub(1);
         }
     }
 
-    /// Notes a check. Returns the standing if it has changed.
+    /// Notes the result of a check. Returns the standing if it has changed.
     pub(super) fn checked(&mut self, at: usize, good: bool, now: MonoTime) -> Option<Standing> {
         let rules = self.rules;
         let before = self.standing(at, now);
@@ -236,13 +237,13 @@ impl Group {
         member.map_or(Standing::Down, |m| m.health.standing(now, &self.rules))
     }
 
-    /// Requests under way and counts of an origin.
+    /// Returns the requests under way and the counts of an origin.
     pub(super) fn counts(&self, at: usize) -> (u32, OriginCounts) {
         let member = self.members.get(at);
         member.map_or((0, OriginCounts::default()), |m| (m.outstanding, m.counts))
     }
 
-    /// Requests that were sent to another origin after an error.
+    /// Returns the number of requests that were sent to another origin after an error.
     pub(super) const fn retries(&self) -> u64 {
         self.retries
     }
@@ -365,7 +366,7 @@ mod tests {
             assert_eq!(group.choose(now, tried, draw(&mut rng)), Ok(1));
             group.end(1);
         }
-        // If all others fail, one of them is asked all the same.
+        // If all other origins fail, one of them is asked nevertheless.
         let tried = Tried::default().with(0).with(1);
         assert!(group.choose(now, tried, draw(&mut rng)).is_ok());
     }

@@ -1,34 +1,34 @@
-//! The health of one origin, from the answers to requests and to checks. Pure: the time comes from
-//! outside.
+//! The health of one origin, derived from answers to requests and to checks. This module does no I/O, and
+//! callers pass the time to it.
 
 use std::time::Duration;
 
 use foxy_base::MonoTime;
 
-/// Errors further apart than this are no series.
+/// Longest time between two errors of a series.
 const SERIES: Duration = Duration::from_secs(10);
-/// Longest time for which an origin is out, unless the configured first time is longer.
+/// Longest time for which an origin is left out, unless the configured first time is longer.
 const OUT_MAX: Duration = Duration::from_secs(300);
-/// How long an answer with status 5xx counts as a request under way: otherwise an origin that fails fast
-/// would be the least busy one.
+/// Time for which an answer with status 5xx counts as a request under way, in nanoseconds. Otherwise an
+/// origin that fails fast would have the fewest requests under way.
 const ERROR_COUNTS: u64 = 1_000_000_000;
-/// Parts of that time.
+/// Number of parts of that time.
 const PARTS: usize = 10;
-/// Weight of an origin at the beginning of its slow start.
+/// Fraction of the weight of an origin at the beginning of its slow start.
 const FIRST_SHARE: f64 = 0.1;
 
-/// When an origin is left out, and how it comes back.
+/// Rules for leaving out an origin, and for its return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HealthRules {
-    /// Errors in a row; 0: requests leave no origin out.
+    /// Errors in a row after which the origin is left out. With 0, requests leave no origin out.
     pub errors: u32,
-    /// How long it is out the first time. Each further time it is twice as long.
+    /// Time for which the origin is left out the first time. Each further time is twice as long.
     pub out: Duration,
-    /// From its return to its full share of requests.
+    /// Time from the return of the origin until it has its full share of requests.
     pub slow_start: Duration,
-    /// Checks in a row that fail before it is down.
+    /// Number of failed checks in a row after which the origin is down.
     pub fall: u32,
-    /// Checks in a row that succeed before it is up again.
+    /// Number of successful checks in a row after which the origin is up again.
     pub rise: u32,
 }
 
@@ -47,18 +47,18 @@ impl Default for HealthRules {
 /// The state of an origin, in words that people and programs read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// It gets its share of requests.
+    /// The origin gets its share of requests.
     Up,
-    /// It gets a growing part of its share.
+    /// The origin gets a growing part of its share.
     SlowStart,
-    /// It gets none because requests failed.
+    /// The origin gets no requests, because requests failed.
     Ejected,
-    /// It gets none because checks fail.
+    /// The origin gets no requests, because checks fail.
     Down,
 }
 
 impl Standing {
-    /// The stable word.
+    /// Returns the stable word.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -69,7 +69,7 @@ impl Standing {
         }
     }
 
-    /// True if it gets requests.
+    /// Returns true if the origin gets requests.
     #[must_use]
     pub const fn is_in(self) -> bool {
         matches!(self, Self::Up | Self::SlowStart)
@@ -79,22 +79,22 @@ impl Standing {
 /// The state of one origin.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Health {
-    /// Errors in a row.
+    /// Number of errors in a row.
     series: u32,
-    /// Begin and last error of the series.
+    /// Times of the first and the last error of the series.
     series_at: (MonoTime, MonoTime),
     last_good: Option<MonoTime>,
     /// End of the last ejection.
     out_until: Option<MonoTime>,
-    /// How long the last ejection was, and how many there were in a row.
+    /// Length of the last ejection, and the number of ejections in a row.
     out: (Duration, u32),
-    /// It has not answered well since its return.
+    /// True if the origin has not answered well since its return.
     on_trial: bool,
-    /// When it came back up by checks.
+    /// Time at which checks showed that the origin is up again.
     up_since: Option<MonoTime>,
-    /// Checks say that it is down.
+    /// True if checks have shown that the origin is down.
     down: bool,
-    /// Checks in a row that contradict `down`.
+    /// Number of checks in a row that contradict `down`.
     checks: u32,
     errors: RecentErrors,
 }
@@ -111,7 +111,7 @@ impl Health {
         }
     }
 
-    /// The part of its weight that counts.
+    /// Returns the fraction of the origin's weight that counts.
     pub(super) fn share(&self, now: MonoTime, rules: &HealthRules) -> f64 {
         let Some(back) = self.out_until.max(self.up_since) else {
             return 1.0;
@@ -124,17 +124,17 @@ impl Health {
         (passed / whole).max(FIRST_SHARE)
     }
 
-    /// True if its last answer was an error.
+    /// Returns true if the origin's last answer was an error.
     pub(super) const fn fails(&self) -> bool {
         self.series > 0
     }
 
-    /// Errors of the last second.
+    /// Returns the number of errors in the last second.
     pub(super) fn errors(&self, now: MonoTime) -> u32 {
         self.errors.count(now)
     }
 
-    /// It answered well.
+    /// Notes a good answer.
     pub(super) fn good(&mut self, now: MonoTime) {
         self.last_good = Some(now);
         self.series = 0;
@@ -145,8 +145,8 @@ impl Health {
         }
     }
 
-    /// Notes a failure, or an answer with status 5xx (`answered`). Returns a time if the origin is to be
-    /// left out, provided that another origin has answered well since that time.
+    /// Notes a failure, or an answer with status 5xx (`answered`). Returns a time if the origin must be left
+    /// out. The condition is that another origin has answered well since that time.
     pub(super) fn bad(
         &mut self,
         now: MonoTime,
@@ -171,12 +171,12 @@ impl Health {
         }
     }
 
-    /// True if it answered well at that time or later.
+    /// Returns true if the origin answered well at that time or later.
     pub(super) fn was_good_since(&self, time: MonoTime) -> bool {
         self.last_good.is_some_and(|good| good >= time)
     }
 
-    /// Leaves it out for a time.
+    /// Leaves the origin out for a time.
     pub(super) fn eject(&mut self, now: MonoTime, rules: &HealthRules) {
         let (_, times) = self.out;
         let out = rules.out.saturating_mul(1 << times.min(10));
@@ -187,7 +187,7 @@ impl Health {
         self.series = 0;
     }
 
-    /// A check succeeded or failed.
+    /// Notes the result of a check.
     pub(super) fn checked(&mut self, now: MonoTime, good: bool, rules: &HealthRules) {
         if good != self.down {
             self.checks = 0;
@@ -203,7 +203,7 @@ impl Health {
     }
 }
 
-/// Counts per part of a second, in a ring.
+/// Numbers of errors in parts of a second, in a ring.
 #[derive(Clone, Debug, Default)]
 struct RecentErrors {
     counts: [u32; PARTS],
@@ -281,7 +281,7 @@ mod tests {
             );
             assert_eq!(health.standing(before, &RULES), Standing::Ejected);
             assert_eq!(health.standing(back, &RULES), Standing::SlowStart);
-            // On trial the first error is enough.
+            // On trial, the first error is enough.
             assert_eq!(health.bad(back, false, &RULES), Some(back));
             now = back;
         }

@@ -1,8 +1,9 @@
-//! The origins of one site: which is asked, which is left out, which is asked instead, and the figures
-//! about them. A site of one origin has only the figures.
+//! The origins of one site. This module chooses an origin, leaves failing origins out, asks another origin
+//! after an error, and keeps figures about origins. A site with one origin has only the figures.
 //!
-//! The decisions are pure: `group` over `balance`, `health` and `budget`. This file shares them among
-//! the workers, `ask` connects, `check` asks the origins by itself.
+//! The decisions are in `group`, which uses `balance`, `health` and `budget`, and does no I/O. This file
+//! shares the decisions among the workers. `ask` connects to origins. `check` sends Foxy's own requests to
+//! origins.
 
 mod ask;
 mod balance;
@@ -36,41 +37,42 @@ pub use group::{ORIGINS_MAX, OriginCounts};
 pub use health::{HealthRules, Standing};
 pub use record::{Ailment, Recently};
 
-/// One of a site's origins.
+/// An origin of a site.
 #[derive(Clone, Debug)]
 pub struct Origin {
-    /// A name, or an address without brackets.
+    /// A host name, or an address without brackets.
     pub host: String,
-    /// Its port.
+    /// Port of the origin.
     pub port: u16,
-    /// Its share of requests among the weights of all; at least 1.
+    /// Weight of the origin, at least 1. It determines the origin's share of requests, relative to the sum of
+    /// all weights.
     pub weight: u32,
-    /// Requests that may be under way there; `None`: no limit.
+    /// Largest number of requests under way at the origin. `None` means no limit.
     pub connections: Option<u32>,
-    /// The name for people: its URL.
+    /// The name for people, which is the URL of the origin.
     pub name: String,
 }
 
-/// The origins of a site and how they are used.
+/// The settings of a site's origins.
 #[derive(Clone, Debug)]
 pub struct OriginsConfig {
-    /// The site.
+    /// Name of the site.
     pub site: String,
-    /// At most [`ORIGINS_MAX`].
+    /// The origins. There are at most [`ORIGINS_MAX`].
     pub origins: Vec<Origin>,
-    /// How TLS is spoken to them; `None`: it is not.
+    /// TLS settings for the origins. `None` means plain connections.
     pub tls: Option<OriginTls>,
-    /// How long they are waited for.
+    /// Times that Foxy waits for the origins.
     pub timeouts: OriginTimeouts,
-    /// How requests are spread.
+    /// The way in which requests are distributed.
     pub balance: Balance,
-    /// When one is left out.
+    /// Rules for leaving out an origin.
     pub health: HealthRules,
-    /// How they are checked; `None`: by requests alone.
+    /// Settings of checks. `None` means that only requests show the health of origins.
     pub check: Option<Check>,
 }
 
-/// The origins of a site. Copies share their state, over all workers.
+/// The origins of a site. All copies share one state, over all workers.
 #[derive(Clone, Debug)]
 pub struct Origins(Arc<Inner>);
 
@@ -79,17 +81,17 @@ struct Inner {
     site: String,
     members: Vec<(Destination, String)>,
     check: Option<Check>,
-    /// One of them has a limit of its own.
+    /// True if at least one origin has its own limit.
     limited: bool,
     group: Mutex<Group>,
-    /// A request has ended.
+    /// Signals that a request has ended.
     freed: Notify,
-    /// The requests of the site.
+    /// Counts of requests of the site.
     requests: SiteCounters,
 }
 
 impl Inner {
-    /// One origin, without a limit: there is nothing to choose.
+    /// Returns true if there is only one origin, without a limit. Then no choice is needed.
     fn is_only(&self) -> bool {
         self.members.len() == 1 && !self.limited
     }
@@ -98,26 +100,27 @@ impl Inner {
 /// The present state of one origin.
 #[derive(Clone, Debug)]
 pub struct OriginState {
-    /// Its URL.
+    /// URL of the origin.
     pub origin: String,
-    /// The standing, which decides whether it gets requests.
+    /// The standing, which decides whether the origin gets requests.
     pub standing: Standing,
-    /// Requests under way.
+    /// Number of requests under way.
     pub outstanding: u32,
-    /// Counts since the start.
+    /// Counts of the origin since the start.
     pub counts: OriginCounts,
-    /// Figures about its last requests.
+    /// Figures about the last requests to the origin.
     pub recently: Recently,
 }
 
 impl Origins {
-    /// The origins, all of them up, for this many workers.
+    /// Makes the origins for this number of workers. All origins are up.
     #[must_use]
     pub fn new(config: OriginsConfig, workers: usize) -> Self {
         Self::with(config, SiteCounters::new(workers))
     }
 
-    /// Other origins of the same site, all of them up. The figures of its requests go on.
+    /// Makes other origins of the same site, which are all up. The figures about the site's requests
+    /// continue.
     #[must_use]
     pub fn renewed(&self, config: OriginsConfig) -> Self {
         Self::with(config, self.0.requests.clone())
@@ -153,7 +156,7 @@ impl Origins {
         }))
     }
 
-    /// The site.
+    /// Returns the name of the site.
     #[must_use]
     pub fn site(&self) -> &str {
         &self.0.site
@@ -178,7 +181,7 @@ impl Origins {
             .collect()
     }
 
-    /// Finished requests of the site.
+    /// Returns the counts of finished requests of the site.
     #[must_use]
     pub fn requests(&self) -> SiteTotals {
         self.0.requests.totals()
@@ -190,8 +193,8 @@ impl Origins {
         self.0.requests.finished(local.index, outcome, status);
     }
 
-    /// A request at the only origin, which is asked without a choice; `None` if there are several, or
-    /// if it has a limit.
+    /// Returns a turn at the only origin, which is asked without a choice. `None` if there are several
+    /// origins, or if the origin has a limit.
     pub(crate) fn only(&self) -> Option<Turn> {
         if !self.0.is_only() {
             return None;
@@ -200,14 +203,14 @@ impl Origins {
         Some(self.taken(0))
     }
 
-    /// Requests that were sent to another origin after an error.
+    /// Returns the number of requests that were sent to another origin after an error.
     #[must_use]
     pub fn retries(&self) -> u64 {
         self.0.group.lock().retries()
     }
 
-    /// An origin for a request, other than those tried. The first attempt waits for a free
-    /// connection where all are in use, for as long as connecting may take. Cancel safe.
+    /// Returns a turn at an origin that was not tried before. If all connections are in use, the first
+    /// attempt waits for a free connection, for at most the connect timeout. Cancel safe.
     async fn turn(&self, local: &Local, key: KeyHash, tried: Tried) -> Result<Turn, UpstreamError> {
         let limit = local.proxy.config.timeouts.connect;
         let wait = async {
@@ -238,13 +241,13 @@ impl Origins {
         }
     }
 
-    /// How the origins are checked.
+    /// Returns the settings of checks.
     pub(crate) fn check(&self) -> Option<&Check> {
         self.0.check.as_ref()
     }
 }
 
-/// Two are the same if they share their state.
+/// Two values are equal if they share their state.
 impl PartialEq for Origins {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -253,28 +256,29 @@ impl PartialEq for Origins {
 
 impl Eq for Origins {}
 
-/// A request under way at an origin, until it is dropped.
+/// A request under way at an origin. It ends on drop.
 #[derive(Debug)]
 pub(crate) struct Turn {
     origins: Origins,
     at: usize,
-    /// Since when it waits for an answer.
+    /// Time since which the request waits for an answer.
     asked: Cell<Option<MonoTime>>,
 }
 
 impl Turn {
-    /// The origin, if it was chosen, and not asked as the only one.
+    /// Returns the origin, if it was chosen. `None` if it is the only origin and has no limit, because then
+    /// no choice is needed.
     pub(crate) fn chosen(&self) -> Option<&Destination> {
         let only = self.origins.0.is_only();
         (!only).then(|| self.destination())
     }
 
-    /// The origin.
+    /// Returns the origin.
     pub(super) fn destination(&self) -> &Destination {
         &self.origins.0.members[self.at].0
     }
 
-    /// From now on the request waits only for the origin.
+    /// Notes that from now on the request waits only for the origin.
     pub(crate) fn wait(&self, local: &Local) {
         let now = local.mono();
         self.asked.set(Some(now));
@@ -283,7 +287,7 @@ impl Turn {
         }
     }
 
-    /// Notes the status of the answer, unless it is interim.
+    /// Notes the status of the answer, unless the answer is interim.
     pub(crate) fn answered(&self, local: &Local, status: u16) {
         let result = match status {
             0..=199 => return self.end_wait(local.mono()),
@@ -305,7 +309,7 @@ impl Turn {
         }
     }
 
-    /// Notes a result; `reason` is that of a failure.
+    /// Notes a result. `reason` is the reason of a failure.
     fn note(&self, local: &Local, outcome: Outcome, reason: &'static str) {
         let inner = &self.origins.0;
         let now = local.mono();
@@ -329,7 +333,7 @@ impl Turn {
         }
     }
 
-    /// Ends the wait of the request, without a result for the origin.
+    /// Ends the wait of the request without a result for the origin.
     fn end_wait(&self, now: MonoTime) {
         if self.asked.take().is_some()
             && let Some(record) = self.origins.0.group.lock().record(self.at)

@@ -1,32 +1,35 @@
-//! The last results of one origin, for people: is it sick, and how. No request depends on it. Pure.
+//! The last results of one origin, which tell people whether and how the origin is failing. Requests do not
+//! depend on them. This module does no I/O and reads no clock.
 
 use std::time::Duration;
 
 use foxy_base::MonoTime;
 
-/// Results that are remembered.
+/// Number of results that are remembered.
 const RESULTS: u32 = 32;
-/// Failures in a row, or among the remembered results, of a sick origin.
+/// Number of failures in a row of a failing origin.
 const FAILS: u32 = 3;
+/// Number of failures of a flapping origin, among the remembered results.
 const FLAPS: u32 = 5;
-/// A series of good answers ends the mention of failures of longer ago.
+/// Time since the last failure after which an origin does not count as flapping any more.
 const FORGOTTEN: Duration = Duration::from_secs(60);
-/// An origin is slow if its answers begin later than this, on average, or if none comes for so long.
+/// An origin is slow if, on average, its answers begin later than this, or if no answer has come for this
+/// time.
 const SLOW: Duration = Duration::from_secs(2);
 
-/// A way in which an origin is sick.
+/// A way in which an origin is failing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ailment {
-    /// Its last requests failed, all of them.
+    /// The last requests to the origin all failed.
     Fails,
-    /// Of its last requests, some failed and some did not.
+    /// Some of the last requests to the origin failed, and some did not.
     Flaps,
-    /// Its answers begin late, or no answer comes.
+    /// The answers of the origin begin late, or no answer comes.
     Slow,
 }
 
 impl Ailment {
-    /// The stable word.
+    /// Returns the stable word.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -40,34 +43,34 @@ impl Ailment {
 /// Figures about the last requests to an origin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recently {
-    /// The way in which it is sick.
+    /// The way in which the origin is failing.
     pub ailment: Option<Ailment>,
-    /// The last requests: at most 32.
+    /// Number of the last requests that are remembered, at most 32.
     pub requests: u32,
-    /// Those of them that failed.
+    /// Number of these requests that failed.
     pub failures: u32,
-    /// The reason of the last failure, or empty.
+    /// The reason of the last failure, or an empty text.
     pub reason: &'static str,
-    /// Time to an answer, averaged over about four.
+    /// Average time to the beginning of an answer. It covers about four answers.
     pub first_byte: Duration,
-    /// Time for which requests wait and none is answered.
+    /// Time for which requests have waited without any answer.
     pub waiting: Duration,
 }
 
-/// The last results, and the wait for the next.
+/// The last results, and the wait for the next result.
 #[derive(Debug, Default)]
 pub(super) struct Record {
-    /// The newest in the lowest bit; 1: it failed.
+    /// The results as bits. The newest result is the lowest bit. A 1 is a failure.
     results: u32,
     count: u32,
     last_failure: Option<(MonoTime, &'static str)>,
     first_byte: Duration,
-    /// Requests that wait for an answer, and since when none has come.
+    /// Number of requests that wait for an answer, and the time since which no answer has come.
     waiting: (u32, MonoTime),
 }
 
 impl Record {
-    /// A request begins to wait.
+    /// Counts a request that begins to wait.
     pub(super) fn wait(&mut self, now: MonoTime) {
         if self.waiting.0 == 0 {
             self.waiting.1 = now;
@@ -75,17 +78,17 @@ impl Record {
         self.waiting.0 += 1;
     }
 
-    /// A request waits no longer.
+    /// Ends the wait of a request.
     pub(super) fn waited(&mut self, now: MonoTime) {
         self.waiting = (self.waiting.0.saturating_sub(1), now);
     }
 
-    /// A request is given up before an answer.
+    /// Ends the wait of a request that is given up before an answer.
     pub(super) fn given_up(&mut self) {
         self.waiting.0 = self.waiting.0.saturating_sub(1);
     }
 
-    /// An answer has begun.
+    /// Notes the time to the beginning of an answer.
     pub(super) fn answered(&mut self, after: Duration) {
         self.first_byte = match self.first_byte {
             Duration::ZERO => after,
@@ -93,7 +96,7 @@ impl Record {
         };
     }
 
-    /// Notes a result; `failed` is the reason of a failure.
+    /// Notes a result. `failed` is the reason of a failure.
     pub(super) fn note(&mut self, failed: Option<&'static str>, now: MonoTime) {
         self.results = self.results << 1 | u32::from(failed.is_some());
         self.count = (self.count + 1).min(RESULTS);

@@ -1,4 +1,4 @@
-//! A request through one of several parents, and through another one if that cannot be reached.
+//! Sends a request through a parent of several. If this parent cannot be reached, another parent is asked.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::origin::UpstreamError;
 use crate::origin::exchange::Leased;
 use crate::state::local::Local;
 
-/// Sends a request without body and waits for the first head of the answer.
+/// Sends a request without a body and waits for the first head of the answer.
 pub(crate) async fn ask(
     local: &Local,
     ask: &Ask,
@@ -28,7 +28,7 @@ pub(crate) async fn ask(
         match Leased::ask_one(local, &to, &request, replay).await {
             Ok((leased, parts)) => {
                 parent.answered();
-                // The client has no login for the parent, and must not be asked for one.
+                // The client has no login for the parent, and must not be asked for such a login.
                 if parts.status() == 407 {
                     return Err(UpstreamError::BadResponse(WANTS_LOGIN));
                 }
@@ -40,7 +40,8 @@ pub(crate) async fn ask(
     Err(failure)
 }
 
-/// Sends the head of a request with body. It is sent once: it may have been carried out.
+/// Sends the head of a request with a body. Another parent is asked only if the first parent cannot be
+/// reached. After other errors the request is not repeated, because it may have been carried out.
 pub(crate) async fn open(
     local: &Local,
     ask: &Ask,
@@ -60,7 +61,7 @@ pub(crate) async fn open(
     Err(failure)
 }
 
-/// A tunnel to a destination.
+/// Opens a tunnel to a destination.
 pub(crate) async fn tunnel_through(
     local: &Local,
     parents: &Parents,
@@ -92,8 +93,8 @@ fn order(local: &Local, ask: &Ask) -> Vec<Arc<Parent>> {
     ask.parents().map(order).unwrap_or_default()
 }
 
-/// Destination and head of a request through this parent. Requests for https go through a tunnel,
-/// in which the parent's login has no place.
+/// Returns destination and head of a request through this parent. A request for https goes through a tunnel,
+/// so its head does not contain the login for the parent.
 fn through(ask: &Ask, parent: &Arc<Parent>, request: &[u8]) -> (Destination, Vec<u8>) {
     let tunnel = ask.to.tls.is_some();
     let to = Destination {
@@ -110,7 +111,7 @@ fn through(ask: &Ask, parent: &Arc<Parent>, request: &[u8]) -> (Destination, Vec
     (to, head)
 }
 
-/// The error, if another parent may be asked.
+/// Returns `Ok` with the error if another parent may be asked, and otherwise `Err` with the error.
 fn failed(
     local: &Local,
     parent: &Parent,

@@ -1,4 +1,4 @@
-//! Requests through parents: other proxies, which the access rules choose.
+//! Requests through parents. Parents are other proxies, and the access rules choose them.
 
 mod ask;
 mod tunnel;

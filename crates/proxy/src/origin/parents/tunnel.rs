@@ -1,4 +1,4 @@
-//! `CONNECT` to a parent: the connection is the destination's afterwards.
+//! `CONNECT` to a parent. After that, the connection leads to the destination.
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -7,11 +7,11 @@ use crate::access::parents::{Parent, WANTS_LOGIN};
 use crate::http::net::Transport;
 use crate::origin::UpstreamError;
 
-/// Longest head of an answer.
+/// Longest head of an answer, in bytes.
 const LONGEST: usize = 16 << 10;
 
-/// Has the parent open a tunnel to `host` and `port`. Reads the answer byte by byte: what follows it
-/// belongs to the destination.
+/// Makes the parent open a tunnel to `host` and `port`. Reads the answer byte by byte, because the bytes
+/// after it belong to the destination.
 pub(crate) async fn open_tunnel<S: Transport>(
     stream: &S,
     parent: &Parent,

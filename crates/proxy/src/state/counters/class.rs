@@ -1,9 +1,9 @@
 //! Classes of status codes.
 
-/// Labels of the classes; `none` is for requests whose client left before an answer began.
+/// Labels of the classes. `none` counts requests whose client left before an answer began.
 pub const CLASSES: [&str; 6] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
 
-/// Index in [`CLASSES`]. A status above 599 counts as 5xx (RFC 9110 section 15).
+/// Returns the index in [`CLASSES`]. A status above 599 counts as 5xx (RFC 9110 section 15).
 #[inline]
 pub(super) fn class(status: u16) -> usize {
     usize::from(status / 100).min(CLASSES.len() - 1)

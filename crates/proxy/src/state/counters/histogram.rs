@@ -1,15 +1,15 @@
-//! Histograms of durations, in powers of two of a microsecond.
+//! Histograms of durations. The bounds of the buckets are powers of two, in microseconds.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::{add_all, bump};
 
-/// Buckets of a latency histogram: bucket `i` counts durations below `2^i` microseconds, the
-/// last one everything above.
+/// Number of buckets of a latency histogram. Bucket `i` counts durations below `2^i` microseconds that no
+/// lower bucket counts. The last bucket counts all longer durations.
 pub const BUCKETS: usize = 28;
 
-/// A histogram that one worker writes.
+/// A histogram that is written by one worker.
 #[derive(Debug)]
 pub(super) struct Histogram {
     buckets: [AtomicU64; BUCKETS],
@@ -42,7 +42,7 @@ fn bucket(duration: Duration) -> usize {
 /// The sum of the histograms of all workers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Latency {
-    /// Requests per bucket (not cumulative): bucket `i` holds durations below `2^i` µs.
+    /// Requests per bucket (not cumulative): bucket `i` counts durations below `2^i` µs.
     pub buckets: [u64; BUCKETS],
     /// Sum of all durations, in microseconds.
     pub sum_us: u64,

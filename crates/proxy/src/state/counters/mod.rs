@@ -21,7 +21,7 @@ pub use self::site::{CACHED, SiteTotals};
 
 macro_rules! events {
     ($(#[doc = $doc:literal] $name:ident = $word:literal),* $(,)?) => {
-        /// Something that is counted.
+        /// An event that is counted.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u8)]
         pub enum Event { $(#[doc = $doc] $name),* }
@@ -34,7 +34,7 @@ macro_rules! events {
             pub const fn word(self) -> &'static str {
                 match self { $(Self::$name => $word),* }
             }
-            /// A sentence on what is counted.
+            /// A sentence about the counted event.
             #[must_use]
             pub const fn help(self) -> &'static str {
                 match self { $(Self::$name => $doc.trim_ascii()),* }
@@ -46,11 +46,11 @@ macro_rules! events {
 events! {
     /// Client connections accepted.
     ConnectionsAccepted = "connections_accepted",
-    /// Client connections refused because of the limit.
+    /// Client connections refused because all places, or the share of their client, were taken.
     ConnectionsRefused = "connections_refused",
-    /// Connections of trusted proxies that began without a PROXY header that can be read.
+    /// Connections of trusted proxies that began without a valid PROXY header.
     ProxyHeadersRefused = "proxy_headers_refused",
-    /// Client connections closed for others because places or memory were spent.
+    /// Client connections closed to make room for other connections, because places or memory were spent.
     ConnectionsShed = "connections_shed",
     /// Requests refused with 503 because memory was spent.
     MemoryRefused = "memory_refused",
@@ -66,7 +66,7 @@ events! {
     UpstreamReused = "upstream_reused",
     /// Requests sent again because a pooled connection was stale.
     UpstreamRetried = "upstream_retried",
-    /// Requests sent to another origin of the site because one failed.
+    /// Requests sent to another origin of the site because an origin failed.
     UpstreamElsewhere = "upstream_elsewhere",
     /// Connection attempts to origins that failed.
     UpstreamFailed = "upstream_failed",
@@ -80,55 +80,55 @@ events! {
     FillsStored = "fills_stored",
     /// Redirects of a mirror's upstream to hosts that the mirror does not list.
     MirrorLeft = "mirror_redirects_refused",
-    /// Artefacts of mirrors that had another digest than the index says.
+    /// Artefacts of mirrors that had another digest than the index states.
     MirrorMismatch = "mirror_digest_mismatches",
-    /// Requests for stored artefacts of mirrors for which the index names another digest now.
+    /// Requests for stored artefacts of mirrors for which the index now names another digest.
     MirrorReplaced = "mirror_artefacts_replaced",
-    /// Stored artefacts of mirrors that were hashed, because their digest was named after they were stored.
+    /// Artefacts of mirrors hashed after they were stored, because the index named their digest only then.
     MirrorCompared = "mirror_artefacts_compared",
-    /// Versions, or files of versions, that mirrors have hidden in the documents that they fetched.
+    /// Versions, or files of versions, that mirrors hid in the documents that they fetched.
     MirrorHidden = "mirror_versions_hidden",
-    /// Requests that the rules of a mirror about versions refused.
+    /// Requests refused by the rules of a mirror about versions.
     MirrorBlocked = "mirror_versions_refused",
-    /// Compressed forms that were begun to be made.
+    /// Compressed forms that Foxy began to make.
     Compressed = "compressed",
     /// Fills that failed or ended early.
     FillsFailed = "fills_failed",
     /// Requests that joined a running fill.
     Followers = "followers",
-    /// Followers that had to fetch for themselves (header time, lag, failure).
+    /// Followers that had to fetch for themselves (answer not for them, lag, failure).
     FollowersReleased = "followers_released",
     /// Disk reads started.
     DiskReads = "disk_reads",
     /// Requests that joined a disk read under way.
     DiskReadsShared = "disk_reads_shared",
-    /// Disk reads that failed or did not hold what was expected.
+    /// Disk reads that failed or did not return the expected data.
     DiskReadMisses = "disk_read_misses",
-    /// Hits that were fetched instead, because their disk had too many to read already.
+    /// Hits that were fetched from the origin instead, because too many reads waited for their disk.
     DiskReadsDeclined = "disk_reads_declined",
     /// TLS handshakes with clients that succeeded.
     TlsHandshakes = "tls_handshakes",
-    /// Those of them that continued an earlier session.
+    /// TLS handshakes with clients that continued an earlier session.
     TlsResumed = "tls_resumed",
-    /// Clients that asked for a name without certificate.
+    /// Clients that requested a name for which there is no certificate.
     TlsFailedName = "tls_failed_name",
     /// Clients that speak neither TLS 1.2 nor TLS 1.3.
     TlsFailedVersion = "tls_failed_version",
-    /// Clients without the certificate that is required, or with a bad one.
+    /// Clients without a required certificate, or with an invalid certificate.
     TlsFailedCertificate = "tls_failed_certificate",
-    /// Clients that did not end their handshake in time.
+    /// Clients that did not finish their handshake in time.
     TlsFailedTimeout = "tls_failed_timeout",
-    /// Clients whose handshake failed otherwise.
+    /// Clients whose handshake failed for another reason.
     TlsFailedHandshake = "tls_failed_handshake",
     /// TLS handshakes with origins that succeeded.
     UpstreamHandshakes = "upstream_tls_handshakes",
-    /// Those of them that continued an earlier session.
+    /// TLS handshakes with origins that continued an earlier session.
     UpstreamResumed = "upstream_tls_resumed",
-    /// Names looked up (not from the cache).
+    /// Names looked up at name servers (not found in the DNS cache).
     DnsLookups = "dns_lookups",
-    /// Clients cut off for lack of progress.
+    /// Client connections closed because a request head or a PROXY header did not arrive in time.
     Timeouts = "timeouts",
-    /// Answers aborted because their rest was not available.
+    /// Answers aborted because the rest of the body was not available.
     Aborted = "aborted",
 }
 
@@ -169,19 +169,19 @@ fn bump(counter: &AtomicU64, by: u64) {
 }
 
 impl Counters {
-    /// Counts `by` of an event. Only the owning worker's thread may call it.
+    /// Adds `by` to the count of an event. Only the owning worker's thread may call it.
     pub fn add(&self, event: Event, by: u64) {
         bump(&self.events[event as usize], by);
     }
 
-    /// Counts a finished request. `status` is 0 if nothing was sent, `body` the body bytes that were.
+    /// Counts a finished request. `status` is 0 if nothing was sent. `body` is the number of body bytes sent.
     /// Only the owning worker's thread may call it.
     pub fn finished(&self, outcome: Outcome, status: u16, body: u64, duration: Duration) {
         bump(&self.outcomes[outcome as usize], 1);
         bump(&self.classes[class(status)], 1);
         bump(&self.bodies[outcome as usize], body);
         match outcome {
-            // It lasts as long as its two ends like.
+            // The duration of a tunnel depends only on its two ends.
             Outcome::Tunnel => {}
             outcome if outcome.is_hit() => self.hits.note(duration),
             _ => self.misses.note(duration),
@@ -202,7 +202,7 @@ pub struct Totals {
     pub events: [u64; Event::ALL.len()],
     /// Latency of hits.
     pub hits: Latency,
-    /// Latency of everything else.
+    /// Latency of all other requests, except tunnels.
     pub misses: Latency,
     /// Figures about origins.
     pub origin: OriginTotals,
@@ -233,7 +233,7 @@ impl Totals {
     pub fn body(&self, outcome: Outcome) -> u64 {
         self.bodies[outcome as usize]
     }
-    /// The count of an event.
+    /// Returns the count of an event.
     #[must_use]
     pub fn event(&self, event: Event) -> u64 {
         self.events[event as usize]

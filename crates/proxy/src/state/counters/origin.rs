@@ -1,4 +1,4 @@
-//! Figures about origins: how long they take, what they answer, how they fail.
+//! Figures about origins: response times, status classes and failures.
 
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -17,13 +17,13 @@ pub enum Trouble {
     Connect,
     /// No address accepts a connection in time.
     ConnectTimeout,
-    /// The TLS handshake fails, or the check of the certificate.
+    /// The TLS handshake or the check of the certificate fails.
     Tls,
-    /// No answer in time.
+    /// No answer comes in time.
     AnswerTimeout,
     /// The connection ends before an answer, or inside one.
     Closed,
-    /// A body stops for too long.
+    /// No byte of a body arrives for too long.
     Stalled,
     /// The answer is not HTTP, or is ambiguous.
     BadResponse,
@@ -45,7 +45,7 @@ impl Trouble {
         Self::Busy,
     ];
 
-    /// The label.
+    /// Returns the label.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -72,7 +72,7 @@ pub(crate) struct OriginCounters {
 }
 
 impl OriginCounters {
-    /// Counts a connection that was made, handshake included.
+    /// Counts a new connection, and the time `after` which it was ready, handshake included.
     pub(crate) fn connected(&self, after: Duration) {
         self.connects.note(after);
     }

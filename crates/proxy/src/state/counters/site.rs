@@ -1,4 +1,4 @@
-//! Requests of one site, by what the cache did and by class of the status.
+//! Requests of one site, by the result of the cache and by class of the status.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -7,13 +7,13 @@ use super::class::{CLASSES, class};
 use super::{add_all, bump};
 use crate::Outcome;
 
-/// Labels of what the cache did: answered, did not, was not asked.
+/// Labels of the result of the cache: it answered the request, it did not, or it was not asked.
 pub const CACHED: [&str; 3] = ["hit", "miss", "none"];
 
-/// Counts by [`CACHED`] and, in each, by [`CLASSES`].
+/// Counts by [`CACHED`], and within each of these by [`CLASSES`].
 pub type SiteTotals = [[u64; CLASSES.len()]; CACHED.len()];
 
-/// One worker's counts.
+/// The counts of one worker.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct OfWorker([[AtomicU64; CLASSES.len()]; CACHED.len()]);
@@ -23,7 +23,7 @@ struct OfWorker([[AtomicU64; CLASSES.len()]; CACHED.len()]);
 pub(crate) struct SiteCounters(Arc<[OfWorker]>);
 
 impl SiteCounters {
-    /// Counts for this many workers, at least one.
+    /// Creates counts for this number of workers, at least one.
     pub(crate) fn new(workers: usize) -> Self {
         Self((0..workers.max(1)).map(|_| OfWorker::default()).collect())
     }

@@ -1,11 +1,11 @@
 //! Places in the send queues of the kernel. An answer with a place may leave bytes in the kernel until its
-//! client has them: those that were not sent, and those that the client has not acknowledged.
+//! client has received them: bytes that were not sent, and bytes that the client has not acknowledged.
 //!
-//! All places have the same share of the limit for queues, and their sockets are limited to it. A client
-//! that is far away needs much in flight to be fast, and few of these fit into a small memory. So the
-//! share falls as others come, and rises as they go.
+//! All places have the same share of the limit for queues, and their sockets are limited to this share. A
+//! client that is far away needs many bytes in flight to be fast, and a small memory has room for few such
+//! clients. So the share falls when places are added, and rises when places are released.
 //!
-//! Those that find no room wait in one line for all workers.
+//! Answers that find no room wait in one line for all workers.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -20,29 +20,30 @@ use parking_lot::Mutex;
 
 use super::{Entry, Ledger, Pressure, Use};
 
-/// Least bytes of a place: two packets of a loopback interface. With one in flight, each waits for an
-/// acknowledgement that the client's kernel delays.
+/// Smallest number of bytes of a place: two packets of a loopback interface. If only one packet were in
+/// flight, each packet would wait for an acknowledgement that the client's kernel delays.
 const PLACE_MIN: usize = 128 << 10;
-/// Most bytes of a place. The kernel chooses the length of a queue that was never shorter.
+/// Largest number of bytes of a place. If a queue was never limited to fewer bytes, the kernel chooses its
+/// length.
 pub(crate) const PLACE_MAX: usize = 2 << 20;
-/// Shares that are left free, so that those that come next need not wait until others have shrunk.
+/// Number of shares that are left free, so that new places need not wait until other places have shrunk.
 const FREE_SHARES: usize = 3;
 
-/// A place of one answer; given back when dropped.
+/// The place of one answer. It is released when dropped.
 #[derive(Debug)]
 pub(crate) struct Place {
     bytes: RefCell<Entry>,
     ledger: Arc<Ledger>,
 }
 
-/// Places of all workers, and those that wait for one.
+/// The places of all workers, and the line of answers that wait for a place.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     held: AtomicUsize,
     line: Mutex<Line>,
 }
 
-/// Those that wait, by their numbers: the longest wait first.
+/// The answers that wait, by their numbers. The answer with the longest wait is first.
 #[derive(Debug, Default)]
 struct Line {
     waiting: BTreeMap<u64, Waits>,
@@ -56,7 +57,7 @@ struct Waits {
 }
 
 impl Places {
-    /// Wakes the first that waits.
+    /// Wakes the first answer in the line.
     fn wake_first(&self) {
         let line = self.line.lock();
         let first = line.waiting.first_key_value();
@@ -67,20 +68,21 @@ impl Places {
 }
 
 impl Ledger {
-    /// Enters a place with the least bytes; `None` if there is no room, or if others wait already.
+    /// Enters a place with the least bytes. Returns `None` if there is no room, or if other answers wait
+    /// already.
     pub(crate) fn place(self: &Arc<Self>) -> Option<Rc<Place>> {
         let line = self.places.line.lock();
         line.waiting.is_empty().then(|| self.enter_place())?
     }
 
-    /// How long the first in the line has waited; zero if none waits.
+    /// Returns the time that the first answer in the line has waited; zero if the line is empty.
     pub(crate) fn longest_wait(&self, now: MonoTime) -> Duration {
         let line = self.places.line.lock();
         let first = line.waiting.first_key_value();
         first.map_or(Duration::ZERO, |(_, waits)| now.since(waits.since))
     }
 
-    /// Waits from `now` on, behind all that wait already.
+    /// Waits from `now` on, behind all answers that wait already.
     pub(crate) fn wait_for_place(self: &Arc<Self>, now: MonoTime) -> Waiting {
         let mut line = self.places.line.lock();
         line.last += 1;
@@ -106,7 +108,7 @@ impl Ledger {
         }))
     }
 
-    /// Bytes that each place may have now.
+    /// Returns the bytes that each place may have now.
     fn place_share(&self) -> usize {
         match self.pressure() {
             Pressure::Low => {
@@ -119,7 +121,7 @@ impl Ledger {
 }
 
 impl Place {
-    /// Takes or gives back what differs from the share of a place; returns the bytes that it has now.
+    /// Grows or shrinks the place to its present share. Returns the bytes that it has now.
     pub(crate) fn fit(&self) -> usize {
         let mut bytes = self.bytes.borrow_mut();
         let share = self.ledger.place_share();
@@ -143,7 +145,7 @@ impl Drop for Place {
     }
 }
 
-/// One that waits for a place. Dropping it leaves the line.
+/// An answer that waits for a place. When it is dropped, the answer leaves the line.
 #[derive(Debug)]
 pub(crate) struct Waiting {
     ledger: Arc<Ledger>,
@@ -151,8 +153,9 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// A place, when all that waited longer have one and there is room. Call it again where memory of
-    /// other uses may have come back: only places that come back wake the task.
+    /// Returns a place when all answers that waited longer have a place and there is room. The caller must
+    /// call this again when memory of other uses may have been released: only a released place wakes the
+    /// task.
     pub(crate) fn poll_place(&self, cx: &Context<'_>) -> Poll<Rc<Place>> {
         let mut line = self.ledger.places.line.lock();
         let first = line.waiting.first_key_value();
@@ -161,7 +164,7 @@ impl Waiting {
         {
             return Poll::Ready(place);
         }
-        // Under the lock, so that a place that comes back meanwhile wakes this task.
+        // Under the lock, so that a place that is released meanwhile wakes this task.
         if let Some(waits) = line.waiting.get_mut(&self.number) {
             waits.waker = Some(cx.waker().clone());
         }
@@ -172,7 +175,7 @@ impl Waiting {
 impl Drop for Waiting {
     fn drop(&mut self) {
         self.ledger.places.line.lock().waiting.remove(&self.number);
-        // There may be room for the next one too.
+        // There may be room for the next answer too.
         self.ledger.places.wake_first();
     }
 }
@@ -192,7 +195,7 @@ mod tests {
         }
     }
 
-    /// Room for two places of the least size, and not for three.
+    /// Returns a ledger with room for two places of the least size, but not for three.
     fn for_two() -> Arc<Ledger> {
         Ledger::new(1 << 20, 0)
     }

@@ -83,7 +83,7 @@ fn rights_that_nobody_uses_refuse_no_work() {
     let seen = || (ledger.pressure(), ledger.is_over(), ledger.is_full());
     assert_eq!(seen(), (Pressure::Spent, true, true));
     ledger.observe(10, true);
-    // Buffers stay small: all rights together may still be used.
+    // Buffers stay small: all entered rights together may still be used.
     assert_eq!(seen(), (Pressure::High, true, false));
     drop(connections);
     assert_eq!(seen(), (Pressure::High, false, false));
@@ -218,7 +218,7 @@ fn one_client_has_a_part_of_the_connections_where_memory_is_short() {
         Some(1024),
         "half of those that may wait"
     );
-    // 256 connections may wait for both workers: three clients that behave do not fill the half.
+    // 256 connections may wait for both workers. Three well-behaved clients do not fill half of these places.
     assert_eq!(most(8 << 20, served), Some(64));
     assert_eq!(most(8 << 20, waiting), Some(128));
     assert_eq!(most(1 << 20, served), Some(32));

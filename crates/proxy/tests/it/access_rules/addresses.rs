@@ -1,4 +1,5 @@
-//! Rules about addresses: names that change, several addresses, connections that others have opened.
+//! Rules about addresses: names that change, several addresses, and connections that other requests have
+//! opened.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -104,7 +105,7 @@ fn pooled_connections_and_stored_answers_are_judged_by_their_address() {
     assert_eq!(served.join().unwrap(), 2);
 }
 
-/// A name may have an address that some may reach, and others may not.
+/// A name may have an address that some clients may reach and other clients may not reach.
 #[test]
 fn a_kept_connection_of_a_name_serves_nobody_who_may_not_reach_its_address() {
     let open = Origin::start(|asked| {

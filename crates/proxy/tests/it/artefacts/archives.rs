@@ -1,4 +1,4 @@
-//! Debian archives: the index files of one release file are one set.
+//! Debian archives. The index files that one release file names belong together.
 
 use std::sync::Arc;
 
@@ -12,15 +12,16 @@ use crate::mirrors::{config, get, mirror, start};
 const RELEASE: &str = "/apt/debian/dists/stable/InRelease";
 const LIST: &str = "/apt/debian/dists/stable/main/binary-amd64/Packages.xz";
 
-/// State of an archive without validators, which may be in the middle of an update.
+/// State of an archive without validators. The archive may be in the middle of an update.
 struct State {
-    /// The list that the release file names, and the one that is there.
+    /// The list that the release file names.
     named: Vec<u8>,
+    /// The list that the archive sends.
     sent: Vec<u8>,
     fails: bool,
-    /// The first answer with a list stops in the middle.
+    /// True if the first answer with a list stops in the middle.
     held: bool,
-    /// How often release file and list were asked for.
+    /// Numbers of requests for the release file and for the list.
     asked: (usize, usize),
 }
 
@@ -81,7 +82,7 @@ fn gets(foxy: &Foxy, path: &str, expected: &[u8]) -> Answer {
     answer
 }
 
-/// The client gets the release file and its list.
+/// Checks that the client gets the release file and the list that belongs to it.
 fn gets_set(foxy: &Foxy, list: &[u8]) {
     gets(foxy, RELEASE, release(list).as_bytes());
     gets(foxy, LIST, list);
@@ -102,13 +103,13 @@ fn a_new_release_file_ends_the_life_of_the_lists_before_it() {
         "the list is fresh, the release file is not"
     );
     archive.update(&new);
-    // No time has passed: the old list is still fresh, but belongs to the old release file.
+    // No time has passed, so the old list is still fresh. But it belongs to the old release file.
     gets_set(&foxy, &new);
     foxy.counts(Event::MirrorReplaced, 1);
     foxy.counts(Event::MirrorMismatch, 0);
 }
 
-/// One client's list is on its way while the archive changes and another client comes.
+/// The list of one client is still arriving when the archive changes and another client sends requests.
 #[test]
 fn clients_on_both_sides_of_an_update_get_the_list_of_their_own_release_file() {
     for size in SIZES {
@@ -163,7 +164,7 @@ fn without_the_archive_the_last_set_is_served() {
     archive.set(|state| state.fails = true);
     first.foxy.clock.set_wall(later);
     gets_set(&first.foxy, &old);
-    // A process that has read no release file yet does not take a list of another set either.
+    // A process that has not read a release file yet does not use a list of another set either.
     let disk = Arc::clone(&first.disk);
     drop(first);
     let again = Stored::on(disk, started(), 2 << 20, 1);

@@ -1,4 +1,4 @@
-//! Crates: the index says name, version and digest, and no URL.
+//! Crates. Their index contains name, version and digest, but no URL.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -12,7 +12,8 @@ use crate::mirrors::{get, start};
 const INDEX: &str = "/cargo/de/mo/demo";
 const FILE: &str = "/cargo/dl/demo/1.0.0/download";
 
-/// A registry whose storage sends `sent`. `asked` counts requests for the file, and those with `no-cache`.
+/// A registry whose storage sends `sent`. `asked` has the number of requests for the file, and the number of
+/// these with `no-cache`.
 struct Registry {
     origin: Origin,
     sent: Arc<Mutex<Vec<u8>>>,
@@ -37,7 +38,7 @@ impl Registry {
                     asked.reply("304 Not Modified", "ETag: \"i\"\r\n", "");
                 }
                 "/de/mo/demo" => asked.reply("200 OK", fields, line("demo", &named)),
-                // This index file names another crate.
+                // This index file names a crate with another name.
                 "/ev/il/evil" => asked.reply("200 OK", fields, line("demo", &"00".repeat(32))),
                 "/dl/demo/1.0.0/download" => {
                     let mut count = count.lock().unwrap();
@@ -104,8 +105,8 @@ fn the_index_of_one_crate_says_nothing_about_another() {
     foxy.counts(Event::MirrorMismatch, 0);
 }
 
-/// Foxy writes nothing into index files: one copy serves clients of all host names, and cargo's
-/// conditional requests work.
+/// Foxy does not write its own URLs into index files. So one copy serves clients of all host names, and
+/// conditional requests of cargo work.
 #[test]
 fn an_index_file_is_the_registrys_own_for_everybody() {
     let right = file(22, 1000);

@@ -1,4 +1,4 @@
-//! A registry of many files with faults in its answers, and several clients.
+//! A registry with many files and with faults in its answers, and several clients.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,13 +11,13 @@ use crate::mirrors::{config, mirror};
 
 const FILES: usize = 120;
 
-/// The bytes of a file in a version of the registry.
+/// Returns the bytes of file `n` in a version of the registry.
 fn release(version: usize, n: usize) -> Vec<u8> {
     file((version * 100 + n) as u8, 900 + n * 700)
 }
 
-/// A registry of many files; one answer in four has a fault. `counts` has its answers with files, and
-/// those with wrong bytes.
+/// A registry with many files. One answer in four has a fault. `counts` has the number of answers with files,
+/// and the number of answers with wrong bytes.
 fn faulty(version: &Arc<AtomicUsize>, counts: &Arc<[AtomicUsize; 2]>) -> Origin {
     let (now, counts) = (Arc::clone(version), Arc::clone(counts));
     Origin::start(move |asked| {
@@ -53,7 +53,7 @@ fn faulty(version: &Arc<AtomicUsize>, counts: &Arc<[AtomicUsize; 2]>) -> Origin 
                 return true;
             }
             15 => {
-                // The file of another version under the same name.
+                // This answer has the file of another version under the same name.
                 counts[1].fetch_add(1, Ordering::SeqCst);
                 bytes = release(version + 1, n);
             }
@@ -64,8 +64,8 @@ fn faulty(version: &Arc<AtomicUsize>, counts: &Arc<[AtomicUsize; 2]>) -> Origin 
     })
 }
 
-/// Four clients, and a new version of every file halfway: a client that gets a file whole gets the bytes
-/// that the last index names, and every fault is counted.
+/// There are four clients, and each file gets a new version halfway. A client that gets a complete file gets
+/// the bytes that the last index names, and every fault is counted.
 #[test]
 fn faults_among_many_artefacts_cost_an_error_and_never_a_wrong_file() {
     let (version, counts) = (Arc::default(), Arc::default());
@@ -81,7 +81,8 @@ fn faults_among_many_artefacts_cost_an_error_and_never_a_wrong_file() {
                     for step in 0..FILES {
                         let n = (step * 7 + client * 31) % FILES;
                         let path = format!("/pypi/packages/{n}");
-                        // One answer in four is wrong. Forty wrong ones in a row do not happen.
+                        // One answer in four is wrong. It does not happen that forty answers in a row are
+                        // wrong.
                         let mut tries = (0..40).map(|_| download(foxy, &path));
                         let got = tries.find(|(_, whole)| *whole);
                         let right = got.is_some_and(|(bytes, _)| bytes == release(round, n));

@@ -1,4 +1,4 @@
-//! Artefacts that were stored before: parts, crowds, and restarts.
+//! Artefacts that were stored before: parts, many clients, and restarts.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -44,7 +44,7 @@ fn a_wrong_beginning_is_not_completed_again_and_again() {
         true
     });
     let foxy = start("pypi", &origin);
-    // No index was there yet, so the beginning was kept.
+    // No index was fetched yet, so the beginning of the file was kept.
     fails(&foxy, "it breaks off");
     assert_eq!(get(&foxy, INDEX, "").status, 200);
     let part = get(&foxy, FILE, "Range: bytes=90-110\r\n");
@@ -57,7 +57,7 @@ fn a_wrong_beginning_is_not_completed_again_and_again() {
 
 #[test]
 fn a_crowd_waits_for_one_comparison() {
-    // The longest that stays in memory.
+    // This is the longest file that stays in memory.
     let right = file(14, 2 << 20);
     let registry = Registry::new(&right, &right);
     let origin = registry.origin();
@@ -74,7 +74,7 @@ fn a_crowd_waits_for_one_comparison() {
     assert_eq!(registry.asked(), (1, 0));
 }
 
-/// On a disk, with another process after the first: the digest is in the record.
+/// The store is on a disk, and a second process follows the first. The digest is in the record.
 #[test]
 fn a_restart_keeps_digests_of_stored_artefacts() {
     for (size, named_first) in [
@@ -115,17 +115,17 @@ fn a_restart_keeps_digests_of_stored_artefacts() {
 
 const JSON: &str = "application/vnd.pypi.simple.v1+json";
 
-/// Fetches the index under a host name of Foxy that stays the same over a restart.
+/// Fetches the index under a host name of Foxy that does not change with a restart.
 fn page(foxy: &Foxy, accept: &str) -> Answer {
     foxy.ask(&format!(
         "GET {INDEX} HTTP/1.1\r\nHost: cache.test:3128\r\nAccept: {accept}\r\n\r\n"
     ))
 }
 
-/// The file that a registry sends, and whether it has no index now.
+/// The file that a registry sends, and true if the registry has no index now.
 type State = Arc<Mutex<(Vec<u8>, bool)>>;
 
-/// A registry whose index has this form and at least this length, and names a file.
+/// A registry whose index has this form and at least this length. The index names a file.
 fn registry(accept: &'static str, length: usize, named: &[u8], state: &State) -> Origin {
     let (named, state) = (hex(named), Arc::clone(state));
     Origin::start(move |asked| {
@@ -147,8 +147,8 @@ fn registry(accept: &'static str, length: usize, named: &[u8], state: &State) ->
     })
 }
 
-/// On a disk, with another process after the first: what a stored document names is known again as soon as
-/// somebody gets the document, fresh or not.
+/// The store is on a disk, and a second process follows the first. Digests in a stored document are known
+/// again as soon as a client gets the document, whether it is fresh or not.
 #[test]
 fn a_restart_keeps_what_stored_documents_name() {
     for (accept, length, fresh) in [

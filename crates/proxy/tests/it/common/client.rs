@@ -1,16 +1,16 @@
-//! A client that shows raw answers.
+//! A client that returns raw answers.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// An answer as received.
+/// An answer as it was received.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
     pub head: String,
     pub body: Vec<u8>,
-    /// The body ended as announced.
+    /// True if the body ended as announced.
     pub whole: bool,
 }
 
@@ -26,7 +26,7 @@ impl Answer {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// The `detail` or `fwd` word of Cache-Status.
+    /// Returns the `detail` or `fwd` word of Cache-Status.
     pub fn cache(&self) -> String {
         self.field("Cache-Status").unwrap_or_default().to_owned()
     }
@@ -51,7 +51,7 @@ impl Client {
         }
     }
 
-    /// The other end of a connection.
+    /// Makes a client from a connection.
     pub fn of(stream: TcpStream) -> Self {
         Self {
             stream,
@@ -76,7 +76,7 @@ impl Client {
         }
     }
 
-    /// The next head, interim ones included; empty at the end of the connection.
+    /// Returns the next head, which may be interim. The text is empty at the end of the connection.
     pub fn head(&mut self) -> String {
         loop {
             if let Some(end) = self.buf.windows(4).position(|w| w == b"\r\n\r\n") {
@@ -100,7 +100,7 @@ impl Client {
         std::mem::take(&mut self.buf)
     }
 
-    /// The next final answer to a GET.
+    /// Returns the next final answer to a GET.
     pub fn answer(&mut self) -> Answer {
         self.answer_to("GET")
     }

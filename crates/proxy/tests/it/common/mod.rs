@@ -1,4 +1,4 @@
-//! A proxy on one thread, an origin made of a closure, and a client that shows raw answers.
+//! A proxy on one thread, an origin that calls a closure, and a client that returns raw answers.
 
 #![allow(
     dead_code,
@@ -35,8 +35,8 @@ mod origin;
 pub use client::{Answer, Client};
 pub use origin::{Asked, Origin};
 
-/// An address that refuses connections as long as the socket lives. A port that is merely free could be
-/// given to another test in the meantime.
+/// Returns an address that refuses connections as long as the socket exists. Without the socket, another test
+/// could get the port in the meantime.
 pub fn refusing() -> (socket2::Socket, SocketAddr) {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     socket
@@ -46,10 +46,10 @@ pub fn refusing() -> (socket2::Socket, SocketAddr) {
     (socket, address)
 }
 
-/// 2026-11-20 12:00:00 UTC.
+/// The time 2026-11-20 12:00:00 UTC, in seconds since 1970.
 pub const NOON: i64 = 1_795_176_000;
 
-/// Everything logged, as "outcome status reason target".
+/// All log records, as "outcome status reason target".
 #[derive(Clone, Debug, Default)]
 pub struct Log(pub Arc<Mutex<Vec<String>>>);
 
@@ -67,8 +67,9 @@ impl LogSink for Log {
     fn flush(&mut self) {}
 }
 
-/// Fixed names, every name under `here.test` (this machine), `turning.test`, whose address changes,
-/// and `lost.test`, whose first and sixth lookups have an answer; the others fail after nine seconds.
+/// A resolver with fixed names and three special names. Every name under `here.test` has the address of this
+/// machine. The address of `turning.test` changes. For `lost.test`, the first and the sixth lookup have an
+/// answer, and the other lookups fail after nine seconds.
 #[derive(Debug)]
 struct Names {
     fixed: FixedNames,
@@ -131,7 +132,7 @@ impl Foxy {
         Self::listening((role, None), config, workers, engine, clock)
     }
 
-    /// As `with_engine`, with certificates.
+    /// As `with_engine`, but with certificates.
     pub fn listening(
         (role, tls): (Role, Option<foxy_tls::ServerTls>),
         config: Config,
@@ -143,7 +144,7 @@ impl Foxy {
         Self::serving(listener, config, workers, engine, clock)
     }
 
-    /// As `listening`, for several sites.
+    /// As `listening`, but for several sites.
     pub fn serving(
         (serves, tls, proxy_protocol): (Serves, Option<foxy_tls::ListenerTls>, bool),
         config: Config,
@@ -219,7 +220,7 @@ impl Foxy {
         }
     }
 
-    /// Gives all workers new settings, on listeners that each worker has or opens now.
+    /// Gives all workers new settings. The listeners are listeners that each worker has already or opens now.
     pub fn renew(&mut self, config: Config, alike: bool, listeners: &[(SocketAddr, Serves)]) {
         self.proxy = self.proxy.renewed(config, alike);
         let new = listeners
@@ -251,14 +252,14 @@ impl Foxy {
         Client::to(self.addr)
     }
 
-    /// One request on a connection of its own; the whole answer.
+    /// Sends one request on a separate connection, and returns the complete answer.
     pub fn ask(&self, request: &str) -> Answer {
         let mut client = self.connect();
         client.send(request);
         client.answer()
     }
 
-    /// GET of a path at the origin.
+    /// Sends a GET request for a path at the origin.
     pub fn get(&self, origin: &Origin, path: &str) -> Answer {
         self.get_with(origin, path, "")
     }
@@ -275,8 +276,8 @@ impl Foxy {
     }
 }
 
-/// Waits until other threads have done something. A client has its answer before the worker has counted
-/// it, so a test waits for a count and does not look at it once.
+/// Waits until other threads have done some work. A client gets its answer before the worker has counted it.
+/// So a test waits for a count, instead of reading it once.
 #[track_caller]
 pub fn until(mut reached: impl FnMut() -> bool) {
     for _ in 0..10_000 {
@@ -289,7 +290,7 @@ pub fn until(mut reached: impl FnMut() -> bool) {
 }
 
 impl Foxy {
-    /// Waits until an event was counted this often.
+    /// Waits until an event was counted `times` times.
     #[track_caller]
     pub fn counts(&self, event: Event, times: u64) {
         let count = || self.proxy.totals().event(event);
@@ -297,7 +298,7 @@ impl Foxy {
         assert_eq!(count(), times, "{event:?}");
     }
 
-    /// The stored head or whole object of a path.
+    /// Returns the stored object of a path, or the head of it if the object is large.
     pub fn stored(&self, origin: &Origin, path: &str) -> Option<Arc<Object>> {
         let scheme = if over_tls::is_on() { "https" } else { "http" };
         let key = format!("forward GET {scheme}://{}{path}", origin.authority());
@@ -312,7 +313,7 @@ impl Foxy {
     }
 }
 
-/// A proxy with a store, whose writer is driven by a thread.
+/// A proxy with a store. A thread drives the writer of the store.
 pub struct Stored {
     pub foxy: Foxy,
     pub disk: Arc<MemDisk>,
@@ -321,7 +322,7 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// `memory` bytes for the engine, `disk` bytes of store.
+    /// Starts a proxy with `memory` bytes for the engine and a store of `disk` bytes.
     pub fn start(memory: u64, disk: u64, workers: usize) -> Self {
         Self::start_as(Config::default(), memory, disk, workers)
     }
@@ -331,12 +332,12 @@ impl Stored {
         Self::on(disk, config, memory, workers)
     }
 
-    /// As `start_as`, on a disk that an earlier proxy may have left.
+    /// As `start_as`, but on a disk that an earlier proxy may have used.
     pub fn on(disk: Arc<MemDisk>, config: Config, memory: u64, workers: usize) -> Self {
         Self::serving(Role::Forward, disk, config, memory, workers)
     }
 
-    /// In this role.
+    /// Starts a proxy in this role.
     pub fn serving(
         role: Role,
         disk: Arc<MemDisk>,
@@ -367,7 +368,7 @@ impl Stored {
         }
     }
 
-    /// Waits until at most this many bytes are left to be written.
+    /// Waits until at most this number of bytes is left to be written.
     pub fn settle(&self, bytes: u64) {
         while self.foxy.engine.stats().pending_bytes > bytes {
             std::thread::sleep(Duration::from_millis(1));

@@ -1,4 +1,4 @@
-//! An origin made of a closure.
+//! An origin that calls a closure.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::{Client, over_tls};
 
-/// One request at the origin.
+/// A request that the origin has received.
 pub struct Asked {
     pub head: String,
     pub client: Client,
@@ -25,14 +25,14 @@ impl Asked {
         })
     }
 
-    /// Answers with these fields (each line ended by CRLF) and this body.
+    /// Sends an answer with these fields (each line ends with CRLF) and this body.
     pub fn reply(&mut self, status: &str, fields: &str, body: impl AsRef<[u8]>) {
         let body = body.as_ref();
         let head = format!(
             "HTTP/1.1 {status}\r\n{fields}Content-Length: {}\r\n\r\n",
             body.len()
         );
-        // The proxy may have given up.
+        // The proxy may have closed the connection.
         let _ = self
             .client
             .stream
@@ -44,7 +44,7 @@ impl Asked {
     }
 }
 
-/// An origin: a thread per connection, which calls a closure for each request.
+/// An origin with a thread per connection. The thread calls a closure for each request.
 pub struct Origin {
     pub addr: SocketAddr,
     pub requests: Arc<AtomicUsize>,
@@ -52,7 +52,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// `serve` returns whether the connection stays open.
+    /// Starts an origin. `serve` returns true if the connection stays open.
     pub fn start(serve: impl Fn(&mut Asked) -> bool + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut addr = listener.local_addr().unwrap();

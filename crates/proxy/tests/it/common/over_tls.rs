@@ -1,5 +1,5 @@
-//! TLS on both sides of Foxy, for tests that know nothing of TLS: they connect to a relay that speaks TLS
-//! to Foxy, and a TLS server stands in front of their origins.
+//! TLS on both sides of Foxy, for tests that do not use TLS themselves. These tests connect to a relay that
+//! uses TLS to Foxy, and a TLS server stands in front of their origins.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -14,10 +14,10 @@ use socket2::{Domain, SockRef, Socket, Type};
 
 use super::tls::{Authority, Front, Made, Manner};
 
-/// The variable that turns TLS on for a whole test process.
+/// The environment variable that turns TLS on for a complete test process.
 pub const SWITCH: &str = "FOXY_TEST_TLS";
 
-/// True in a process that runs tests with TLS on both sides.
+/// Returns true in a process that runs tests with TLS on both sides.
 pub fn is_on() -> bool {
     static ON: OnceLock<bool> = OnceLock::new();
     *ON.get_or_init(|| std::env::var_os(SWITCH).is_some())
@@ -33,19 +33,19 @@ fn authority() -> &'static (Authority, Made) {
     })
 }
 
-/// The TLS server in front of an origin.
+/// Starts the TLS server in front of an origin.
 pub fn front(origin: SocketAddr) -> SocketAddr {
     let (authority, made) = authority();
     Front::start(authority.server(made), origin, Manner::default()).addr
 }
 
-/// How Foxy speaks to such origins.
+/// Returns the TLS settings of Foxy for such origins.
 pub fn trusted() -> OriginTls {
     static TRUSTED: OnceLock<OriginTls> = OnceLock::new();
     TRUSTED.get_or_init(|| authority().0.trusted()).clone()
 }
 
-/// Sites whose origins speak TLS.
+/// Changes sites so that TLS is used to their origins.
 pub fn secured(mut serves: Serves) -> Serves {
     if let Serves::One(Role::Site(site)) = &mut serves {
         site.tls = Some(trusted());
@@ -53,7 +53,7 @@ pub fn secured(mut serves: Serves) -> Serves {
     serves
 }
 
-/// Certificates for a listener.
+/// Returns certificates for a listener.
 pub fn certificates() -> ServerTls {
     let (authority, made) = authority();
     static FILES: OnceLock<(std::path::PathBuf, std::path::PathBuf)> = OnceLock::new();
@@ -66,7 +66,7 @@ pub fn certificates() -> ServerTls {
     .unwrap()
 }
 
-/// An address where plain clients are led to Foxy over TLS.
+/// Returns an address that passes plain clients to Foxy over TLS.
 pub fn relay(foxy: SocketAddr) -> SocketAddr {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let mut config = ClientConfig::builder_with_provider(provider)
@@ -74,7 +74,7 @@ pub fn relay(foxy: SocketAddr) -> SocketAddr {
         .unwrap()
         .with_root_certificates(authority().0.roots())
         .with_no_client_auth();
-    // No name is agreed on, so requests may be for any host.
+    // No name is agreed on in the handshake, so requests may be for any host.
     config.enable_sni = false;
     let config = Arc::new(config);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -95,18 +95,18 @@ fn flush(session: &mut ClientConnection, mut tls: &TcpStream) -> io::Result<()> 
     Ok(())
 }
 
-/// Ends a connection as Foxy has ended its own: in order, or by a reset.
+/// Ends a connection in the same way as Foxy has ended its connection: in order or with a reset.
 fn end(plain: &TcpStream, whole: bool) {
     if whole {
         let _ = plain.shutdown(Shutdown::Write);
     } else {
-        // The reset is sent when the reading side has dropped the connection, too.
+        // The reset is sent when the reading side has also dropped the connection.
         let _ = SockRef::from(plain).set_linger(Some(Duration::ZERO));
         let _ = plain.shutdown(Shutdown::Read);
     }
 }
 
-/// A connection to Foxy from the address of a client.
+/// Opens a connection to Foxy from the address of a client.
 fn connect_from(client: SocketAddr, foxy: SocketAddr) -> io::Result<TcpStream> {
     let socket = Socket::new(Domain::for_address(foxy), Type::STREAM, None)?;
     socket.bind(&SocketAddr::new(client.ip(), 0).into())?;
@@ -162,7 +162,7 @@ fn lead(plain: TcpStream, foxy: SocketAddr, config: Arc<ClientConfig>) -> Option
     Some(())
 }
 
-/// The same bytes; URLs of origins have the scheme `https`.
+/// Returns the bytes with the scheme `https` in URLs of origins.
 fn with_https(bytes: &[u8]) -> Vec<u8> {
     const PLAIN: &[u8] = b"http://origin.test:";
     let (mut out, mut at) = (Vec::with_capacity(bytes.len() + 8), 0);
@@ -190,7 +190,7 @@ fn answers(session: &Mutex<ClientConnection>, mut tls: &TcpStream, mut plain: &T
             while !bytes.is_empty() {
                 let fine =
                     session.read_tls(&mut bytes).is_ok() && session.process_new_packets().is_ok();
-                // The announced end reads as 0 bytes.
+                // An announced end reads as 0 bytes.
                 match session.reader().read_to_end(&mut out) {
                     Ok(_) => (ended, whole) = (true, true),
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}

@@ -1,4 +1,4 @@
-//! An authority, certificates, and a TLS server in front of a plain one.
+//! A certificate authority, certificates, and a TLS server in front of a plain server.
 
 #![allow(
     dead_code,
@@ -21,7 +21,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{HandshakeKind, RootCertStore, ServerConfig, ServerConnection};
 
-/// An authority, and a folder for its files.
+/// A certificate authority, and a folder for its files.
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
     der: CertificateDer<'static>,
@@ -55,7 +55,7 @@ impl Authority {
         }
     }
 
-    /// A certificate for these names; `change` may make it bad.
+    /// Makes a certificate for these names. `change` may make the certificate bad.
     pub fn certificate(&self, names: &[&str], change: impl Fn(&mut CertificateParams)) -> Made {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let mut params = CertificateParams::new(names).unwrap();
@@ -67,7 +67,7 @@ impl Authority {
         }
     }
 
-    /// The same, as files.
+    /// Writes a certificate and its key to files.
     pub fn files(&self, name: &str, made: &Made) -> (PathBuf, PathBuf) {
         let file = |end: &str| self.folder.path().join(format!("{name}.{end}"));
         std::fs::write(file("crt"), &made.certificate).unwrap();
@@ -75,7 +75,7 @@ impl Authority {
         (file("crt"), file("key"))
     }
 
-    /// How to speak to origins whose certificates this authority has issued.
+    /// Returns the TLS settings for origins whose certificates this authority has issued.
     pub fn trusted(&self) -> OriginTls {
         self.trusted_with(OriginOptions::default())
     }
@@ -95,12 +95,12 @@ impl Authority {
         roots
     }
 
-    /// A server's settings with this certificate.
+    /// Returns a server's settings with this certificate.
     pub fn server(&self, made: &Made) -> ServerConfig {
         server(made, None)
     }
 
-    /// The same; clients must show a certificate of this authority.
+    /// Returns a server's settings with this certificate. Clients must show a certificate of this authority.
     pub fn strict_server(&self, made: &Made) -> ServerConfig {
         server(made, Some(self.roots()))
     }
@@ -125,19 +125,19 @@ fn server(made: &Made, clients: Option<RootCertStore>) -> ServerConfig {
     builder.with_single_cert(chain, key).unwrap()
 }
 
-/// Further behaviour of a front.
+/// Additional behaviour of a front.
 #[derive(Clone, Copy, Default)]
 pub struct Manner {
-    /// Ends without announcing it, whatever the plain server does.
+    /// True if the front ends connections without an announcement, whatever the plain server does.
     pub truncates: bool,
-    /// Sends its bytes one at a time.
+    /// True if the front sends its bytes one at a time.
     pub drips: bool,
 }
 
-/// A TLS server that passes everything on to a plain one.
+/// A TLS server that passes all bytes on to a plain server.
 pub struct Front {
     pub addr: SocketAddr,
-    /// Handshakes that were carried out whole, and continued.
+    /// Numbers of full handshakes and of resumed handshakes.
     pub full: Arc<AtomicUsize>,
     pub resumed: Arc<AtomicUsize>,
 }
@@ -166,7 +166,7 @@ impl Front {
     }
 }
 
-/// Writes what waits; one byte at a time if it drips.
+/// Writes the waiting bytes. If `drips` is true, it writes one byte at a time.
 fn flush(session: &mut ServerConnection, mut tls: &TcpStream, drips: bool) -> io::Result<()> {
     while session.wants_write() {
         let mut bytes = Vec::new();

@@ -1,4 +1,4 @@
-//! A fake registry of container images of the real shape.
+//! A fake registry of container images that behaves like a real registry.
 
 use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
@@ -22,20 +22,20 @@ pub(super) fn digest(bytes: &[u8]) -> String {
 #[derive(Default)]
 pub(super) struct State {
     pub(super) asked: Mutex<Vec<String>>,
-    /// Status of every answer of the registry; 0: no failure.
+    /// Status of every answer of the registry. 0 means that it does not fail.
     pub(super) fails: AtomicU16,
     pub(super) layer: Mutex<Vec<u8>>,
-    /// Bytes that the storage sends in place of the layer.
+    /// Bytes that the storage sends instead of the layer.
     pub(super) wrong: Mutex<Option<Vec<u8>>>,
-    /// The storage sends the second half of a layer once this is set.
+    /// The storage sends the second half of a layer after this is set.
     pub(super) go: AtomicBool,
     /// The manifest of `latest`.
     pub(super) manifest: Mutex<Vec<u8>>,
-    /// Where layers are.
+    /// URL of the storage that has the layers.
     pub(super) storage: Mutex<String>,
-    /// The token service.
+    /// URL of the token service.
     pub(super) realm: Mutex<String>,
-    /// Credentials that the storage has seen.
+    /// True if the storage has received credentials.
     pub(super) leaked: AtomicBool,
 }
 
@@ -46,7 +46,7 @@ impl State {
         self.asked.lock().unwrap().push(line);
     }
 
-    /// Number of requests that begin with `start`.
+    /// Returns the number of requests that begin with `start`.
     pub(super) fn count(&self, start: &str) -> usize {
         let asked = self.asked.lock().unwrap();
         asked.iter().filter(|line| line.starts_with(start)).count()
@@ -60,7 +60,7 @@ pub(super) struct Fake {
     pub(super) storage: Origin,
 }
 
-/// `team/secret` and its layer are for the user `ann` alone.
+/// Credential of the user `ann`. Only `ann` may have `team/secret` and its layer.
 pub(super) const ANN: &str = "Basic YW5uOnB3";
 
 impl Fake {
@@ -90,7 +90,7 @@ impl Fake {
         digest(&self.state.layer.lock().unwrap())
     }
 
-    /// A mirror of it that lists these other servers.
+    /// Returns a mirror of this registry that lists these other servers.
     pub(super) fn mirror(&self, name: &str, others: &[&Origin], login: Option<&str>) -> MirrorSite {
         let at = |origin: &&Origin| {
             format!("http://127.0.0.1:{}", origin.addr.port())

@@ -1,4 +1,4 @@
-//! Build caches with a store on a disk: writers and readers at once, and a disk that is full.
+//! Build caches with a store on a disk: concurrent writers and readers, and a disk that is full.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +8,7 @@ use foxy_disk::{Fault, FaultPlan, FaultRule, MemDisk, OpClass};
 use super::{CI, ask, bytes, config, get, put, role, sha};
 use crate::common::Stored;
 
-/// A build cache with a store of this many bytes.
+/// Starts a build cache with a store of `disk` bytes.
 fn on_disk(disk: u64, workers: usize) -> Stored {
     let disk = Arc::new(MemDisk::new(disk, 512, 1));
     Stored::serving(role(64 << 20), disk, config(), 16 << 20, workers)
@@ -45,7 +45,7 @@ fn readers_get_one_of_the_wholes_that_writers_store() {
                     let mut whole = 0;
                     while !done.load(Ordering::SeqCst) {
                         let answer = ask(foxy, "GET", "/one", "", b"");
-                        // A reader of what is replaced meanwhile may be cut off.
+                        // If an object is replaced meanwhile, its reader may be cut off.
                         if answer.status == 404 || !answer.whole {
                             continue;
                         }
@@ -69,7 +69,7 @@ fn readers_get_one_of_the_wholes_that_writers_store() {
         reads
     });
     assert!(reads > 0);
-    // The last whole one is there.
+    // The last complete object is stored.
     let last = of(0, 1);
     assert_eq!(put(foxy, "/one", CI, &last), 204);
     assert_eq!(get(foxy, "/one"), (200, last));

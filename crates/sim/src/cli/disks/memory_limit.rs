@@ -1,5 +1,5 @@
-//! A limit on the memory of this process and on the page cache that it fills: a control group of
-//! its own, version 1 or 2, left and removed when dropped.
+//! A limit on the memory of this process and on the page cache that it fills. The limit is a new control
+//! group, version 1 or 2. The process leaves the group, and the group is removed, when the limit is dropped.
 
 use std::{
     io::Error,
@@ -8,7 +8,7 @@ use std::{
 
 use crate::run::RunError;
 
-/// The limit, while it lives.
+/// The limit; it ends when this value is dropped.
 #[derive(Debug)]
 pub(super) struct MemoryLimit {
     group: PathBuf,
@@ -18,7 +18,7 @@ impl MemoryLimit {
     /// Puts this process under a limit of `bytes`.
     ///
     /// # Errors
-    /// There are no control groups for memory, or they may not be made.
+    /// There are no control groups for memory, or the process may not create them.
     pub(super) fn new(bytes: u64) -> Result<Self, RunError> {
         Self::under(Path::new("/sys/fs/cgroup"), bytes)
     }
@@ -26,7 +26,8 @@ impl MemoryLimit {
     fn under(root: &Path, bytes: u64) -> Result<Self, RunError> {
         let unified = root.join("cgroup.controllers").exists();
         let (parent, limit) = if unified {
-            // Refused where it is so already; the limit's own file tells in the end.
+            // The system refuses this if it is set already. If it was necessary, writing the
+            // limit fails later.
             let _ = std::fs::write(root.join("cgroup.subtree_control"), "+memory");
             (root.to_owned(), "memory.max")
         } else {
@@ -54,7 +55,7 @@ impl MemoryLimit {
 impl Drop for MemoryLimit {
     fn drop(&mut self) {
         if let Some(parent) = self.group.parent() {
-            // The group stays, empty and without effect, if this fails.
+            // If this fails, the empty group remains, without effect.
             let process = std::process::id().to_string();
             let _ = std::fs::write(parent.join("cgroup.procs"), process);
             let _ = std::fs::remove_dir(&self.group);

@@ -1,4 +1,4 @@
-//! File systems in image files: made, put on a loop device, mounted, and taken away again.
+//! File systems in image files: created, attached to a loop device, mounted, and removed again.
 
 use std::{
     path::{Path, PathBuf},
@@ -26,7 +26,7 @@ impl FsName {
 /// A file system in an image file; unmounted and removed when dropped.
 pub(super) struct Mounted {
     image: PathBuf,
-    /// Its loop device; empty: none yet.
+    /// The loop device; empty: no loop device yet.
     device: String,
     pub(super) point: PathBuf,
 }
@@ -45,12 +45,13 @@ impl Mounted {
         };
         std::fs::create_dir(&mounted.point).map_err(|e| output(&mounted.point, e))?;
         let file = std::fs::File::create(&mounted.image).map_err(|e| output(&mounted.image, e))?;
-        // Below 300 MB XFS refuses.
+        // XFS refuses less than 300 MB.
         let bytes = bytes.max(512 << 20);
         file.set_len(bytes).map_err(|e| output(&mounted.image, e))?;
         let make = format!("mkfs.{}", fs.name());
         call(Command::new(make).arg("-q").arg(&mounted.image))?;
-        // Around the page cache of the system that holds the image, or that would be measured.
+        // Direct I/O bypasses the page cache of the file system that holds the image. Otherwise that cache
+        // would be measured.
         let mut attach = Command::new("losetup");
         attach.args(["--find", "--show", "--direct-io=on"]);
         mounted.device = call(attach.arg(&mounted.image))?.trim().to_owned();
@@ -62,7 +63,7 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        // Nothing is mounted if making it failed: then there is nothing to say either.
+        // If creation failed, nothing is mounted, and the error of `umount` does not matter.
         let _ = Command::new("umount").arg(&self.point).output();
         if !self.device.is_empty() {
             let _ = Command::new("losetup").args(["-d", &self.device]).output();
@@ -72,7 +73,7 @@ impl Drop for Mounted {
     }
 }
 
-/// Output of a command of the system.
+/// Runs a command of the system and returns its output.
 fn call(command: &mut Command) -> Result<String, RunError> {
     let program = command.get_program().to_string_lossy().into_owned();
     let failed = |why: String| {

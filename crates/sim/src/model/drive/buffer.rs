@@ -1,23 +1,23 @@
-//! A disk's track buffer: a few segments of sectors read before, one of them still growing.
+//! A disk's track buffer: a few segments of sectors that were read earlier. One segment may still grow.
 
 use std::collections::VecDeque;
 
 use crate::model::SimTime;
 
-/// The segment that read-ahead is filling.
+/// The segment that read-ahead fills.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ahead {
-    /// First sector held.
+    /// First sector in the segment.
     pub(super) start: u64,
-    /// Sector under the head at `since`; everything before it is held.
+    /// Sector under the head at `since`. All sectors of the segment before it are in the buffer.
     pub(super) next: u64,
-    /// When `next` was under the head.
+    /// Time at which `next` was under the head.
     pub(super) since: SimTime,
-    /// Read-ahead stops here.
+    /// Sector at which read-ahead stops.
     pub(super) limit: u64,
 }
 
-/// Segments, least recently filled first.
+/// Segments in the order of filling, the oldest first.
 #[derive(Clone, Debug)]
 pub(super) struct Buffer {
     pub(super) ahead: Option<Ahead>,
@@ -27,7 +27,7 @@ pub(super) struct Buffer {
 }
 
 impl Buffer {
-    /// `segments` of `sectors` each; 0 segments = no read cache at all.
+    /// Creates a buffer of `segments` segments with `sectors` sectors each; 0 segments: no read cache.
     pub(super) fn new(segments: usize, sectors: u64) -> Self {
         Self {
             ahead: None,
@@ -37,7 +37,7 @@ impl Buffer {
         }
     }
 
-    /// True if all of `count` sectors from `first` are held; `reached` = how far read-ahead is.
+    /// True if all `count` sectors from `first` on are in the buffer, with read-ahead at sector `reached`.
     pub(super) fn covers(&self, first: u64, count: u64, reached: u64) -> bool {
         let end = first + count;
         let growing = self.ahead.is_some_and(|a| {
@@ -50,7 +50,8 @@ impl Buffer {
                 .any(|(from, to)| *from <= first && end <= *to)
     }
 
-    /// Starts a segment with `[start, end)`, read until `since`, to grow by `more` sectors.
+    /// Starts a segment with the sectors `[start, end)`, which were read until `since`. It grows
+    /// by `more` sectors.
     pub(super) fn remember(&mut self, start: u64, end: u64, since: SimTime, more: u64) {
         if self.segments == 0 {
             return;
@@ -67,7 +68,7 @@ impl Buffer {
         });
     }
 
-    /// Keeps a segment that does not grow any more.
+    /// Keeps a segment that no longer grows.
     pub(super) fn keep(&mut self, start: u64, end: u64) {
         if self.segments < 2 || end <= start {
             return;
@@ -79,7 +80,7 @@ impl Buffer {
             .push_back((start.max(end.saturating_sub(self.sectors)), end));
     }
 
-    /// Drops what a write of `[from, to)` made stale.
+    /// Drops the data that a write of `[from, to)` made stale.
     pub(super) fn forget(&mut self, from: u64, to: u64) {
         let clear = |(start, end): &(u64, u64)| *end <= from || to <= *start;
         if !self.kept.iter().all(clear) {

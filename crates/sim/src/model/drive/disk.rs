@@ -1,7 +1,7 @@
-//! A mechanical disk: arm, platter, buffer with read-ahead, and a write cache that may be off.
+//! A mechanical disk: arm, platter, buffer with read-ahead, and an optional write cache.
 //!
-//! The platter's angle follows from the time alone, so two runs of the same requests at the
-//! same times cost the same. Sector times, skews and seeks are added in whole nanoseconds.
+//! The platter's angle depends only on the time, so the same requests at the same times always have the same
+//! cost. Sector times, skews and seeks are added in whole nanoseconds.
 
 use super::{
     DriveStats, Op, Request, SECTOR,
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::model::SimTime;
 
-/// Waits this close to a whole turn are rounding, not a missed sector.
+/// Waits that are this close (ns) to a full turn are rounding errors, not missed sectors.
 const ROUNDING: u64 = 2_000;
 
 /// A mechanical disk.
@@ -22,18 +22,18 @@ pub(super) struct Disk {
     map: Geometry,
     read_seek: SeekCurve,
     write_seek: SeekCurve,
-    /// Time of a command, and of a switch between heads.
+    /// Time to decode a command. `head_switch` is the time of a switch between heads.
     overhead: SimTime,
     head_switch: SimTime,
-    /// Nanoseconds of a turn.
+    /// Nanoseconds of one turn.
     turn: u64,
     cylinder: u32,
     head: u32,
-    /// Sector after the last one transferred: where the head is.
+    /// Position of the head: the sector after the last transferred sector.
     at: u64,
-    /// When the mechanism is free (later than `ready_at` while cached writes are written).
+    /// Time at which the mechanism is free (later than `ready_at` while cached writes are written).
     idle_at: SimTime,
-    /// When the next command may begin.
+    /// Time at which the next command may begin.
     ready_at: SimTime,
     buffer: Buffer,
     /// Cached writes that are not on the platter: first sector and count.
@@ -116,7 +116,7 @@ impl Disk {
         let first = request.at / SECTOR;
         let count = request.end().div_ceil(SECTOR) - first;
         self.destage_until(start, stats);
-        // With queued commands the drive has decoded this one while it served the last.
+        // With queued commands the drive has decoded this command while it served the previous command.
         let begin = if self.params.queued {
             start.max(now + self.overhead)
         } else {
@@ -130,7 +130,7 @@ impl Disk {
         (start, end)
     }
 
-    /// Writes the cached writes; returns when the last one is on the platter.
+    /// Writes all cached writes to the platter. Returns the time at which the last one is there.
     pub(super) fn flush(&mut self, now: SimTime, stats: &mut DriveStats) -> SimTime {
         let now = now.max(self.ready_at);
         while !self.dirty.is_empty() {
@@ -160,11 +160,11 @@ impl Disk {
             return sent;
         }
         let media = match self.buffer.ahead {
-            // The head is reading towards this request: no seek, no turn lost.
+            // The head is already reading towards this request: no seek, no lost turn.
             Some(ahead)
                 if first >= ahead.start
                     && first <= reached
-                    // Behind the head: passed, and no longer in the buffer.
+                    // The sectors are behind the head and no longer in the buffer.
                     && first + count > ahead.next
                     && reached < ahead.limit
                     && self.idle_at <= begin =>
@@ -238,7 +238,8 @@ impl Disk {
         }
     }
 
-    /// Writes the cached write that is nearest to the head, with those that follow on it.
+    /// Writes to the platter the cached write that is nearest to the head, and the cached writes that
+    /// follow it directly.
     fn destage(&mut self, earliest: SimTime, stats: &mut DriveStats) {
         let at = self.at;
         let nearest = (0..self.dirty.len()).min_by_key(|i| self.dirty[*i].0.abs_diff(at));
@@ -255,7 +256,7 @@ impl Disk {
         self.idle_at = self.access(start, Op::Write, first, count, stats);
     }
 
-    /// The sector up to which read-ahead has come by `now`.
+    /// The sector that read-ahead has reached at `now`.
     fn reached(&self, now: SimTime) -> u64 {
         let Some(ahead) = self.buffer.ahead else {
             return 0;
@@ -277,7 +278,7 @@ impl Disk {
         sector
     }
 
-    /// A command that is not the next of the stream ends read-ahead where it is.
+    /// Ends read-ahead at its present sector, because a command does not continue the stream.
     fn stop_ahead(&mut self, now: SimTime) {
         let reached = self.reached(now);
         if let Some(Ahead { start, .. }) = self.buffer.ahead.take() {
@@ -289,7 +290,7 @@ impl Disk {
         }
     }
 
-    /// Moves to `first`, waits for it and transfers `count` sectors; returns the end.
+    /// Moves to `first`, waits until it is under the head, and transfers `count` sectors. Returns the end.
     fn access(
         &mut self,
         begin: SimTime,

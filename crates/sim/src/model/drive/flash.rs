@@ -1,8 +1,8 @@
-//! A flash drive: latency, requests side by side, a shared path, and copying before erasing.
+//! A flash drive: latency, parallel requests, a shared path, and copying before erasing.
 //!
-//! Write amplification is kept per erase block without a table of pages. Bytes that fill an erase
-//! block in sequence from its start invalidate it whole, so that they cause no copies. Bytes written
-//! anywhere else leave holes: in a full drive with spare share `s`, each of them costs `(1 + s) / 2s`
+//! Write amplification is counted per erase block without a table of pages. If bytes fill an erase block in
+//! sequence from its start, they invalidate the whole block, so that no copies are necessary. Bytes written
+//! anywhere else leave holes. In a full drive with spare share `s`, each of these bytes costs `(1 + s) / 2s`
 //! bytes, which is what a greedy cleaner writes (the usual bound for uniform writes).
 
 use super::{DriveStats, FlashParams, Op, Request};
@@ -12,11 +12,11 @@ use crate::model::SimTime;
 #[derive(Clone, Debug)]
 pub(super) struct Flash {
     params: FlashParams,
-    /// When each of the parallel units is free.
+    /// Time at which each of the parallel units is free.
     units: Vec<SimTime>,
-    /// When the shared path is free.
+    /// Time at which the shared path is free.
     path: SimTime,
-    /// Next byte of a sequential writer, by erase block.
+    /// Next byte of a sequential writer in each erase block.
     front: Vec<u32>,
     written: u64,
     at: u64,
@@ -48,7 +48,7 @@ impl Flash {
         self.units.iter().copied().min().unwrap_or_default()
     }
 
-    /// Copies that one byte written at a random place causes in a full drive, itself included.
+    /// Flash bytes that one byte written at a random place causes in a full drive, including this byte.
     pub(super) fn random_amplification(&self) -> f64 {
         let spare = self.params.spare.max(0.01);
         ((1.0 + spare) / (2.0 * spare)).max(1.0)
@@ -77,7 +77,7 @@ impl Flash {
         if request.op == Op::Write {
             stats.flash_bytes += bytes;
         }
-        // The path is shared: transfers queue for it, latencies overlap.
+        // The path is shared: transfers queue for it, but latencies overlap.
         let ready = start + SimTime::from_micros(latency);
         let begin = self.path.max(start);
         self.path = begin + SimTime::from_nanos(bytes * 1_000 / rate);
@@ -112,7 +112,7 @@ impl Flash {
         }
     }
 
-    /// Makes the drive behave as one that was written whole once.
+    /// Makes the drive behave like a drive that was completely written once.
     pub(super) const fn age(&mut self) {
         self.written = self.params.bytes;
     }
@@ -151,7 +151,7 @@ mod tests {
             .unwrap();
         let rate = 100_000.0 / last.as_secs();
         assert!((760_000.0..840_000.0).contains(&rate), "{rate}");
-        // Large reads are bound by the path.
+        // Large reads are limited by the path.
         let (mut flash, mut stats) = drive();
         let last = (0..1_000u64)
             .map(|i| {

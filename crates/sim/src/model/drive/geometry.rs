@@ -1,18 +1,18 @@
-//! Position of a sector: zones, cylinders, heads, and the angle under which it passes.
+//! Position of a sector: zone, cylinder, head, and angle on the platter.
 
 use super::SECTOR;
 
-/// Cylinders that have equally many sectors per track, outermost zone first.
+/// A zone: cylinders with the same number of sectors per track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Zone {
     /// Cylinders of the zone.
     pub cylinders: u32,
-    /// Sectors of each of its tracks.
+    /// Sectors of each track in the zone.
     pub sectors: u32,
 }
 
-/// `count` zones of about equal width whose sectors per track fall evenly from `outer` to
-/// `inner`; for drives whose manual gives only the ends.
+/// Returns `count` zones of about equal width. Their sectors per track fall evenly from `outer` to `inner`.
+/// This is for drives whose manual states only these two values.
 #[must_use]
 pub fn even_zones(cylinders: u32, count: u32, outer: u32, inner: u32) -> Vec<Zone> {
     let count = count.clamp(1, cylinders.max(1));
@@ -30,20 +30,20 @@ pub fn even_zones(cylinders: u32, count: u32, outer: u32, inner: u32) -> Vec<Zon
         .collect()
 }
 
-/// A track, and what a transfer needs to know of it.
+/// A track, with the data that a transfer needs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Track {
     pub(super) cylinder: u32,
     pub(super) head: u32,
     /// Sectors of the track.
     pub(super) sectors: u64,
-    /// First sector of the drive that lies on it.
+    /// First sector of the drive that is on this track.
     pub(super) first: u64,
-    /// Angle of its sector 0, in revolutions.
+    /// Angle of the track's sector 0, in revolutions.
     pub(super) angle: f64,
 }
 
-/// The part of a positive number after the point; unlike `fract` it needs no library call.
+/// The fractional part of a positive number; unlike `fract` this needs no library call.
 pub(super) fn fraction(value: f64) -> f64 {
     value - (value as u64) as f64
 }
@@ -55,11 +55,11 @@ struct ZoneStart {
     sectors: u32,
 }
 
-/// The map from sectors to places. Sectors fill a cylinder before the next one begins.
+/// The map from sectors to positions. Sectors fill a cylinder before the next cylinder begins.
 #[derive(Clone, Debug)]
 pub(super) struct Geometry {
     zones: Vec<ZoneStart>,
-    /// The zone of the first of every `1 << part` sectors.
+    /// For each part of `1 << part` sectors, the zone of the part's first sector.
     parts: Vec<u16>,
     part: u32,
     heads: u32,
@@ -70,8 +70,8 @@ pub(super) struct Geometry {
 }
 
 impl Geometry {
-    /// Skews are in revolutions: the angle by which a track starts later than the one before,
-    /// so that a switch of head or cylinder does not cost a turn.
+    /// Skews are in revolutions. A skew is the angle by which a track starts later than the track before, so
+    /// that a switch of head or cylinder does not cost a full turn.
     pub(super) fn new(zones: &[Zone], heads: u32, track_skew: f64, cylinder_skew: f64) -> Self {
         let mut starts = Vec::with_capacity(zones.len());
         let (mut sector, mut cylinder) = (0u64, 0u32);
@@ -84,7 +84,7 @@ impl Geometry {
             sector += u64::from(zone.cylinders) * u64::from(heads) * u64::from(zone.sectors);
             cylinder += zone.cylinders;
         }
-        // A few thousand parts, so that a place is found without a search.
+        // A few thousand parts, so that a position is found without a search.
         let part = 64u32.saturating_sub(sector.leading_zeros() + 12).max(8);
         let zone = |at: u64| starts.partition_point(|z: &ZoneStart| z.sector <= at << part);
         let parts = (0..=sector >> part).map(|at| zone(at).saturating_sub(1) as u16);
@@ -108,7 +108,7 @@ impl Geometry {
         self.sectors * SECTOR
     }
 
-    /// The track of a sector; of the last sector for one beyond the end.
+    /// The track of a sector. For a sector beyond the end of the drive, the track of the last sector.
     pub(super) fn track(&self, sector: u64) -> Track {
         let sector = sector.min(self.sectors.saturating_sub(1));
         let mut index = usize::from(self.parts[(sector >> self.part) as usize]);
@@ -136,7 +136,7 @@ impl Geometry {
         }
     }
 
-    /// The track after this one; itself at the end of the drive.
+    /// The track after this track; the same track at the end of the drive.
     pub(super) fn next(&self, track: &Track) -> Track {
         self.track(track.first + track.sectors)
     }

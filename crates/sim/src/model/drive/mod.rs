@@ -1,12 +1,12 @@
-//! Modelled drives: what a request costs, given where the head is and what is in the buffer.
+//! Modelled drives. The cost of a request depends on the position of the head and the contents of the buffer.
 //!
-//! A disk has zones, a seek curve through the three figures of its data sheet, a platter whose
-//! angle follows from the time, skewed tracks, a segmented buffer that reads on by itself, and a
-//! write cache where the original had it on. A flash drive has latency, requests side by side, one
-//! shared path, and copying before erasing. [`Queue`] is the driver's elevator before either.
+//! A disk has zones, a seek curve through the three figures of its data sheet, a platter whose angle depends
+//! on the time, skewed tracks, a segmented buffer with read-ahead, and a write cache if the original disk
+//! used one. A flash drive has latency, parallel requests, one shared path, and copying before erasing.
+//! [`Queue`] is the driver's elevator before a drive of either kind.
 //!
-//! Not modelled: spare sectors and errors, tracks that alternate direction, reads of a track in
-//! the order in which it passes, reordering by the drive itself of anything but cached writes.
+//! Not modelled: spare sectors and errors; tracks that alternate direction; reads of a track that begin with
+//! the sector under the head; reordering by the drive itself, except for cached writes.
 
 mod buffer;
 mod disk;
@@ -42,7 +42,7 @@ enum Kind {
     Flash(Box<Flash>),
 }
 
-/// A modelled drive. It serves one call of [`Drive::serve`] after another.
+/// A modelled drive. It completes one call of [`Drive::serve`] before the next call.
 #[derive(Clone, Debug)]
 pub struct Drive {
     name: &'static str,
@@ -51,11 +51,11 @@ pub struct Drive {
 }
 
 impl Drive {
-    /// The names that [`Drive::named`] knows.
+    /// The names that [`Drive::named`] accepts.
     pub const NAMES: [&'static str; 8] = drives::NAMES;
 
-    /// A drive by its name, head at the first cylinder, buffers empty; `None` for a name that
-    /// is not in [`Drive::NAMES`].
+    /// Creates a drive by its name, with the head at the first cylinder and empty buffers; `None` for a name
+    /// that is not in [`Drive::NAMES`].
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         drives::params(name).map(|params| match params {
@@ -64,7 +64,7 @@ impl Drive {
         })
     }
 
-    /// A mechanical disk with the caller's parameters.
+    /// Creates a mechanical disk with the caller's parameters.
     #[must_use]
     pub fn disk(params: DiskParams) -> Self {
         let name = params.name;
@@ -75,7 +75,7 @@ impl Drive {
         }
     }
 
-    /// A flash drive with the caller's parameters.
+    /// Creates a flash drive with the caller's parameters.
     #[must_use]
     pub fn flash(params: FlashParams) -> Self {
         let name = params.name;
@@ -86,7 +86,7 @@ impl Drive {
         }
     }
 
-    /// The parameters of a named disk, to vary; `None` for flash and unknown names.
+    /// The parameters of a named disk, for callers that vary them; `None` for flash and unknown names.
     #[must_use]
     pub fn disk_params(name: &str) -> Option<DiskParams> {
         match drives::params(name)? {
@@ -95,13 +95,13 @@ impl Drive {
         }
     }
 
-    /// Its name.
+    /// Name of the drive.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Bytes it holds.
+    /// Capacity of the drive in bytes.
     #[must_use]
     pub const fn capacity(&self) -> u64 {
         match &self.kind {
@@ -110,7 +110,7 @@ impl Drive {
         }
     }
 
-    /// Byte address after the last transfer: where the head is.
+    /// Position of the head: the byte address after the last transfer.
     #[must_use]
     pub const fn head(&self) -> u64 {
         match &self.kind {
@@ -119,7 +119,7 @@ impl Drive {
         }
     }
 
-    /// When it can begin the next request.
+    /// Time at which the drive can begin the next request.
     #[must_use]
     pub fn ready_at(&self) -> SimTime {
         match &self.kind {
@@ -128,7 +128,7 @@ impl Drive {
         }
     }
 
-    /// Time of one turn of the platter; nothing for flash.
+    /// Time of one turn of the platter; zero for flash.
     #[must_use]
     pub fn turn(&self) -> SimTime {
         match &self.kind {
@@ -137,7 +137,7 @@ impl Drive {
         }
     }
 
-    /// Cylinders; 0 for flash.
+    /// Number of cylinders; 0 for flash.
     #[must_use]
     pub const fn cylinders(&self) -> u32 {
         match &self.kind {
@@ -146,9 +146,9 @@ impl Drive {
         }
     }
 
-    /// Serves `request`, which reached the drive at `now`; returns when it is done as the
-    /// host sees it (a cached write is done once it is in the drive's buffer). The part beyond the
-    /// end of the drive is cut off; a request with no bytes left is done at once.
+    /// Serves `request`, which reached the drive at `now`. Returns the time at which it is done for the host
+    /// (a cached write is done when it is in the drive's buffer). The part beyond the end of the drive is cut
+    /// off. A request with no bytes left is done at once.
     pub fn serve(&mut self, now: SimTime, request: Request) -> SimTime {
         let end = request.end().min(self.capacity());
         let request = Request {
@@ -176,7 +176,7 @@ impl Drive {
         end
     }
 
-    /// Waits until the drive's write cache is on the medium; returns when.
+    /// Waits until the drive's write cache is on the medium. Returns the time at which this is done.
     pub fn flush(&mut self, now: SimTime) -> SimTime {
         match &mut self.kind {
             Kind::Disk(disk) => disk.flush(now, &mut self.stats),
@@ -184,7 +184,7 @@ impl Drive {
         }
     }
 
-    /// Makes a flash drive behave as one that was written whole once; disks do not age.
+    /// Makes a flash drive behave like a drive that was completely written once; disks do not age.
     pub fn age(&mut self) {
         if let Kind::Flash(flash) = &mut self.kind {
             flash.age();
@@ -197,7 +197,7 @@ impl Drive {
         &self.stats
     }
 
-    /// To reset the sums after a warm-up or to start a head trace.
+    /// Counts so far, for a reset of the sums after a warm-up or for the start of a head trace.
     pub const fn stats_mut(&mut self) -> &mut DriveStats {
         &mut self.stats
     }

@@ -1,8 +1,8 @@
-//! Data sheet of a disk or a flash drive.
+//! Data sheet of a mechanical disk or of a flash drive.
 
 use super::{Zone, seek::SeekTimes};
 
-/// A mechanical disk. Times are in milliseconds, as data sheets give them.
+/// Parameters of a mechanical disk. Times are in milliseconds, as in data sheets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DiskParams {
     /// Short name, lower case.
@@ -13,32 +13,32 @@ pub struct DiskParams {
     pub heads: u32,
     /// Zones, outermost first.
     pub zones: Vec<Zone>,
-    /// Seek before a read.
+    /// Seek times before a read.
     pub read_seek: SeekTimes,
-    /// Seek before a write: the head must settle more exactly.
+    /// Seek times before a write, for which the head must settle more exactly.
     pub write_seek: SeekTimes,
-    /// To another surface of the same cylinder.
+    /// Time of a switch to another surface of the same cylinder.
     pub head_switch: f64,
-    /// Allowance of the skew over the switch itself.
+    /// Time by which the skew exceeds the switch itself.
     pub skew_margin: f64,
     /// Time to decode a command and set up its transfer.
     pub overhead: f64,
     /// Host interface, MB/s.
     pub bus_mb: u64,
-    /// True if commands are queued in the drive, so that `overhead` overlaps the one before.
+    /// True if commands are queued in the drive, so that `overhead` overlaps the previous command.
     pub queued: bool,
     /// Segments of the read buffer; 0 = none.
     pub segments: usize,
-    /// Bytes of each.
+    /// Bytes of each segment.
     pub segment_bytes: u64,
-    /// Bytes read on after a read, if nothing else is asked for.
+    /// Bytes that are read ahead after a read, if no other request arrives.
     pub read_ahead: u64,
     /// Bytes of write cache; 0 = a write is done when it is on the platter.
     pub write_cache: u64,
 }
 
 impl DiskParams {
-    /// The nearest parameters that a drive can have: something turns and holds a sector.
+    /// The nearest possible parameters: the platter turns, and the disk has at least one sector.
     pub(super) fn clamped(mut self) -> Self {
         self.rpm = if self.rpm.is_finite() {
             self.rpm.clamp(60.0, 1e6)
@@ -59,7 +59,7 @@ impl DiskParams {
     }
 }
 
-/// A flash drive.
+/// Parameters of a flash drive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlashParams {
     /// Short name, lower case.
@@ -70,22 +70,22 @@ pub struct FlashParams {
     pub read_us: u64,
     /// Latency of a small write (into the power-safe buffer), microseconds.
     pub write_us: u64,
-    /// Requests served at the same time.
+    /// Number of requests served at the same time.
     pub parallel: usize,
     /// Sequential read, MB/s over the whole drive.
     pub read_mb: u64,
     /// Sequential write, MB/s over the whole drive.
     pub write_mb: u64,
-    /// Bytes read and written at least.
+    /// Smallest unit of reads and writes, bytes.
     pub page: u64,
-    /// Bytes erased together.
+    /// Bytes that are erased together.
     pub erase_block: u64,
     /// Spare flash as a share of `bytes`.
     pub spare: f64,
 }
 
 impl FlashParams {
-    /// The nearest parameters that a drive can have.
+    /// The nearest possible parameters.
     pub(super) fn clamped(mut self) -> Self {
         self.parallel = self.parallel.clamp(1, 4_096);
         self.read_mb = self.read_mb.max(1);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::{Drive, Request, Schedule};
 use crate::model::{SimTime, hash::BuildIdHasher};
 
-/// Owner of a background request, to wait for (a file, say).
+/// Owner of a background request (a file, for example). A process can wait for all requests of an owner.
 pub type Owner = u64;
 
 #[derive(Clone, Copy, Debug)]
@@ -15,28 +15,28 @@ struct Waiting {
     owner: Option<Owner>,
 }
 
-/// A drive with a queue before it.
+/// A drive with a request queue before it.
 ///
-/// Background requests are put in by [`Queue::submit`] and leave in the order of the
-/// schedule, as fast as the drive serves them. [`Queue::wait`] puts a request in and runs the
-/// queue until it is done; the request may overtake waiting requests, or wait behind them. The
-/// queue is advanced only when it is called, up to that moment: time in between costs nothing.
+/// [`Queue::submit`] adds background requests. They leave in the order of the schedule, as fast as the
+/// drive serves them. [`Queue::wait`] adds a request and runs the queue until that request is done; it
+/// may overtake waiting requests, or wait behind them. The queue advances only when it is called, up to
+/// the time of the call.
 #[derive(Clone, Debug)]
 pub struct Queue {
     drive: Drive,
     schedule: Schedule,
-    /// By address and arrival; by arrival alone for [`Schedule::Fcfs`].
+    /// Waiting requests by address and arrival; for [`Schedule::Fcfs`] by arrival only.
     waiting: BTreeMap<(u64, u64), Waiting>,
     waiting_bytes: u64,
     owned: HashMap<Owner, u64, BuildIdHasher>,
     sequence: u64,
     rising: bool,
-    /// When the last background request was done.
+    /// Time at which the last background request was done.
     settled: SimTime,
 }
 
 impl Queue {
-    /// A queue before `drive`.
+    /// Creates a queue before `drive`.
     #[must_use]
     pub fn new(drive: Drive, schedule: Schedule) -> Self {
         Self {
@@ -51,7 +51,7 @@ impl Queue {
         }
     }
 
-    /// Puts a background request in at `now`.
+    /// Adds a background request at `now`.
     pub fn submit(&mut self, now: SimTime, request: Request) {
         self.run(now);
         self.insert(Waiting {
@@ -61,7 +61,7 @@ impl Queue {
         });
     }
 
-    /// As [`Queue::submit`], for an owner who may wait for it by [`Queue::wait_owned`].
+    /// As [`Queue::submit`], for an owner that may wait for the request with [`Queue::wait_owned`].
     pub fn submit_owned(&mut self, now: SimTime, request: Request, owner: Owner) {
         self.run(now);
         *self.owned.entry(owner).or_insert(0) += request.len;
@@ -72,7 +72,7 @@ impl Queue {
         });
     }
 
-    /// Puts a request in at `now` and returns when it is done.
+    /// Adds a request at `now` and returns the time at which it is done.
     pub fn wait(&mut self, now: SimTime, request: Request) -> SimTime {
         self.run(now);
         if self.waiting.is_empty() {
@@ -92,7 +92,7 @@ impl Queue {
         }
     }
 
-    /// Puts all of `requests` in at `now` and returns when the last one is done.
+    /// Adds all `requests` at `now` and returns the time at which the last one is done.
     pub fn batch(&mut self, now: SimTime, requests: &[Request]) -> SimTime {
         self.run(now);
         for request in requests {
@@ -109,7 +109,7 @@ impl Queue {
         last
     }
 
-    /// Runs until at most `bytes` of the owner's requests wait; returns when that is.
+    /// Runs until at most `bytes` bytes of the owner's requests wait. Returns the time at which this is so.
     pub fn wait_owned(&mut self, now: SimTime, owner: Owner, bytes: u64) -> SimTime {
         self.run(now);
         let mut reached = now;
@@ -122,7 +122,7 @@ impl Queue {
         reached
     }
 
-    /// Runs until at most `bytes` of background requests wait; returns when that is.
+    /// Runs until at most `bytes` bytes of background requests wait. Returns the time at which this is so.
     pub fn wait_below(&mut self, now: SimTime, bytes: u64) -> SimTime {
         self.run(now);
         let mut reached = now;
@@ -135,13 +135,13 @@ impl Queue {
         reached
     }
 
-    /// Bytes of the owner's requests that have not been given to the drive.
+    /// Bytes of the owner's requests that were not yet sent to the drive.
     #[must_use]
     pub fn owned_bytes(&self, owner: Owner) -> u64 {
         self.owned.get(&owner).copied().unwrap_or(0)
     }
 
-    /// Runs until nothing waits; returns when that is (`now` if nothing did).
+    /// Runs until no request waits. Returns the time at which this is so (`now` if no request waited).
     pub fn drain(&mut self, now: SimTime) -> SimTime {
         while self.dispatch().is_some() {}
         now.max(self.settled)
@@ -153,7 +153,7 @@ impl Queue {
         self.waiting_bytes
     }
 
-    /// Its schedule.
+    /// Schedule of the queue.
     #[must_use]
     pub const fn schedule(&self) -> Schedule {
         self.schedule
@@ -165,12 +165,12 @@ impl Queue {
         &self.drive
     }
 
-    /// The drive, for its statistics.
+    /// The drive, for changes of its statistics.
     pub const fn drive_mut(&mut self) -> &mut Drive {
         &mut self.drive
     }
 
-    /// Gives the drive what it would have begun before `now`.
+    /// Sends the drive all requests that it would have begun before `now`.
     pub fn run(&mut self, now: SimTime) {
         while !self.waiting.is_empty() && self.drive.ready_at() < now {
             self.dispatch();

@@ -3,27 +3,27 @@
 /// Direction of a transfer, seen from memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Op {
-    /// From the drive.
+    /// The transfer goes from the drive to memory.
     Read,
-    /// To the drive.
+    /// The transfer goes from memory to the drive.
     Write,
 }
 
 /// One transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Direction.
+    /// Direction of the transfer.
     pub op: Op,
     /// First byte on the drive; rounded down to a 512-byte sector.
     pub at: u64,
     /// Bytes; rounded up to whole sectors, and cut at the end of the drive.
     pub len: u64,
-    /// A write that is done when it is on the medium, whatever the drive's cache holds.
+    /// True for a write that is done only when it is on the medium, even if the drive has a write cache.
     pub through: bool,
 }
 
 impl Request {
-    /// A read of `len` bytes at byte `at`.
+    /// Creates a read of `len` bytes at byte `at`.
     #[must_use]
     pub const fn read(at: u64, len: u64) -> Self {
         Self {
@@ -34,7 +34,7 @@ impl Request {
         }
     }
 
-    /// A write of `len` bytes at byte `at`.
+    /// Creates a write of `len` bytes at byte `at`.
     #[must_use]
     pub const fn write(at: u64, len: u64) -> Self {
         Self {
@@ -45,7 +45,7 @@ impl Request {
         }
     }
 
-    /// The same past the drive's write cache.
+    /// Returns the request, which now bypasses the drive's write cache.
     #[must_use]
     pub const fn through(self) -> Self {
         Self {
@@ -54,23 +54,23 @@ impl Request {
         }
     }
 
-    /// The byte after the last.
+    /// Address of the byte after the request's last byte.
     #[must_use]
     pub const fn end(&self) -> u64 {
         self.at.saturating_add(self.len)
     }
 }
 
-/// Order in which a queue hands its waiting requests to the drive.
+/// Order in which a queue sends its waiting requests to the drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Schedule {
-    /// As they came.
+    /// In order of arrival.
     Fcfs,
     /// The nearest address first.
     Sstf,
-    /// Up and down.
+    /// Upwards and downwards in turn.
     Look,
-    /// Up only, then back to the lowest (what Unix drivers of the 1990s do).
+    /// Upwards only, then back to the lowest address (as Unix drivers of the 1990s do).
     #[default]
     CLook,
 }

@@ -1,20 +1,20 @@
-//! The seek curve: time of an arm movement by the number of cylinders crossed.
+//! The seek curve: time of an arm movement as a function of the number of cylinders crossed.
 
 use crate::model::SimTime;
 
 /// Seek times as a data sheet gives them, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SeekTimes {
-    /// To the next cylinder.
+    /// Time of a seek to the next cylinder.
     pub single: f64,
-    /// Mean over random pairs of cylinders.
+    /// Mean time of seeks between random pairs of cylinders.
     pub average: f64,
-    /// From the first cylinder to the last.
+    /// Time of a seek from the first cylinder to the last.
     pub full: f64,
 }
 
-/// `t(d) = a + b * sqrt(d) + c * d`: short seeks are accelerated and braked (square root),
-/// long ones coast (linear).
+/// `t(d) = a + b * sqrt(d) + c * d`. Short seeks only accelerate and brake (square root); long seeks also
+/// move at constant speed (linear).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct SeekCurve {
     a: f64,
@@ -25,12 +25,12 @@ pub(super) struct SeekCurve {
 impl SeekCurve {
     /// The curve through the three figures of the data sheet.
     ///
-    /// For random pairs on `n` cylinders the mean of `d` is `n / 3` and the mean of `sqrt(d)`
-    /// is `8/15 * sqrt(n)`, so each figure is one linear equation of the three parameters.
+    /// For random pairs on `n` cylinders the mean of `d` is `n / 3` and the mean of `sqrt(d)` is
+    /// `8/15 * sqrt(n)`, so each figure gives one linear equation for the three parameters.
     pub(super) fn fit(times: SeekTimes, cylinders: u32) -> Self {
         let n = f64::from(cylinders.max(2) - 1);
         let root = n.sqrt();
-        // The differences to `single` leave two equations in b and c.
+        // The differences from `single` give two equations in b and c.
         let (b1, c1, t1) = (
             8.0 / 15.0 * root - 1.0,
             n / 3.0 - 1.0,
@@ -54,7 +54,7 @@ impl SeekCurve {
         }
     }
 
-    /// Time to cross `cylinders` and settle; nothing for 0.
+    /// Time to cross `cylinders` cylinders and settle; zero for 0 cylinders.
     pub(super) fn time(&self, cylinders: u32) -> SimTime {
         if cylinders == 0 {
             return SimTime::ZERO;

@@ -5,15 +5,15 @@ use crate::model::{Op, SimTime};
 /// One request in a head trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceEntry {
-    /// When the drive began with it.
+    /// Time at which the drive began the request.
     pub start: SimTime,
-    /// When it was done.
+    /// Time at which the request was done.
     pub end: SimTime,
-    /// Direction.
+    /// Direction of the transfer.
     pub op: Op,
-    /// First byte.
+    /// Address of the first byte on the drive.
     pub at: u64,
-    /// Bytes.
+    /// Number of bytes.
     pub len: u64,
 }
 
@@ -28,9 +28,9 @@ pub struct DriveStats {
     pub read_bytes: u64,
     /// Bytes written by the host.
     pub written_bytes: u64,
-    /// Bytes written to flash, the device's own copying included (flash only).
+    /// Bytes written to flash, including the device's own copying (flash only).
     pub flash_bytes: u64,
-    /// Reads answered from the drive's own buffer without waiting for the platter.
+    /// Number of reads answered from the drive's own buffer without waiting for the platter.
     pub buffer_hits: u64,
     /// Time from the start of a request to its end, summed.
     pub busy: SimTime,
@@ -38,16 +38,16 @@ pub struct DriveStats {
     pub seeking: SimTime,
     /// Part of `busy` spent waiting for the platter (disks only).
     pub rotating: SimTime,
-    /// Requests that moved the arm.
+    /// Number of requests that moved the arm.
     pub seeks: u64,
     /// Cylinders crossed, summed.
     pub cylinders: u64,
-    /// Requests by distance from the end of the previous one: entry 0 counts the
-    /// contiguous ones, entry k those of 2^(k-1)..2^k sectors, either way.
+    /// Requests by distance from the end of the previous request, in either direction. Entry 0 counts
+    /// contiguous requests; entry k counts distances of 2^(k-1)..2^k sectors.
     pub distance: [u64; 48],
     /// The first `trace_limit` requests after [`DriveStats::record`].
     pub trace: Vec<TraceEntry>,
-    /// Number of requests that `trace` may hold; 0 = none are recorded.
+    /// Maximum number of requests in `trace`; 0: none are recorded.
     pub trace_limit: usize,
 }
 
@@ -79,7 +79,7 @@ impl DriveStats {
         self.trace_limit = limit;
     }
 
-    /// Requests of both kinds.
+    /// Number of reads and writes.
     #[must_use]
     pub fn requests(&self) -> u64 {
         self.reads + self.writes

@@ -1,4 +1,4 @@
-//! Each drive against its data sheet.
+//! Compares each drive with its data sheet.
 
 use foxy_base::Rng;
 use proptest::prelude::*;
@@ -20,13 +20,13 @@ fn inner(drive: &Drive) -> &Disk {
     }
 }
 
-/// Mean time of `n` random requests of `len` bytes, with nothing in between.
+/// Mean time of `n` random requests of `len` bytes, one at a time.
 fn random(drive: &mut Drive, n: u64, len: u64, write: bool) -> f64 {
     let mut rng = Rng::new(1);
     let mut now = SimTime::ZERO;
     for _ in 0..n {
         let at = rng.below(drive.capacity() - len) / 512 * 512;
-        // A moment of thought, so that the platter's angle is unrelated to the last request.
+        // A random pause, so that the platter's angle does not depend on the last request.
         now += SimTime::from_micros(rng.below(20_000));
         now = drive.serve(
             now,
@@ -40,7 +40,7 @@ fn random(drive: &mut Drive, n: u64, len: u64, write: bool) -> f64 {
     drive.stats().busy.as_millis() / n as f64
 }
 
-/// MB/s of reading `mb` megabytes from `at` in pieces of 256 KB, back to back.
+/// MB/s when `mb` megabytes from `at` on are read in pieces of 256 KB without pauses.
 fn sequential(drive: &mut Drive, at: u64, mb: u64) -> f64 {
     let mut now = drive.serve(drive.ready_at(), Request::read(at, 262_144));
     let start = now;
@@ -50,7 +50,7 @@ fn sequential(drive: &mut Drive, at: u64, mb: u64) -> f64 {
     mb as f64 * 1.048_576 / (now - start).as_secs()
 }
 
-/// Mean arm and settle time of seeks over `distance` cylinders, without rotation.
+/// Mean seek and settle time over `distance` cylinders, without rotation.
 fn seek(drive: &Drive, distance: u32) -> f64 {
     let mut drive = drive.clone();
     let from = inner(&drive).cylinder_start(100);
@@ -58,7 +58,7 @@ fn seek(drive: &Drive, distance: u32) -> f64 {
     let now = drive.serve(SimTime::ZERO, Request::read(from, 512));
     drive.serve(SimTime::from_secs(1.0), Request::read(from, 512));
     let before = drive.stats().seeking;
-    // A write ends read-ahead, so the arm is where the last sector was.
+    // A write ends read-ahead, so the arm is at the last sector.
     let far = now + SimTime::from_secs(5.0);
     drive.serve(far, Request::read(to, 512));
     (drive.stats().seeking - before).as_millis()
@@ -69,7 +69,7 @@ struct Sheet {
     gigabytes: f64,
     seek: SeekTimes,
     half_turn: f64,
-    /// MB/s at the outer and inner edge that the model must give within 6 %.
+    /// MB/s at the outer and inner edge. The model must match them within 6 %.
     rates: (f64, f64),
 }
 
@@ -179,7 +179,7 @@ fn capacities_are_those_of_the_sheets() {
 fn seeks_are_those_of_the_sheets() {
     for sheet in &SHEETS {
         let (drive, params) = mechanical(sheet.name);
-        // The next cylinder may begin under another head, whose switch takes as long.
+        // The next cylinder may begin under another head; the switch to that head takes as long as a seek.
         let single = seek(&drive, 1);
         let longest = sheet.seek.single.max(params.head_switch);
         assert!(
@@ -251,7 +251,7 @@ fn a_write_cache_hides_the_platter_until_it_is_full() {
     assert!(first < SimTime::from_millis(1.5), "{first}");
     let done = drive.flush(first);
     assert!(done > SimTime::from_millis(5.0), "{done}");
-    // Random writes back to back: in the long run as fast as the platter takes them.
+    // Random writes without pauses: in the long run they are as fast as the platter can write.
     let mut rng = Rng::new(3);
     let (mut now, start) = (done, done);
     for _ in 0..500 {
@@ -272,7 +272,7 @@ fn the_buffer_answers_what_was_just_read_and_loses_what_is_written() {
     let next = drive.serve(now, Request::read((1 << 30) + 8_192, 65_536));
     assert_eq!(drive.stats().buffer_hits, 1);
     assert!(next - now < SimTime::from_millis(8.0), "{}", next - now);
-    // Read-ahead has come further meanwhile; a write in the midst of it makes it stale.
+    // Read-ahead has progressed meanwhile. A write in the middle of its data makes the data stale.
     now = next + SimTime::from_millis(60.0);
     now = drive.serve(now, Request::read((1 << 30) + 120_000, 8_192));
     assert_eq!(drive.stats().buffer_hits, 2);
@@ -337,8 +337,8 @@ fn same_requests_same_times_and_the_end_of_the_drive_is_kept() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(40) })]
 
-    /// No request is served before it arrived or faster than its bytes take, nor later than one request
-    /// may cost (including the destaging of a full write cache before it).
+    /// No request is served before its arrival or faster than its bytes take. No request takes longer than
+    /// the maximum cost of one request, which includes destaging a full write cache before it.
     #[test]
     fn times_stay_within_what_the_mechanism_allows(seed in any::<u64>(), which in 0..Drive::NAMES.len()) {
         let name = Drive::NAMES[which];

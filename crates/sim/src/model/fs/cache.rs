@@ -1,4 +1,4 @@
-//! A least-recently-used cache of blocks that knows which are dirty, and since when.
+//! A least-recently-used cache of blocks. It records which blocks are dirty, and since when.
 
 use std::hash::Hasher as _;
 
@@ -8,20 +8,20 @@ use super::runs::Runs;
 use crate::model::{SimTime, hash::IdHasher};
 
 const NONE: u32 = u32::MAX;
-/// In place of a neighbour: the block belongs to a run and is in no list.
+/// Value in place of a neighbour: the block belongs to a run and is in no list.
 const IN_RUN: u32 = u32::MAX - 1;
-/// In place of a moment: not dirty.
+/// Value in place of a time: the block is not dirty.
 const CLEAN: u64 = u64::MAX;
-/// In place of a key: the slot is free.
+/// Value in place of a key: the slot is free.
 const FREE: u64 = u64::MAX;
 
-/// Half a cache line, because the model spends most of its time on these slots.
+/// One block. It takes half a cache line, because the model spends most of its time on slots.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     key: u64,
-    /// When it became dirty, in nanoseconds.
+    /// Time at which the block became dirty, in nanoseconds.
     dirty: u64,
-    /// The cache's count of touches when this block was last touched on its own, not in a run.
+    /// Value of the cache's touch counter when this block was last touched on its own, not in a run.
     moment: u64,
     newer: u32,
     older: u32,
@@ -33,10 +33,10 @@ impl Slot {
     }
 }
 
-/// Blocks in memory, by key.
+/// Blocks in memory, found by key.
 #[derive(Clone, Debug)]
 pub(super) struct Cache {
-    /// Slots by the key that is in them.
+    /// Slot numbers by the key in the slot.
     map: HashTable<u32>,
     slots: Vec<Slot>,
     free: Vec<u32>,
@@ -44,7 +44,7 @@ pub(super) struct Cache {
     oldest: u32,
     capacity: usize,
     dirty: usize,
-    /// Touches so far.
+    /// Number of touches so far.
     moment: u64,
     runs: Runs,
 }
@@ -56,7 +56,7 @@ fn hash(key: u64) -> u64 {
 }
 
 impl Cache {
-    /// Room for `capacity` blocks, at least one.
+    /// Creates a cache with room for `capacity` blocks, at least one.
     pub(super) fn new(capacity: usize) -> Self {
         Self {
             map: HashTable::new(),
@@ -71,7 +71,7 @@ impl Cache {
         }
     }
 
-    /// The block's slot; valid until a block enters or leaves.
+    /// Slot of the block. It is valid until the next block is added or removed.
     pub(super) fn find(&self, key: u64) -> Option<u32> {
         let is = |slot: &u32| self.slots[*slot as usize].key == key;
         self.map.find(hash(key), is).copied()
@@ -90,12 +90,12 @@ impl Cache {
         slot.is_some_and(|slot| self.slots[slot as usize].is_dirty())
     }
 
-    /// Makes the block the newest, if it is there.
+    /// Makes the block the newest, if it is in the cache. Returns true if it is.
     pub(super) fn touch(&mut self, key: u64) -> bool {
         self.touched(key).is_some()
     }
 
-    /// The same; the block's slot.
+    /// As [`touch`](Self::touch), but returns the block's slot.
     pub(super) fn touched(&mut self, key: u64) -> Option<u32> {
         let slot = self.find(key)?;
         self.promote(slot);
@@ -112,7 +112,8 @@ impl Cache {
         whole
     }
 
-    /// Puts a block in as the newest; returns the block that had to leave: key, dirty or not.
+    /// Adds a block as the newest block. Returns the evicted block, if any: its key, and true if
+    /// it was dirty.
     pub(super) fn insert(&mut self, key: u64) -> Option<(u64, bool)> {
         if self.touch(key) {
             return None;
@@ -120,15 +121,15 @@ impl Cache {
         self.insert_new(key).0
     }
 
-    /// The same for a block that is known not to be there; also its slot.
+    /// As [`insert`](Self::insert) for a block that is known to be absent. Returns its slot too.
     pub(super) fn insert_new(&mut self, key: u64) -> (Option<(u64, bool)>, u32) {
         let (evicted, slot) = self.enter(key);
         self.link(slot);
         (evicted, slot)
     }
 
-    /// The same for a block that is touched in runs: `key` is its run and its place there, in 32
-    /// bits each.
+    /// As [`insert`](Self::insert) for a block that is touched in runs. `key` contains the run and the
+    /// block's place in the run, in 32 bits each.
     pub(super) fn insert_in_run(&mut self, key: u64) -> Option<(u64, bool)> {
         if self.touch(key) {
             return None;
@@ -140,7 +141,7 @@ impl Cache {
         evicted
     }
 
-    /// A slot for a new block, linked to nothing, and what had to leave for it.
+    /// Returns an unlinked slot for a new block, and the block that was evicted for it.
     fn enter(&mut self, key: u64) -> (Option<(u64, bool)>, u32) {
         let evicted = if self.map.len() >= self.capacity {
             self.pop_oldest()
@@ -171,7 +172,7 @@ impl Cache {
         (evicted, slot)
     }
 
-    /// The block that the next insertion would push out, if it is dirty.
+    /// The block that the next insertion would evict, if that block is dirty.
     pub(super) fn dirty_victim(&mut self) -> Option<u64> {
         if self.map.len() < self.capacity {
             return None;
@@ -181,7 +182,7 @@ impl Cache {
         slot.is_dirty().then_some(slot.key)
     }
 
-    /// The slot touched longest ago, in the list or in a run.
+    /// The least recently touched slot, in the list or in a run.
     fn oldest_slot(&mut self) -> Option<u32> {
         let (slots, oldest) = (&self.slots, self.oldest);
         let listed = slots.get(oldest as usize).map(|slot| slot.moment);
@@ -190,7 +191,7 @@ impl Cache {
         in_run.or(listed.map(|_| oldest))
     }
 
-    /// Marks a block dirty, if it is there and was clean; true if it is there.
+    /// Marks a block dirty, if it is in the cache and clean. Returns true if it is in the cache.
     pub(super) fn set_dirty(&mut self, key: u64, now: SimTime) -> bool {
         let slot = self.find(key);
         if let Some(slot) = slot {
@@ -199,7 +200,7 @@ impl Cache {
         slot.is_some()
     }
 
-    /// The same for a block whose slot is known.
+    /// As [`set_dirty`](Self::set_dirty) for a block whose slot is known.
     pub(super) fn set_slot_dirty(&mut self, slot: u32, now: SimTime) {
         let slot = &mut self.slots[slot as usize];
         if !slot.is_dirty() {
@@ -208,12 +209,12 @@ impl Cache {
         }
     }
 
-    /// Marks a block clean; true if it was dirty.
+    /// Marks a block clean. Returns true if it was dirty.
     pub(super) fn set_clean(&mut self, key: u64) -> bool {
         self.find(key).is_some_and(|slot| self.set_slot_clean(slot))
     }
 
-    /// The same for a block whose slot is known.
+    /// As [`set_clean`](Self::set_clean) for a block whose slot is known.
     pub(super) fn set_slot_clean(&mut self, slot: u32) -> bool {
         let slot = &mut self.slots[slot as usize];
         let was = std::mem::replace(&mut slot.dirty, CLEAN) != CLEAN;
@@ -221,7 +222,7 @@ impl Cache {
         was
     }
 
-    /// Forgets a block, dirty or not; true if it was there.
+    /// Removes a block, dirty or not. Returns true if it was in the cache.
     pub(super) fn remove(&mut self, key: u64) -> bool {
         let Some(slot) = self.find(key) else {
             return false;
@@ -233,8 +234,8 @@ impl Cache {
         true
     }
 
-    /// Dirty blocks in the part `from..to` (of `1.0`) of the memory: those that a daemon finds there
-    /// when it sweeps memory page by page.
+    /// Dirty blocks in the part `from..to` of the memory (the whole memory is `0.0..1.0`). A daemon that
+    /// sweeps memory page by page finds these blocks.
     pub(super) fn sweep(&self, from: f64, to: f64) -> Vec<u64> {
         if self.dirty == 0 {
             return Vec::new();
@@ -244,7 +245,7 @@ impl Cache {
         dirty.map(|s| s.key).collect()
     }
 
-    /// Blocks that are dirty since `since` or longer.
+    /// Blocks that have been dirty since `since` or longer.
     pub(super) fn dirty_since(&self, since: SimTime) -> Vec<u64> {
         if self.dirty == 0 {
             return Vec::new();

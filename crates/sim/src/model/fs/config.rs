@@ -2,23 +2,23 @@
 
 use crate::model::{Schedule, SimTime};
 
-/// Ways in which changes of metadata reach the drive.
+/// Ways in which metadata changes reach the drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Metadata {
-    /// UFS: inodes and directory blocks are written while the process waits.
+    /// UFS: the process waits while inodes and directory blocks are written.
     #[default]
     Sync,
-    /// FFS mounted async: metadata is dirty in memory like data.
+    /// FFS mounted async: changed metadata stays dirty in memory, like data.
     Async,
-    /// Soft updates: delayed like `Async`, in dependency order, so that a block may be
+    /// Soft updates: writes are delayed as with `Async`, but in dependency order, so that a block may be
     /// written more than once.
     SoftUpdates,
-    /// XFS-like: changes go to a log that is written sequentially; blocks follow later.
+    /// Like XFS: changes go to a log that is written sequentially; the changed blocks follow later.
     Journal,
 }
 
-/// Parameters of a file system. Start from one of the constructors and change what the
-/// experiment varies; the constants are frozen by decision 0010.
+/// Parameters of a file system. Start from one of the constructors and change the parameters that the
+/// experiment varies. Decision 0010 fixes the constants.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FsConfig {
     /// First byte of the partition on the drive.
@@ -29,7 +29,7 @@ pub struct FsConfig {
     pub page_cache: u64,
     /// Memory for inode, free-map and indirect blocks, bytes.
     pub block_cache: u64,
-    /// Way of writing metadata.
+    /// Way in which metadata is written.
     pub metadata: Metadata,
     /// True if a directory's inode is written with its blocks ([`Metadata::Sync`] only).
     pub sync_directory_inode: bool,
@@ -40,35 +40,35 @@ pub struct FsConfig {
     pub schedule: Schedule,
     /// Block size = page size, bytes.
     pub block: u64,
-    /// Fragment size, bytes; a block has 1, 2, 4 or 8.
+    /// Fragment size, bytes; a block has 1, 2, 4 or 8 fragments.
     pub fragment: u64,
     /// Bytes of a cylinder group.
     pub group: u64,
-    /// Bytes of space for which one inode is made.
+    /// Bytes of space per inode: one inode is made for this many bytes.
     pub bytes_per_inode: u64,
-    /// Share of the space kept free.
+    /// Share of the space that is kept free.
     pub min_free: f64,
-    /// Blocks that are read or written by one request at most.
+    /// Maximum number of blocks that one request reads or writes.
     pub max_contig: u64,
-    /// Blocks of one file in one cylinder group at most.
+    /// Maximum number of blocks of one file in one cylinder group.
     pub max_per_group: u64,
     /// Bytes of a directory entry.
     pub name_bytes: u64,
-    /// Entries of the name cache.
+    /// Number of entries of the name cache.
     pub name_cache: usize,
-    /// Inodes kept in memory.
+    /// Number of inodes kept in memory.
     pub inode_cache: usize,
-    /// A process that writes waits while more bytes than this are queued of one file ...
+    /// A process that writes waits if more than this many bytes of one file are queued.
     pub write_high: u64,
-    /// ... until no more than this are left.
+    /// Such a process waits until no more than this many bytes are queued.
     pub write_low: u64,
     /// True if the last close of a file starts the writes of its dirty pages.
     pub flush_on_close: bool,
     /// True if reads change the inode.
     pub atime: bool,
-    /// Pause of the update daemon.
+    /// Time between two runs of the update daemon.
     pub update_every: SimTime,
-    /// Age at which dirty pages and blocks are written; the daemon sweeps memory in this time.
+    /// Age at which dirty pages and blocks are written. The daemon sweeps memory once in this time.
     pub update_age: SimTime,
     /// True if each change waits for its log write ([`Metadata::Journal`] only).
     pub log_sync: bool,
@@ -76,27 +76,27 @@ pub struct FsConfig {
     pub log_bytes: u64,
     /// Bytes that one change puts into the log ([`Metadata::Journal`] only).
     pub log_record: u64,
-    /// Log bytes gathered in memory before they are written.
+    /// Log bytes that are collected in memory before they are written.
     pub log_buffer: u64,
-    /// Time that a synchronous metadata write takes over what the drive's data sheet says:
-    /// driver, interrupts, process switches, bus phases (calibrated, decision 0010).
+    /// Additional time of a synchronous metadata write, beyond the drive's data sheet: driver, interrupts,
+    /// process switches, bus phases (calibrated, decision 0010).
     pub sync_cpu: SimTime,
     /// Processor time of one system call.
     pub call_cpu: SimTime,
-    /// Processor time of one page copied in or out.
+    /// Processor time to copy one page in or out.
     pub page_cpu: SimTime,
-    /// Processor time of a create, open or delete besides.
+    /// Additional processor time of a create, open or delete.
     pub name_cpu: SimTime,
-    /// Processor time to look at one directory entry.
+    /// Processor time to check one directory entry.
     pub entry_cpu: SimTime,
 }
 
 impl FsConfig {
-    /// File pages of the Ultra-1: 384 MB of memory less what kernel and programs take.
+    /// File pages of the Ultra-1: 384 MB of memory without the memory of kernel and programs.
     pub const ULTRA_1_PAGES: u64 = 320 << 20;
 
-    /// Solaris 5.6 UFS on an Ultra-1 as in the 1999 measurements, with `page_cache` bytes for
-    /// file pages ([`FsConfig::ULTRA_1_PAGES`] there).
+    /// Solaris 5.6 UFS on an Ultra-1 as in the 1999 measurements, with `page_cache` bytes for file pages (in
+    /// the measurements [`FsConfig::ULTRA_1_PAGES`]).
     #[must_use]
     pub const fn ufs(page_cache: u64) -> Self {
         Self {
@@ -136,8 +136,8 @@ impl FsConfig {
         }
     }
 
-    /// The nearest parameters that a file system can have: a block of 1 to 8 fragments, groups
-    /// that hold something, a daemon that sleeps.
+    /// The nearest possible parameters: a block has 1 to 8 fragments, groups have room for data, and the
+    /// daemon pauses between its runs.
     pub(super) fn clamped(mut self) -> Self {
         self.block = self.block.clamp(512, 1 << 20).next_power_of_two();
         self.fragment = self
@@ -161,9 +161,9 @@ impl FsConfig {
     }
 
     /// The fast file system as its authors describe it, for studies that were not made on Solaris
-    /// (decision 131): a create waits for the inode and then for the directory's block, a delete
-    /// for the directory's block and then for the inode; a close writes nothing. Processor times
-    /// are the class figures of [`FsConfig::xfs`].
+    /// (decision 131). A create waits for the inode and then for the directory's block. A delete waits
+    /// for the directory's block and then for the inode. A close writes nothing. Processor times are
+    /// those of [`FsConfig::xfs`].
     #[must_use]
     pub const fn ffs_sync(page_cache: u64) -> Self {
         Self {
@@ -174,7 +174,7 @@ impl FsConfig {
         }
     }
 
-    /// The same with asynchronous metadata (FFS mounted async).
+    /// As [`FsConfig::ffs_sync`], with asynchronous metadata (FFS mounted async).
     #[must_use]
     pub const fn ffs_async(page_cache: u64) -> Self {
         Self {
@@ -183,7 +183,7 @@ impl FsConfig {
         }
     }
 
-    /// The same with soft updates.
+    /// As [`FsConfig::ffs_sync`], with soft updates.
     #[must_use]
     pub const fn ffs_soft(page_cache: u64) -> Self {
         Self {
@@ -192,7 +192,7 @@ impl FsConfig {
         }
     }
 
-    /// Processor times of the class of machine that Hummingbird and UCFS have in this simulator.
+    /// Sets the processor times of the class of machine that Hummingbird and UCFS use in this simulator.
     const fn with_class_times(self) -> Self {
         Self {
             sync_cpu: SimTime::from_micros(200),
@@ -204,8 +204,8 @@ impl FsConfig {
         }
     }
 
-    /// An XFS-like file system of 1999: extents (no fragments worth the name), a log that
-    /// each change of names waits for, large clusters.
+    /// A file system of 1999 like XFS: extents (fragments hardly matter), a log, and large clusters. Each
+    /// change of names waits for its log write.
     #[must_use]
     pub const fn xfs(page_cache: u64) -> Self {
         Self {

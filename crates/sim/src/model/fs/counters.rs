@@ -1,15 +1,15 @@
-//! Cost of file operations on the drive, by kind.
+//! Costs of file operations on the drive, by kind of data.
 
 use crate::model::{DriveStats, Op, SimTime};
 
-/// Content of a device request.
+/// Type of the data in a device request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum IoKind {
-    /// Contents of files, or anything on a raw partition.
+    /// Contents of files, or any data on a raw partition.
     Data,
-    /// Blocks of inodes.
+    /// Inode blocks.
     Inode,
-    /// Blocks of directories.
+    /// Directory blocks.
     Directory,
     /// Indirect blocks of large files.
     Indirect,
@@ -31,7 +31,7 @@ impl IoKind {
     ];
 }
 
-/// Sums over a run.
+/// Sums of costs over a run.
 #[derive(Clone, Debug, Default)]
 pub struct FsCounters {
     /// Read requests to the drive, by [`IoKind`].
@@ -42,36 +42,36 @@ pub struct FsCounters {
     pub read_bytes: [u64; 6],
     /// Bytes written to the drive, by [`IoKind`].
     pub written_bytes: [u64; 6],
-    /// Requests that the process waited for.
+    /// Number of requests that the process waited for.
     pub waited: u64,
-    /// Time the process waited for the drive.
+    /// Time that the process waited for the drive.
     pub waiting: SimTime,
-    /// Pages found in the page cache by reads and by writes smaller than a page.
+    /// Pages that reads, and writes smaller than a page, found in the page cache.
     pub page_hits: u64,
     /// Pages read from the drive for reads.
     pub page_misses: u64,
-    /// Pages read because a write covered a part of them.
+    /// Pages that were read because a write covered only a part of them.
     pub read_modify_writes: u64,
-    /// Name look-ups answered from the name cache, and those that scanned a directory.
+    /// Name lookups that were answered from the name cache.
     pub name_hits: u64,
-    /// Name look-ups that scanned a directory.
+    /// Name lookups that scanned a directory.
     pub name_misses: u64,
-    /// Dirty pages written because memory was wanted.
+    /// Dirty pages that were written because memory was needed.
     pub evicted_dirty: u64,
-    /// The drive's own sums.
+    /// The counts of the drive itself.
     pub drive: DriveStats,
     /// Processor time of this process (real files only).
     pub cpu: SimTime,
 }
 
 impl FsCounters {
-    /// Requests to the drive of both directions and all kinds.
+    /// Number of requests to the drive, of both directions and all kinds.
     #[must_use]
     pub fn requests(&self) -> u64 {
         self.reads.iter().chain(&self.writes).sum()
     }
 
-    /// Requests of one kind and direction.
+    /// Number of requests of one kind and direction.
     #[must_use]
     pub const fn of(&self, kind: IoKind, op: Op) -> u64 {
         match op {
@@ -80,7 +80,7 @@ impl FsCounters {
         }
     }
 
-    /// Requests of one direction.
+    /// Number of requests of one direction.
     #[must_use]
     pub fn all(&self, op: Op) -> u64 {
         match op {

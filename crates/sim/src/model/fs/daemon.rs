@@ -4,7 +4,7 @@ use super::{FsError, Ufs};
 use crate::model::SimTime;
 
 impl Ufs {
-    /// Does what the daemon would have done by now.
+    /// Does the daemon's work that was due until now.
     pub(super) fn tick(&mut self) {
         if self.now < self.next_update {
             return;
@@ -21,7 +21,7 @@ impl Ufs {
             self.settle_inodes();
         }
         self.push_blocks(self.now - self.config.update_age);
-        // Pages are not free before they are written: no more may wait than half of memory.
+        // A page is not free before it is written, so at most half of the memory may wait for writes.
         let end = self.queue.wait_below(self.now, self.config.page_cache / 2);
         self.wait_until(end);
     }
@@ -47,7 +47,7 @@ impl Ufs {
         for key in self.pages.sweep(0.0, 1.0) {
             self.push_page((key >> 32) as u32, key & 0xffff_ffff);
         }
-        // Blocks that were written with changes undone are written once more.
+        // Blocks that were written without their newest changes are written again.
         self.push_blocks(self.now);
         self.push_blocks(self.now);
         let end = self.queue.drain(self.now);

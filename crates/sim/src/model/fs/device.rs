@@ -1,9 +1,10 @@
-//! The file system's access to the drive: waited and background requests, metadata blocks, the log.
+//! The file system's access to the drive: requests that the process waits for, background requests, metadata
+//! blocks and the log.
 
 use super::{FsError, IoKind, Metadata, Ufs};
 use crate::model::{Op, Request, SimTime};
 
-/// Owner of log writes in the queue; no inode slot is that large.
+/// Owner of log writes in the queue. No inode slot has such a large number.
 const LOG_OWNER: u64 = u64::MAX;
 /// Owner of background metadata writes.
 pub(super) const METADATA_OWNER: u64 = u64::MAX - 1;
@@ -21,7 +22,7 @@ impl Ufs {
         }
     }
 
-    /// The process waits until the request is done.
+    /// Sends a request and waits until it is done.
     pub(super) fn wait_io(&mut self, kind: IoKind, op: Op, address: u32, bytes: u64) {
         self.counters.add(kind, op, bytes);
         self.counters.waited += 1;
@@ -29,7 +30,7 @@ impl Ufs {
         self.wait_until(end);
     }
 
-    /// As [`Self::wait_io`] for a write of the log. It is done only when it is on the medium, because
+    /// As [`Self::wait_io`], for a write of the log. The write is done only when it is on the medium, because
     /// a power failure loses the contents of the drive's cache (decision 132).
     fn wait_log(&mut self, address: u32, bytes: u64) {
         self.counters.add(IoKind::Log, Op::Write, bytes);
@@ -39,7 +40,7 @@ impl Ufs {
         self.wait_until(end);
     }
 
-    /// The request is queued and the process goes on.
+    /// Queues a request; the process continues at once.
     pub(super) fn send_io(&mut self, kind: IoKind, op: Op, address: u32, bytes: u64, owner: u64) {
         self.counters.add(kind, op, bytes);
         self.queue
@@ -55,7 +56,8 @@ impl Ufs {
         (kind as u64) << 32 | address as u64
     }
 
-    /// Makes sure that the metadata block is in memory (reads it if necessary); returns its slot there.
+    /// Makes sure that the metadata block is in memory (reads it if necessary). Returns its slot
+    /// in the cache.
     pub(super) fn have_block(&mut self, kind: IoKind, address: u32) -> u32 {
         let key = Self::block_key(kind, address);
         if let Some(slot) = self.blocks.touched(key) {
@@ -66,9 +68,9 @@ impl Ufs {
         self.blocks.insert_new(key).1
     }
 
-    /// Room for one more metadata block.
+    /// Makes room for one more metadata block.
     fn clear_block(&mut self) {
-        // A loop, because soft updates may have to write a block twice.
+        // This is a loop, because soft updates may have to write a block twice.
         while let Some(victim) = self.blocks.dirty_victim() {
             self.push_block(victim);
             // A block's memory is free only when its write is done, so memory bounds the queued writes.
@@ -79,7 +81,7 @@ impl Ufs {
         }
     }
 
-    /// The block changed and may be written later.
+    /// Marks a changed block dirty; it may be written later.
     pub(super) fn dirty_block(&mut self, kind: IoKind, address: u32) {
         let slot = self.have_block(kind, address);
         self.blocks.set_slot_dirty(slot, self.now);
@@ -88,7 +90,7 @@ impl Ufs {
         }
     }
 
-    /// The block changed and the process waits until it is on the drive.
+    /// Writes a changed block and waits until it is on the drive.
     pub(super) fn write_block(&mut self, kind: IoKind, address: u32) {
         let slot = self.have_block(kind, address);
         self.wait_io(kind, Op::Write, address, self.config.block);
@@ -109,14 +111,14 @@ impl Ufs {
             self.config.block,
             METADATA_OWNER,
         );
-        // The block was written without its newest changes, because blocks that these depend on were not
-        // on disk yet. So the block is still dirty.
+        // The block was written without its newest changes, because they depend on blocks that were not yet
+        // on disk. So the block is still dirty.
         if self.rolled_back.remove(&key) {
             self.blocks.set_dirty(key, self.now);
         }
     }
 
-    /// Marks the free maps dirty of the groups in which something was allocated or freed.
+    /// Marks the free maps dirty of all groups in which space was allocated or freed.
     pub(super) fn dirty_maps(&mut self, touched: &mut Vec<u32>) {
         touched.dedup();
         for group in touched.drain(..) {
@@ -140,7 +142,7 @@ impl Ufs {
         }
     }
 
-    /// Puts one change into the log; with `forced` the process waits for it.
+    /// Adds one change to the log. If `forced` is true, the process waits until the change is written.
     pub(super) fn log_change(&mut self, forced: bool) {
         if self.log.is_empty() {
             return;
@@ -168,13 +170,13 @@ impl Ufs {
         }
         let block = self.log[(self.log_at / self.config.block) as usize];
         let address = block + (self.log_at % self.config.block / self.config.fragment) as u32;
-        // Log writes are whole fragments here; the next one begins behind this one.
+        // Log writes are whole fragments here; the next log write begins after this one.
         self.log_at += bytes.next_multiple_of(self.config.fragment);
         self.log_fill = 0;
         (address, bytes)
     }
 
-    /// Makes sure that the indirect blocks on the way to a block of a file are in memory.
+    /// Makes sure that the indirect blocks that lead to a block of a file are in memory.
     pub(super) fn have_way(&mut self, slot: u32, page: u64) {
         let inode = &self.inodes[slot as usize];
         let (first, second) = inode.way(page, self.config.block);
@@ -185,7 +187,7 @@ impl Ufs {
         }
     }
 
-    /// Allocates up to `size`; the map blocks and indirect blocks become dirty.
+    /// Allocates space up to `size`. The map blocks and indirect blocks become dirty.
     pub(super) fn grow(&mut self, slot: u32, size: u64) -> Result<(), FsError> {
         let inode = &mut self.inodes[slot as usize];
         let (indirect, last) = (inode.indirect.len(), inode.blocks.len() as u64);
@@ -197,7 +199,7 @@ impl Ufs {
         self.dirty_maps(&mut touched);
         self.touched = touched;
         for address in fresh {
-            // A new indirect block reaches the drive before anything points to it.
+            // A new indirect block reaches the drive before any block points to it.
             self.clear_block();
             self.blocks
                 .insert(Self::block_key(IoKind::Indirect, address));

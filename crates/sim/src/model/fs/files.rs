@@ -1,8 +1,8 @@
-//! Operations on a file system, modelled or real, for a system that keeps files.
+//! Operations on a modelled or real file system, for a system that keeps files.
 
 use crate::model::{FsCounters, SimTime};
 
-/// An open file. Stays valid until it is closed or deleted.
+/// An open file. It stays valid until it is closed or deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId(pub u32);
 
@@ -10,19 +10,19 @@ pub struct FileId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DirId(pub u32);
 
-/// Why a file operation was refused. A refused operation changes nothing, except that a write
-/// keeps what it had written before space ran out.
+/// Reason for which a file operation was refused. A refused operation changes nothing, with one exception: a
+/// write keeps the data that it wrote before space ran out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FsError {
-    /// No such name, or a handle that was closed.
+    /// The name does not exist, or the handle was closed.
     NotFound,
-    /// The name is taken.
+    /// The name already exists.
     Exists,
     /// No free block, fragment or inode.
     NoSpace,
-    /// The offset or length is outside of what the file or the partition can have.
+    /// The offset or length is beyond the limits of the file or partition.
     OutOfRange,
-    /// A real file system failed; the text is in its log.
+    /// A real file system returned an error; the text is in its log.
     Io,
 }
 
@@ -42,19 +42,19 @@ impl std::error::Error for FsError {}
 
 /// File operations of one process.
 ///
-/// Names are numbers (a directory entry is sized by `FsConfig::name_bytes`); contents are not
-/// kept, only their place and length. Every call moves [`Files::now`] to its own end.
+/// Names are numbers (`FsConfig::name_bytes` is the size of a directory entry). Contents are not stored, only
+/// their places and lengths. Every call moves [`Files::now`] to the end of the call.
 pub trait Files {
-    /// The moment the process has reached.
+    /// The simulated time that the process has reached.
     fn now(&self) -> SimTime;
 
-    /// Lets the process compute or sleep for `span`; the drive goes on meanwhile.
+    /// Lets the process compute or sleep for `span`; the drive continues to work meanwhile.
     fn advance(&mut self, span: SimTime);
 
-    /// The directory everything hangs from.
+    /// The root directory.
     fn root(&self) -> DirId;
 
-    /// Makes a directory.
+    /// Creates a directory.
     ///
     /// # Errors
     /// [`FsError::Exists`], [`FsError::NoSpace`].
@@ -66,7 +66,7 @@ pub trait Files {
     /// [`FsError::Exists`], [`FsError::NoSpace`].
     fn create(&mut self, dir: DirId, name: u64) -> Result<FileId, FsError>;
 
-    /// Opens a file: name look-up and inode read, as far as they are not in memory.
+    /// Opens a file. Looks up the name and reads the inode, as far as they are not in memory.
     ///
     /// # Errors
     /// [`FsError::NotFound`].
@@ -75,14 +75,14 @@ pub trait Files {
     /// Closes a handle; the inode may leave memory afterwards. Unknown handles are ignored.
     fn close(&mut self, file: FileId);
 
-    /// Reads `len` bytes at `offset` as read() does; returns how many there were.
+    /// Reads `len` bytes at `offset`, like read(). Returns the number of bytes read.
     ///
     /// # Errors
     /// [`FsError::NotFound`] for a handle that is not open.
     fn read(&mut self, file: FileId, offset: u64, len: u64) -> Result<u64, FsError>;
 
-    /// Writes `len` bytes at `offset` as write() does: allocated now, on the drive later
-    /// unless the write-behind limit of the file makes the process wait.
+    /// Writes `len` bytes at `offset`, like write(). Space is allocated now. The data reaches the drive
+    /// later, unless the write-behind limit of the file makes the process wait.
     ///
     /// # Errors
     /// [`FsError::NotFound`], [`FsError::NoSpace`], [`FsError::OutOfRange`].
@@ -91,16 +91,16 @@ pub trait Files {
     /// Reads through a memory mapping: page faults instead of system calls.
     ///
     /// # Errors
-    /// As [`Files::read`].
+    /// The same errors as [`Files::read`].
     fn map_read(&mut self, file: FileId, offset: u64, len: u64) -> Result<u64, FsError> {
         self.read(file, offset, len)
     }
 
-    /// Writes through a memory mapping: any page that is not in memory is read first, and
-    /// nothing is written before the update daemon, memory pressure or [`Files::fsync`].
+    /// Writes through a memory mapping. Any page that is not in memory is read first. Pages are written later
+    /// by the update daemon, by memory pressure or by [`Files::fsync`].
     ///
     /// # Errors
-    /// As [`Files::write`]; a mapping cannot grow a file ([`FsError::OutOfRange`]).
+    /// The same errors as [`Files::write`]; a mapping cannot grow a file ([`FsError::OutOfRange`]).
     fn map_write(&mut self, file: FileId, offset: u64, len: u64) -> Result<(), FsError> {
         self.write(file, offset, len)
     }
@@ -120,9 +120,9 @@ pub trait Files {
     /// Waits until everything is on the drive.
     fn sync(&mut self);
 
-    /// Bytes of the file; 0 for a handle that is not open.
+    /// Size of the file in bytes; 0 for a handle that is not open.
     fn size(&self, file: FileId) -> u64;
 
-    /// Cost of the calls so far on the drive.
+    /// Costs of all calls so far on the drive.
     fn counters(&self) -> FsCounters;
 }

@@ -1,10 +1,10 @@
-//! Cylinder groups: where inodes, blocks and fragments are allocated.
+//! Cylinder groups: the allocation of inodes, blocks and fragments.
 //!
-//! The rules are those of the fast file system (McKusick and others, 1984): an inode goes to
-//! its directory's group, a directory to a group with few directories and many free inodes,
-//! a file's next block directly behind its last one, a large file to a new group after each
-//! `max_per_group` blocks, and a file's tail into free fragments of a block that is already
-//! broken up. A full group is replaced by the ones at distance 1, 2, 4, ..., then by any.
+//! The rules are those of the fast file system (McKusick and others, 1984). An inode goes to its directory's
+//! group. A directory goes to a group with few directories and many free inodes. The next block of a file
+//! goes directly after its last block. A large file moves to a new group after each `max_per_group` blocks.
+//! The tail of a file goes into free fragments of a block that is already broken up. If a group is full, the
+//! groups at distance 1, 2, 4, ... are tried, then all groups.
 
 use super::FsConfig;
 
@@ -13,15 +13,15 @@ const INODE: u64 = 128;
 
 #[derive(Clone, Debug)]
 struct Group {
-    /// Used fragments of each data block, one bit each.
+    /// For each data block, one bit for each used fragment.
     blocks: Vec<u8>,
-    /// One bit for each whole free block, to find the next one quickly.
+    /// One bit for each block that is completely free, to find the next free block quickly.
     whole: Vec<u64>,
     free_blocks: u32,
     free_fragments: u32,
-    /// Broken-up blocks by their longest free run.
+    /// Number of broken-up blocks by the length of their longest free run.
     runs: [u32; 8],
-    /// No broken-up block before this one has a free run of this many fragments.
+    /// For each length, no broken-up block before this one has a free run of that many fragments.
     first_run: [u32; 8],
     rotor: u32,
     inodes: Vec<u64>,
@@ -34,23 +34,23 @@ struct Group {
 #[derive(Clone, Debug)]
 pub(super) struct Groups {
     groups: Vec<Group>,
-    /// Fragments of a block.
+    /// Number of fragments in a block.
     per_block: u32,
-    /// Fragments of a group.
+    /// Number of fragments in a group.
     size: u32,
     /// First data fragment within a group.
     data: u32,
-    /// Blocks of inodes start here within a group.
+    /// First fragment of the inode blocks within a group.
     inode_start: u32,
     inodes: u32,
     inodes_per_block: u32,
-    /// Fragments that must stay free.
+    /// Number of fragments that must stay free.
     reserve: u64,
     free: u64,
 }
 
-/// Longest run of free fragments in a block, by its used ones. Fragments that a smaller block
-/// does not have count as used.
+/// Length of the longest run of free fragments in a block, indexed by its used fragments. Fragments that a
+/// smaller block does not have count as used.
 const LONGEST_RUN: [u8; 256] = {
     let mut runs = [0; 256];
     let mut used = 0;
@@ -73,7 +73,7 @@ fn longest_run(used: u8) -> u32 {
 }
 
 impl Groups {
-    /// Empty groups over `bytes` of space.
+    /// Creates empty groups over `bytes` of space.
     pub(super) fn new(config: &FsConfig, bytes: u64) -> Self {
         let per_block = (config.block / config.fragment).clamp(1, 8) as u32;
         let fragment = config.block / u64::from(per_block);
@@ -127,7 +127,7 @@ impl Groups {
         self.per_block
     }
 
-    /// Fragments that may still be allocated.
+    /// Number of fragments that may still be allocated.
     pub(super) const fn available(&self) -> u64 {
         self.free.saturating_sub(self.reserve)
     }
@@ -140,13 +140,13 @@ impl Groups {
         address / self.size
     }
 
-    /// Address of the block that holds an inode.
+    /// Address of the block that contains an inode.
     pub(super) const fn inode_block(&self, inode: u32) -> u32 {
         let within = inode % self.inodes / self.inodes_per_block;
         inode / self.inodes * self.size + self.inode_start + within * self.per_block
     }
 
-    /// Address of the block that holds a group's free maps.
+    /// Address of the block that contains a group's free maps.
     pub(super) const fn map_block(&self, group: u32) -> u32 {
         group * self.size + self.per_block
     }
@@ -156,7 +156,7 @@ impl Groups {
         group * self.size + self.data
     }
 
-    /// A free inode near `group`.
+    /// Allocates a free inode near `group`.
     pub(super) fn allocate_inode(&mut self, group: u32) -> Option<u32> {
         let group = self.hunt(group, |g| g.free_inodes > 0)?;
         let entry = &mut self.groups[group as usize];
@@ -180,7 +180,7 @@ impl Groups {
         entry.inode_rotor = entry.inode_rotor.min(within);
     }
 
-    /// The group for a new directory: few directories among those with many free inodes.
+    /// Chooses the group for a new directory: few directories, among the groups with many free inodes.
     pub(super) fn group_for_directory(&mut self) -> u32 {
         let total: u64 = self.groups.iter().map(|g| u64::from(g.free_inodes)).sum();
         let mean = total / self.groups.len().max(1) as u64;
@@ -193,7 +193,7 @@ impl Groups {
         best as u32
     }
 
-    /// The group from which a large file goes on after `group`.
+    /// The group in which a large file continues after `group`.
     pub(super) fn next_group(&self, group: u32) -> u32 {
         let count = self.groups.len() as u32;
         let total: u64 = self.groups.iter().map(|g| u64::from(g.free_blocks)).sum();
@@ -205,7 +205,7 @@ impl Groups {
             .unwrap_or(group)
     }
 
-    /// A whole block, at `preferred` if that is free.
+    /// Allocates a whole block, at `preferred` if that block is free.
     pub(super) fn allocate_block(&mut self, preferred: u32) -> Option<u32> {
         if self.available() < u64::from(self.per_block) {
             return None;
@@ -222,7 +222,7 @@ impl Groups {
         Some(self.address(group, index))
     }
 
-    /// `count` fragments of one block, fewer than a block, near `preferred`.
+    /// Allocates `count` fragments (fewer than a block has) of one block near `preferred`.
     pub(super) fn allocate_fragments(&mut self, preferred: u32, count: u32) -> Option<u32> {
         if count >= self.per_block {
             return self.allocate_block(preferred);
@@ -244,7 +244,7 @@ impl Groups {
         Some(self.address(group, index) + offset)
     }
 
-    /// Lengthens the fragments at `address` from `old` to `new` in place, if what follows is free.
+    /// Extends the fragments at `address` from `old` to `new` in place, if the following fragments are free.
     pub(super) fn extend(&mut self, address: u32, old: u32, new: u32) -> bool {
         let (group, index, offset) = self.place(address);
         let more = new - old;
@@ -276,7 +276,7 @@ impl Groups {
         )
     }
 
-    /// The wanted group or a replacement: quadratic rehash, then any.
+    /// Finds the wanted group or a replacement: first by quadratic rehash, then any group.
     fn hunt(&self, wanted: u32, fits: impl Fn(&Group) -> bool) -> Option<u32> {
         let count = self.groups.len() as u32;
         let wanted = wanted.min(count - 1);
@@ -331,7 +331,7 @@ impl Groups {
         (0..=self.per_block - count).find(|offset| used & (bits << offset) == 0)
     }
 
-    /// Mask of a block without any used fragment.
+    /// Mask of a block without used fragments.
     const fn empty(&self) -> u8 {
         if self.per_block == 8 {
             0

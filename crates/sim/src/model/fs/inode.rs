@@ -1,16 +1,16 @@
-//! Files and directories in memory: where their blocks are, and what was last done to them.
+//! Files and directories in memory: the addresses of their blocks, and their last accesses.
 
 use std::{cmp::Reverse, collections::BinaryHeap, collections::HashMap};
 
 use super::{FsConfig, FsError, groups::Groups};
 use crate::model::hash::BuildIdHasher;
 
-/// Blocks that the inode itself points to.
+/// Number of blocks that the inode itself points to.
 const DIRECT: u64 = 12;
 /// Bytes of a block pointer.
 const POINTER: u64 = 4;
 
-/// A directory's entries and the places they have in its blocks.
+/// A directory's entries, and their places in the directory's blocks.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Directory {
     entries: HashMap<u64, (u32, u32), BuildIdHasher>,
@@ -24,12 +24,12 @@ impl Directory {
         self.entries.get(&name).copied()
     }
 
-    /// Places in use or freed: what a scan of the whole directory looks at.
+    /// Number of places that are in use or freed: a scan of the whole directory checks all of them.
     pub(super) const fn places(&self) -> u32 {
         self.end
     }
 
-    /// The place the next name will have: the first free one.
+    /// Place of the next name: the first free place.
     pub(super) fn next_place(&self) -> u32 {
         self.free.peek().map_or(self.end, |Reverse(place)| *place)
     }
@@ -50,31 +50,31 @@ impl Directory {
 /// An inode.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Inode {
-    /// Number on disk.
+    /// Number of the inode on disk.
     pub(super) number: u32,
     pub(super) size: u64,
-    /// Address of each block; the last one may be fragments only.
+    /// Address of each block. The last block may be only a few fragments.
     pub(super) blocks: Vec<u32>,
-    /// Fragments of the last block.
+    /// Number of fragments of the last block.
     pub(super) tail: u32,
-    /// Indirect blocks: the single indirect block, then the root of the double indirect ones, then the
-    /// blocks that the root points to.
+    /// Indirect blocks: first the single indirect block, then the root of the double indirect blocks, then
+    /// the blocks to which that root points.
     pub(super) indirect: Vec<u32>,
     pub(super) directory: Option<Box<Directory>>,
-    /// Page after the last one read, and how many were read in a row.
+    /// The page after the last page that was read. `streak` is the number of pages read in a row.
     pub(super) next_read: u64,
     pub(super) streak: u32,
-    /// Pages gathered for the next cluster write: first and count.
+    /// Pages that are collected for the next cluster write: first page and count.
     pub(super) gathered: (u64, u64),
     pub(super) opens: u32,
-    /// True if the block on disk is older than this.
+    /// True if the inode differs from its block on disk.
     pub(super) dirty: bool,
     pub(super) live: bool,
     pub(super) generation: u8,
 }
 
 impl Inode {
-    /// Fragments of page `page`.
+    /// Number of fragments of page `page`.
     pub(super) fn fragments(&self, page: u64, per_block: u32) -> u32 {
         if page + 1 == self.blocks.len() as u64 {
             self.tail
@@ -83,7 +83,7 @@ impl Inode {
         }
     }
 
-    /// The indirect blocks on the way to a block of the file, as places in `indirect`.
+    /// The indirect blocks that lead to a block of the file, as indices of `indirect`.
     pub(super) fn way(&self, page: u64, block: u64) -> (Option<usize>, Option<usize>) {
         if page < DIRECT {
             return (None, None);
@@ -94,14 +94,14 @@ impl Inode {
         }
     }
 
-    /// True if blocks from `page` to `page + 1` follow each other on disk.
+    /// True if the blocks of `page` and `page + 1` are adjacent on disk.
     pub(super) fn adjacent(&self, page: u64, per_block: u32) -> bool {
         let at = |p: u64| self.blocks.get(p as usize).copied();
         matches!((at(page), at(page + 1)), (Some(a), Some(b)) if b == a + per_block)
     }
 
     /// Allocates everything that `size` bytes need, or nothing. New indirect blocks are appended to
-    /// `indirect`, the groups allocated from to `touched`.
+    /// `indirect`; the groups in which space was allocated are appended to `touched`.
     pub(super) fn grow(
         &mut self,
         size: u64,
@@ -111,7 +111,7 @@ impl Inode {
     ) -> Result<(), FsError> {
         let (blocks, indirect) = (self.blocks.len(), self.indirect.len());
         let wanted = size.div_ceil(config.block).saturating_sub(blocks as u64);
-        // Refuse at once what cannot fit: the loop below would fill the disk to find out.
+        // Refuse sizes that cannot fit at once; otherwise the loop below would fill the disk first.
         let fragments = wanted
             .saturating_sub(1)
             .saturating_mul(u64::from(groups.per_block()));
@@ -125,7 +125,8 @@ impl Inode {
         grown
     }
 
-    /// Gives back the blocks after the first `blocks` and `indirect` ones.
+    /// Frees all blocks after the first `blocks` blocks, and all indirect blocks after the
+    /// first `indirect` ones.
     fn shrink(&mut self, blocks: usize, indirect: usize, groups: &mut Groups) {
         let per_block = groups.per_block();
         while self.blocks.len() > blocks {
@@ -239,7 +240,7 @@ impl Inode {
         Ok(())
     }
 
-    /// Gives everything back.
+    /// Frees all blocks.
     pub(super) fn release(&mut self, groups: &mut Groups, touched: &mut Vec<u32>) {
         let per_block = groups.per_block();
         let last = self.blocks.len();
@@ -278,7 +279,7 @@ mod tests {
             (98_305, 112),
         ] {
             file.grow(size, &mut groups, &config, &mut touched).unwrap();
-            // 13 blocks and an indirect one at the end.
+            // 13 blocks, and an indirect block at the end.
             assert_eq!(all - groups.available(), fragments, "{size}");
         }
         assert!((0..10).all(|page| file.adjacent(page, 8)));
@@ -297,7 +298,7 @@ mod tests {
         };
         let mut groups = Groups::new(&config, 20 << 20);
         let blocks: Vec<_> = std::iter::from_fn(|| groups.allocate_block(0)).collect();
-        // Half of each block is free, but only one whole block.
+        // Half of each block is free, but only one block is completely free.
         blocks.iter().for_each(|at| groups.free(*at, 4));
         groups.free(blocks[9] + 4, 4);
         let free = groups.available();

@@ -6,28 +6,28 @@ use crate::model::SimTime;
 /// Order in which the files of a round are deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeleteOrder {
-    /// As they were created.
+    /// In the order of creation.
     Forward,
-    /// Last created, first deleted.
+    /// In reverse order of creation.
     Reverse,
 }
 
-/// Mean times per file and their standard deviation over the rounds, milliseconds.
+/// Mean times per file, and the standard deviations of the rounds' means, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LatFs {
     /// Bytes of each file.
     pub bytes: u64,
-    /// Create, write and close.
+    /// Time to create, write and close a file.
     pub create_ms: f64,
-    /// Deviation of the round means.
+    /// Standard deviation of the rounds' mean create times.
     pub create_deviation: f64,
-    /// Delete.
+    /// Time to delete a file.
     pub delete_ms: f64,
-    /// Deviation of the round means.
+    /// Standard deviation of the rounds' mean delete times.
     pub delete_deviation: f64,
 }
 
-/// Creates `count` files of `bytes` in `dir` and deletes them, `rounds` times.
+/// Creates `count` files of `bytes` bytes in `dir` and deletes them; repeats this `rounds` times.
 ///
 /// # Errors
 /// An error of the file system.

@@ -1,18 +1,18 @@
 //! Modelled file systems and raw partitions over a modelled drive.
 //!
-//! [`Ufs`] keeps places and lengths, never contents. What costs time in it:
+//! [`Ufs`] stores places and lengths, never contents. These activities cost time:
 //!
-//! - *names*: directories are lists in blocks of their own (a tree when journalled), scanned unless
-//!   the name cache knows the name; creating and deleting change inode, directory and free maps;
-//! - *metadata*: see [`Metadata`]; blocks of inodes, free maps and pointers live in a small cache;
-//! - *contents*: a page cache of given size, least recently used first out; reads take along what
-//!   follows in a run; writes gather into clusters; a part of a page that is not in memory is read
-//!   before it is written; a writer waits when too much of its file is queued;
-//! - *time passing*: a daemon writes what is old, an access dirties the inode.
+//! - *names*: directories are lists in blocks of their own (a tree if journalled). They are scanned unless
+//!   the name cache contains the name. Creating and deleting change inode, directory and free maps;
+//! - *metadata*: see [`Metadata`]. Blocks of inodes, free maps and pointers are in a small cache;
+//! - *contents*: a page cache of given size evicts the least recently used page. Reads in a sequential run
+//!   read ahead. Writes are collected into clusters. If only a part of a page is written and the page is
+//!   not in memory, the page is read first. A writer waits if too much of its file is queued;
+//! - *passing time*: a daemon writes old dirty data, and an access makes the inode dirty.
 //!
-//! Not modelled: several processes at once, links and renames, the loss of an inode's pages when
-//! the inode leaves memory, pages freed behind a sequential reader, the limit on the dependencies
-//! of soft updates, the tail of the log being pushed when the log is full.
+//! Not modelled: several processes at once; links and renames; the loss of an inode's pages when the inode
+//! leaves memory; the freeing of pages behind a sequential reader; the limit on the dependencies of soft
+//! updates; the pushing of the log's tail when the log is full.
 
 mod cache;
 mod config;

@@ -12,7 +12,7 @@ impl Ufs {
             ^ (dir as u64).wrapping_mul(0xd6e8_feb8_6659_fd93)
     }
 
-    /// A live inode: checks the handle's generation.
+    /// Returns the inode slot of a handle, after a check of the handle's generation.
     pub(super) fn live(&self, file: FileId) -> Result<u32, FsError> {
         let (slot, generation) = (file.0 & 0x00ff_ffff, (file.0 >> 24) as u8);
         match self.inodes.get(slot as usize) {
@@ -34,8 +34,8 @@ impl Ufs {
         inode.directory.as_deref().ok_or(FsError::NotFound)
     }
 
-    /// Reads the entries `0..places` of a directory, one after another, `times` times. A
-    /// journalled file system keeps names in a tree and looks at the leaf of `places` only.
+    /// Reads the entries `0..places` of a directory, one after another, `times` times. A journalled file
+    /// system keeps names in a tree and reads only the leaf of `places`.
     fn scan(&mut self, dir: u32, places: u32, times: u64) {
         let per_page = (self.config.block / self.config.name_bytes).max(1);
         let last = u64::from(places.saturating_sub(1)) / per_page;
@@ -59,7 +59,7 @@ impl Ufs {
         }
     }
 
-    /// Place and inode slot of a name, by the name cache or a scan of the directory.
+    /// Place and inode slot of a name, from the name cache or from a scan of the directory.
     pub(super) fn lookup(&mut self, dir: u32, name: u64) -> Result<(u32, u32), FsError> {
         let entries = self.directory(dir)?;
         let (found, places) = (entries.find(name), entries.places());
@@ -76,7 +76,7 @@ impl Ufs {
         found.ok_or(FsError::NotFound)
     }
 
-    /// Makes sure that the inode is in memory; an inode that is evicted is copied back to its block.
+    /// Makes sure that the inode is in memory. An evicted inode is copied back to its block.
     pub(super) fn have_inode(&mut self, slot: u32) {
         if self.core.touch(u64::from(slot)) {
             return;
@@ -88,7 +88,7 @@ impl Ufs {
         }
     }
 
-    /// The inode differs from its block.
+    /// Records that the inode differs from its block.
     pub(super) fn dirty_inode(&mut self, slot: u32) {
         if !std::mem::replace(&mut self.inodes[slot as usize].dirty, true) {
             self.dirty_inodes.push(slot);
@@ -140,8 +140,8 @@ impl Ufs {
         }
     }
 
-    /// Writes the inode without its blocks, before the blocks are given to other files. If a kernel
-    /// thread frees the blocks, the process does not wait, but the drive is busy all the same.
+    /// Writes the inode without its blocks before the blocks are allocated to other files. If a kernel thread
+    /// frees the blocks, the process does not wait, but the drive is busy all the same.
     fn write_emptied(&mut self, slot: u32) {
         if self.config.metadata != Metadata::Sync || !self.config.frees_behind {
             return self.write_inode(slot);
@@ -157,7 +157,7 @@ impl Ufs {
         );
     }
 
-    /// A new inode slot near `group`; nothing is written yet.
+    /// Allocates an inode slot near `group`; nothing is written yet.
     fn new_inode(&mut self, group: u32, directory: bool) -> Result<u32, FsError> {
         let number = self.groups.allocate_inode(group).ok_or(FsError::NoSpace)?;
         let slot = match self.free_slots.pop() {
@@ -173,7 +173,7 @@ impl Ufs {
         }
         let old = &mut self.inodes[slot as usize];
         let generation = old.generation.wrapping_add(1);
-        // A freed inode's lists are empty; the new inode reuses their memory.
+        // The lists of a freed inode are empty; the new inode reuses their memory.
         let (blocks, indirect) = (
             std::mem::take(&mut old.blocks),
             std::mem::take(&mut old.indirect),
@@ -198,7 +198,7 @@ impl Ufs {
         self.core.remove(u64::from(slot));
     }
 
-    /// The root directory: there from the start, at no cost.
+    /// Creates the root directory, which exists from the start, at no cost.
     pub(super) fn make_root(&mut self) {
         let group = self.groups.group_for_directory();
         if self.new_inode(group, true).is_ok() {
@@ -206,7 +206,7 @@ impl Ufs {
         }
     }
 
-    /// Makes a file or directory.
+    /// Creates a file or directory.
     pub(super) fn make(&mut self, dir: u32, name: u64, directory: bool) -> Result<u32, FsError> {
         self.cpu(self.config.call_cpu + self.config.name_cpu);
         let (known, places, place) = {
@@ -221,7 +221,7 @@ impl Ufs {
             self.scan(dir, places, 1);
             return Err(FsError::Exists);
         }
-        // The look-up that finds nothing, and the search for a free place.
+        // Two scans: the lookup that finds nothing, and the search for a free place.
         self.scan(dir, places, 2);
         let home = self.groups.of_inode(self.inodes[dir as usize].number);
         let group = if directory {
@@ -250,7 +250,7 @@ impl Ufs {
         Ok(slot)
     }
 
-    /// Lengthens a directory to `room` bytes, if it is shorter.
+    /// Extends a directory to `room` bytes, if it is shorter.
     fn make_room(&mut self, dir: u32, room: u64) -> Result<(), FsError> {
         let size = self.inodes[dir as usize].size;
         if room <= size {
@@ -287,9 +287,9 @@ impl Ufs {
         Ok(())
     }
 
-    /// Frees what a deleted file had.
+    /// Frees the pages and blocks of a deleted file.
     fn truncate_away(&mut self, slot: u32) {
-        // Pages on their way to the drive cannot be dropped before they are there.
+        // Pages on their way to the drive cannot be dropped before their writes are done.
         let end = self.queue.wait_owned(self.now, u64::from(slot), 0);
         self.wait_until(end);
         self.drop_pages(slot);

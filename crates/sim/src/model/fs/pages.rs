@@ -16,7 +16,7 @@ impl Ufs {
         }
     }
 
-    /// Brings a page into memory by a read of it and, in a sequential run, of what follows.
+    /// Reads a page into memory. In a sequential run, the following pages are read too.
     pub(super) fn have_page(&mut self, slot: u32, page: u64) {
         let sequential = self.note_read(slot, page);
         if self.pages.touch(Self::page_key(slot, page)) {
@@ -27,15 +27,16 @@ impl Ufs {
         self.read_cluster(slot, page, sequential);
     }
 
-    /// Brings the pages `from..to` of a directory into memory, one after another. True if all pages
-    /// were there: then a repeated call changes only the count of hits.
+    /// Reads the pages `from..to` of a directory into memory, one after another. Returns true if all pages
+    /// were already in memory: then a repeated call changes only the count of hits.
     pub(super) fn have_pages(&mut self, dir: u32, from: u64, to: u64) -> bool {
         let misses = self.counters.page_misses;
         if from == 0 && to > 1 && self.pages.touch_run(dir, to) {
             self.counters.page_hits += to;
             self.note_read(dir, 0);
             let inode = &mut self.inodes[dir as usize];
-            // The same state as if each page had been noted: all but the first follow the one before.
+            // The state is the same as if each page had been noted: every page except the first follows
+            // the page before.
             inode.streak =
                 u32::try_from(to - 1).map_or(16, |n| inode.streak.saturating_add(n).min(16));
             inode.next_read = to;
@@ -47,7 +48,8 @@ impl Ufs {
         to < from + 2 && self.counters.page_misses == misses
     }
 
-    /// Blocks that a read at `page` may take along, by the run of reads before it.
+    /// Records a read at `page`. Returns how many blocks this read may include, which depends on the run of
+    /// reads before it.
     fn note_read(&mut self, slot: u32, page: u64) -> u64 {
         let most = self.config.max_contig;
         let inode = &mut self.inodes[slot as usize];
@@ -92,13 +94,13 @@ impl Ufs {
         }
     }
 
-    /// Room for a page, made by writing the oldest if it is dirty.
+    /// Makes room for a page. If the oldest page is dirty, it is written.
     fn clear_page(&mut self) {
         if let Some(victim) = self.pages.dirty_victim() {
             self.counters.evicted_dirty += 1;
             let owner = (victim >> 32) as u32;
             self.push_page(owner, victim & 0xffff_ffff);
-            // The page is free when its write is done, so memory bounds what is queued.
+            // A page is free only when its write is done, so memory bounds the queued writes.
             let end = self
                 .queue
                 .wait_owned(self.now, u64::from(owner), self.config.write_low);
@@ -106,7 +108,7 @@ impl Ufs {
         }
     }
 
-    /// Keeps a page that was not in memory.
+    /// Adds a page that was not in memory.
     pub(super) fn keep_page(&mut self, slot: u32, page: u64) {
         if self.is_directory(slot) {
             self.clear_page();
@@ -116,7 +118,7 @@ impl Ufs {
         }
     }
 
-    /// The same for a page of a file; returns its slot.
+    /// As [`keep_page`](Self::keep_page), for a page of a file. Returns its slot.
     fn keep_file_page(&mut self, slot: u32, page: u64) -> u32 {
         self.clear_page();
         self.pages.insert_new(Self::page_key(slot, page)).1
@@ -147,7 +149,7 @@ impl Ufs {
         self.write_pages(slot, from, count);
     }
 
-    /// Writes the dirty ones of `count` pages, one request for each contiguous run.
+    /// Writes the dirty pages among `count` pages, with one request for each contiguous run.
     pub(super) fn write_pages(&mut self, slot: u32, from: u64, count: u64) {
         let per_block = self.groups.per_block();
         let kind = self.kind_of(slot);
@@ -180,7 +182,7 @@ impl Ufs {
         }
     }
 
-    /// Write-behind: gathers full pages that follow each other into cluster writes.
+    /// Write-behind: collects full pages that follow each other into cluster writes.
     fn gather(&mut self, slot: u32, page: u64) {
         let (first, count) = self.inodes[slot as usize].gathered;
         if count > 0 && page + 1 == first + count {
@@ -236,13 +238,13 @@ impl Ufs {
         Ok(())
     }
 
-    /// Writes within one page.
+    /// Writes a range within one page.
     fn write_piece(&mut self, slot: u32, at: u64, len: u64) -> Result<(), FsError> {
         let page = at / self.config.block;
         let within = at % self.config.block;
         let key = Self::page_key(slot, page);
         let size = self.inodes[slot as usize].size;
-        // A write past the end allocates; from the start of a page nothing is read.
+        // A write past the end allocates space. If it starts at the start of a page, nothing is read.
         let longer = at + len > size;
         let part = if longer {
             self.grow(slot, at + len)?;
@@ -272,7 +274,7 @@ impl Ufs {
         Ok(())
     }
 
-    /// The small-write trap: a page is read because a part of it is written.
+    /// The small-write trap: a page is read because only a part of it is written.
     fn fetch_for_write(&mut self, slot: u32, page: u64) -> Option<u32> {
         self.counters.read_modify_writes += 1;
         self.read_cluster(slot, page, 1);
@@ -310,7 +312,7 @@ impl Ufs {
         }
     }
 
-    /// Forgets the pages of a file.
+    /// Drops the pages of a file.
     pub(super) fn drop_pages(&mut self, slot: u32) {
         let pages = self.inodes[slot as usize].blocks.len() as u64;
         for page in 0..pages {

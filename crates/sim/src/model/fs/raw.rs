@@ -1,4 +1,4 @@
-//! A partition without file system, driven by one process that does its own caching.
+//! A partition without a file system. One process uses it and does its own caching.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -8,26 +8,26 @@ use parking_lot::Mutex;
 use super::{FsCounters, FsError, IoKind};
 use crate::model::{Drive, DriveStats, Op, Queue, Request, Schedule, SimTime};
 
-/// A device that is not modelled: requests take the time that they take.
+/// A device that is not modelled: its requests take real time.
 pub trait Device: Debug + Send {
-    /// Does requests (first byte, length) together and waits for them; returns how long that took.
+    /// Sends requests (first byte, length) together and waits for them. Returns the time that they took.
     fn wait(&mut self, op: Op, ranges: &[(u64, u64)]) -> SimTime;
-    /// Begins a write and goes on.
+    /// Starts a write and does not wait for it.
     fn begin(&mut self, at: u64, len: u64);
-    /// Waits until at most `bytes` of begun writes are under way; returns how long that took.
+    /// Waits until at most `bytes` bytes of started writes are under way. Returns the time that this took.
     fn wait_below(&mut self, bytes: u64) -> SimTime;
-    /// Waits until everything is on the medium; returns how long that took.
+    /// Waits until everything is on the medium. Returns the time that this took.
     fn flush(&mut self) -> SimTime;
-    /// End of the last request.
+    /// Byte address of the end of the last request.
     fn head(&self) -> u64;
     /// Counts so far.
     fn stats(&self) -> &DriveStats;
-    /// True if the device failed a request; nothing can be expected of it any more.
+    /// True if a request to the device failed; later results are not meaningful.
     fn has_failed(&self) -> bool;
 }
 
-/// A raw partition: every call is a device request; only the drive caches. The clone of a modelled
-/// partition is independent; the clone of a real one is on the same device.
+/// A raw partition: every call is a device request, and only the drive caches. The clone of a modelled
+/// partition is independent; the clone of a real partition uses the same device.
 #[derive(Clone, Debug)]
 pub struct Raw {
     under: Under,
@@ -38,21 +38,21 @@ pub struct Raw {
 
 #[derive(Clone, Debug)]
 enum Under {
-    /// A part of a modelled drive, from `start`.
+    /// The part of a modelled drive that begins at `start`.
     Model { queue: Box<Queue>, start: u64 },
     /// A device that is not modelled.
     Real(Arc<Mutex<dyn Device>>),
 }
 
 impl Raw {
-    /// The whole drive.
+    /// Creates a partition over the whole drive.
     #[must_use]
     pub fn new(drive: Drive, schedule: Schedule) -> Self {
         let bytes = drive.capacity();
         Self::partition(drive, schedule, 0, bytes)
     }
 
-    /// `bytes` of the drive from `start`, cut at the drive's end.
+    /// Creates a partition of `bytes` bytes from `start` on, cut at the end of the drive.
     #[must_use]
     pub fn partition(drive: Drive, schedule: Schedule, start: u64, bytes: u64) -> Self {
         let start = start.min(drive.capacity());
@@ -61,8 +61,8 @@ impl Raw {
         Self::over(Under::Model { queue, start }, bytes)
     }
 
-    /// `bytes` of a device. Time passes by what the device takes, and by the spans that the process
-    /// reports as computing or sleeping.
+    /// Creates a partition of `bytes` bytes on a device. Time advances by the time of the device's requests,
+    /// and by the spans that the process reports as computing or sleeping.
     #[must_use]
     pub fn on(device: impl Device + 'static, bytes: u64) -> Self {
         Self::over(Under::Real(Arc::new(Mutex::new(device))), bytes)
@@ -77,25 +77,25 @@ impl Raw {
         }
     }
 
-    /// Bytes of the partition.
+    /// Size of the partition in bytes.
     #[must_use]
     pub const fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The moment the process has reached.
+    /// The simulated time that the process has reached.
     #[must_use]
     pub const fn now(&self) -> SimTime {
         self.now
     }
 
-    /// Lets the process compute or sleep; queued requests go on meanwhile.
+    /// Lets the process compute or sleep; queued requests continue meanwhile.
     pub fn advance(&mut self, span: SimTime) {
         self.now += span;
     }
 
-    /// Position of the head, as a byte of the partition (UCFS' current disk position); clamped to
-    /// the partition.
+    /// Position of the head, as a byte of the partition (UCFS' current disk position). It is clamped
+    /// to the partition.
     #[must_use]
     pub fn head(&self) -> u64 {
         let head = match &self.under {
@@ -105,7 +105,7 @@ impl Raw {
         head.min(self.bytes)
     }
 
-    /// Reads and waits; returns how long it took.
+    /// Reads a range and waits. Returns the time that this took.
     ///
     /// # Errors
     /// [`FsError::OutOfRange`]; [`FsError::Io`] of a real device.
@@ -113,18 +113,18 @@ impl Raw {
         self.wait(Op::Read, at, len)
     }
 
-    /// Writes and waits; returns how long it took.
+    /// Writes a range and waits. Returns the time that this took.
     ///
     /// # Errors
-    /// As [`Raw::read`].
+    /// The same errors as [`Raw::read`].
     pub fn write(&mut self, at: u64, len: u64) -> Result<SimTime, FsError> {
         self.wait(Op::Write, at, len)
     }
 
-    /// Queues a write; the process goes on at once.
+    /// Queues a write; the process continues at once.
     ///
     /// # Errors
-    /// As [`Raw::read`].
+    /// The same errors as [`Raw::read`].
     pub fn write_behind(&mut self, at: u64, len: u64) -> Result<(), FsError> {
         self.check(at, len)?;
         self.counters.add(IoKind::Data, Op::Write, len);
@@ -138,8 +138,8 @@ impl Raw {
         Ok(())
     }
 
-    /// Waits until at most `bytes` of queued writes have not been given to the drive; returns how
-    /// long that took.
+    /// Waits until at most `bytes` bytes of queued writes have not been sent to the drive. Returns the time
+    /// that this took.
     pub fn wait_below(&mut self, bytes: u64) -> SimTime {
         let span = match &mut self.under {
             Under::Model { queue, .. } => queue.wait_below(self.now, bytes) - self.now,
@@ -148,11 +148,11 @@ impl Raw {
         self.pass(span)
     }
 
-    /// Reads several ranges, given to the drive together in the order of the schedule;
-    /// returns how long it took until the last one was there.
+    /// Reads several ranges, which are sent to the drive together in the order of the schedule. Returns the
+    /// time until the last range was read.
     ///
     /// # Errors
-    /// As [`Raw::read`]: none was read.
+    /// Errors of [`Raw::read`]; in this case no range was read.
     pub fn read_batch(&mut self, ranges: &[(u64, u64)]) -> Result<SimTime, FsError> {
         for (at, len) in ranges {
             self.check(*at, *len)?;
@@ -172,8 +172,8 @@ impl Raw {
         Ok(self.pass(span))
     }
 
-    /// Waits until queued writes and the drive's write cache are on the medium; returns how
-    /// long that took.
+    /// Waits until queued writes and the drive's write cache are on the medium. Returns the time
+    /// that this took.
     pub fn flush(&mut self) -> SimTime {
         let span = match &mut self.under {
             Under::Model { queue, .. } => {
@@ -185,7 +185,7 @@ impl Raw {
         self.pass(span)
     }
 
-    /// Cost so far.
+    /// Costs so far.
     #[must_use]
     pub fn counters(&self) -> FsCounters {
         let drive = match &self.under {

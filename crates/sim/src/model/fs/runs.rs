@@ -1,6 +1,6 @@
-//! Pages of directories, which are touched in long runs from the first page on. A run is one entry,
-//! so that a scan costs the same however long the directory is. When a page was last touched is
-//! computed on demand.
+//! Pages of directories, which are touched in long runs that begin with the first page. A run is one entry,
+//! so that the cost of a scan does not depend on the length of the directory. The time of a page's last touch
+//! is computed when it is needed.
 
 use std::{
     cmp::Reverse,
@@ -12,18 +12,20 @@ use crate::model::hash::BuildIdHasher;
 /// The pages of one directory.
 #[derive(Clone, Debug, Default)]
 struct Run {
-    /// Pages in memory, and the page after the last one that was ever in memory.
+    /// Number of pages in memory. `end` is the page after the last page that was ever in memory.
     held: u64,
     end: u64,
-    /// Moment and length of the scans that no later, longer scan covers; oldest and longest first.
+    /// Moment and length of each scan that no later, longer scan covers; the oldest and longest
+    /// scan is first.
     scans: Vec<(u64, u64)>,
 }
 
-/// Directories by number, and their pages by age.
+/// Runs of directories by the number of the directory, and slots of all pages by age.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Runs {
     runs: HashMap<u32, Run, BuildIdHasher>,
-    /// Slots by the moment they were touched, or by an earlier one if they were touched again.
+    /// Slots by the moment at which they were touched. The moment may be too early if a slot
+    /// was touched again.
     order: BinaryHeap<Reverse<(u64, u32)>>,
 }
 
@@ -32,7 +34,7 @@ const fn split(key: u64) -> (u32, u64) {
 }
 
 impl Runs {
-    /// The page came into memory.
+    /// Records that the page is now in memory.
     pub(super) fn add(&mut self, key: u64, slot: u32, moment: u64) {
         let (owner, page) = split(key);
         let run = self.runs.entry(owner).or_default();
@@ -41,7 +43,7 @@ impl Runs {
         self.order.push(Reverse((moment, slot)));
     }
 
-    /// The page left memory.
+    /// Records that the page has left memory.
     pub(super) fn remove(&mut self, key: u64, slot: u32) {
         if let Some(run) = self.runs.get_mut(&split(key).0) {
             run.held -= 1;
@@ -52,8 +54,8 @@ impl Runs {
         }
     }
 
-    /// Touches the first `count` pages, one in each moment from `moment` on, if all pages of the
-    /// directory are in memory; otherwise does nothing and says so.
+    /// Touches the first `count` pages, one in each moment from `moment` on, if all pages of the directory
+    /// are in memory. Otherwise does nothing and returns false.
     pub(super) fn scan(&mut self, owner: u32, count: u64, moment: u64) -> bool {
         let Some(run) = self.runs.get_mut(&owner) else {
             return false;
@@ -68,7 +70,7 @@ impl Runs {
         true
     }
 
-    /// When a scan last touched the page; 0 if none did.
+    /// Moment at which a scan last touched the page; 0 if no scan touched it.
     fn scanned(&self, key: u64) -> u64 {
         let (owner, page) = split(key);
         let Some(run) = self.runs.get(&owner) else {
@@ -79,8 +81,8 @@ impl Runs {
         last.map_or(0, |(moment, _)| moment + page)
     }
 
-    /// The slot touched longest ago, if that was not after `moment`. The function `slot` gives a slot's
-    /// key and the moment at which it was last touched on its own.
+    /// The least recently used slot, if it was last touched at or before `moment`. The function `slot`
+    /// returns a slot's key and the moment at which it was last touched on its own.
     pub(super) fn oldest(
         &mut self,
         moment: u64,

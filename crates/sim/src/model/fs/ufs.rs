@@ -15,35 +15,35 @@ pub struct Ufs {
     pub(super) config: FsConfig,
     pub(super) now: SimTime,
     pub(super) counters: FsCounters,
-    /// Bytes of the partition.
+    /// Size of the partition in bytes.
     pub(super) bytes: u64,
     pub(super) groups: Groups,
     pub(super) inodes: Vec<Inode>,
     pub(super) free_slots: Vec<u32>,
-    /// File pages, by inode slot and page.
+    /// File pages in memory, by inode slot and page.
     pub(super) pages: Cache,
-    /// Metadata blocks, by kind and address.
+    /// Metadata blocks in memory, by kind and address.
     pub(super) blocks: Cache,
-    /// Names that need no directory scan.
+    /// Name cache: names that need no scan of a directory.
     pub(super) names: Cache,
-    /// Inodes that need no read of their block.
+    /// Inode cache: inodes whose blocks need not be read.
     pub(super) core: Cache,
     pub(super) dirty_inodes: Vec<u32>,
-    /// Metadata blocks whose next write is not their last (soft updates).
+    /// Metadata blocks that must be written again after their next write (soft updates).
     pub(super) rolled_back: HashSet<u64, BuildIdHasher>,
-    /// Addresses of the log's blocks, where it goes on, and what waits in memory.
+    /// Addresses of the log's blocks. The log continues at byte `log_at`; `log_fill` bytes wait in memory.
     pub(super) log: Vec<u32>,
     pub(super) log_at: u64,
     pub(super) log_fill: u64,
-    /// When the update daemon wakes, and how far through memory it is (0 to 1).
+    /// Time at which the update daemon wakes. `hand` is its position in memory (0 to 1).
     pub(super) next_update: SimTime,
     pub(super) hand: f64,
-    /// Groups touched by an allocation; kept to save allocations of our own.
+    /// Groups in which an allocation took place; kept here to avoid allocating a new vector each time.
     pub(super) touched: Vec<u32>,
 }
 
 impl Ufs {
-    /// A new, empty file system with a root directory and cold caches.
+    /// Creates an empty file system with a root directory and cold caches.
     #[must_use]
     pub fn new(drive: Drive, config: FsConfig) -> Self {
         let config = config.clamped();
@@ -82,7 +82,7 @@ impl Ufs {
         fs
     }
 
-    /// Its parameters.
+    /// Parameters of the file system.
     #[must_use]
     pub const fn config(&self) -> &FsConfig {
         &self.config
@@ -94,12 +94,12 @@ impl Ufs {
         self.groups.available() * self.config.fragment
     }
 
-    /// The drive, for its statistics.
+    /// The drive, for changes of its statistics.
     pub const fn drive_mut(&mut self) -> &mut Drive {
         self.queue.drive_mut()
     }
 
-    /// Position of a byte of a file on the drive, for figures; `None` outside of the file.
+    /// Position on the drive of a byte of a file, for figures; `None` outside the file.
     #[must_use]
     pub fn place(&self, file: FileId, offset: u64) -> Option<u64> {
         let inode = &self.inodes[self.live(file).ok()? as usize];

@@ -1,4 +1,4 @@
-//! The reproduction as one page that needs no other file: style, letters and figures are in it.
+//! The reproduction as a single HTML page that contains its style, fonts and figures.
 
 use std::{fmt::Write as _, path::Path};
 
@@ -11,17 +11,17 @@ use crate::{
     run::RunError,
 };
 
-/// Figures with more than this many points are shown as pictures: smaller, and quicker to show.
+/// Figures with more than this many points are embedded as PNG, which is smaller and faster to show.
 const POINTS: usize = 2_000;
 
-/// The page; `folder` has the figures as PNG.
+/// Returns the page. `folder` contains the figures as PNG.
 ///
 /// # Errors
 /// A figure cannot be drawn or read.
 pub(super) fn page(all: &Reproduction, folder: &Path) -> Result<String, RunError> {
     let mut text = head();
     text += &tiles(all);
-    // The stars in this table are for Markdown.
+    // The asterisks in this table are for Markdown.
     let verdicts = grid("All verdicts", &all.verdicts()).replace('*', "");
     let _ = write!(text, "<section class=\"verdicts\">{verdicts}</section>");
     text += "<nav>";
@@ -136,7 +136,7 @@ fn one(number: usize, section: &Section, folder: &Path) -> Result<String, RunErr
     Ok(text + "</section>\n")
 }
 
-/// Longest name of a value that is not cut on a phone, in bytes.
+/// Column names that are longer than this (in bytes) are cut on a phone.
 const NAME_MAX: usize = 40;
 
 /// A table without published values.
@@ -147,7 +147,7 @@ fn grid(heading: &str, table: &Table) -> String {
         } else {
             ""
         };
-        // On a phone a row is a card in which each value has its column's name. Long names are cut.
+        // On a phone a row is a card in which each value is shown with its column's name. Long names are cut.
         let name = if tag == "td" {
             let short = name.split_once(" (").filter(|_| name.len() > NAME_MAX);
             let name = short.map_or(name, |(short, _)| short);
@@ -182,7 +182,8 @@ fn row(claim: &Claim) -> String {
         Verdict::Shown => "shown",
     };
     let (bar, ratio) = if claim.ratio().is_finite() {
-        // From a quarter to four times, the published value in the middle.
+        // The scale goes from a quarter to four times the published value; the published value is
+        // in the middle.
         let at = 50.0 + 25.0 * claim.ratio().max(1e-6).log2();
         let at = at.clamp(4.0, 96.0);
         let bar = format!(
@@ -205,7 +206,7 @@ fn row(claim: &Claim) -> String {
     )
 }
 
-/// The verdict, and the note that tells why a value is missed.
+/// The verdict, and the note that explains why a value is missed.
 fn said(claim: &Claim) -> String {
     match (&claim.reason, claim.verdict()) {
         (Some(reason), Verdict::Off) => format!("missed: {}", escaped(reason)),

@@ -1,8 +1,8 @@
-//! Contents after a crash: UCFS with and without its save, Hummingbird with and without its logs.
+//! Contents of caches after a crash: UCFS with and without its save, Hummingbird with and without its logs.
 //!
-//! Each system is killed at random points of the ISP stream; then it starts again. Counted are: the
-//! objects that it still answers of those it answered before, seconds until it serves and until it
-//! knows all its objects, bytes written to survive a crash, and answers with a replaced version.
+//! Each system is killed at random points of the ISP stream, and then it starts again. The results are: the
+//! share of the objects known before that it still answers; the seconds until it serves, and until it knows
+//! all its objects; the bytes written to survive a crash; and the answers with a replaced version.
 
 mod layouts;
 
@@ -27,10 +27,10 @@ use crate::{
     },
 };
 
-/// Crashes of each kind.
+/// Number of crashes of each kind.
 const CRASHES: u64 = 3;
 
-/// Sums over the crashes of a kind.
+/// Sums over the crashes of one kind.
 #[derive(Clone, Copy, Debug, Default)]
 struct Outcome {
     before: u64,
@@ -42,7 +42,7 @@ struct Outcome {
     bytes: u64,
 }
 
-/// Variants of keeping the logs.
+/// Variants of the logs.
 const KINDS: [(&str, LogConfig); 3] = [
     ("no log, scan", with(0, usize::MAX, None)),
     ("hot clusters and deletes", with(2_500, 100, None)),
@@ -70,11 +70,14 @@ fn library(error: HummingbirdError) -> RunError {
     RunError::Config(format!("Hummingbird: {error}"))
 }
 
-/// Contents after a crash.
+/// The part on contents after a crash.
 pub(in crate::reproduce) const CRASH: Part = Part {
     id: "crashes",
     title: "What a crash leaves",
-    about: "UCFS saves its tables at a clean shutdown only; Hummingbird has three logs; for layouts with a file for many objects the papers name a checkpoint every few minutes, name and size beside each object and a scan, or nothing. All are killed at random points and started again.",
+    about: "UCFS saves its tables only at a clean shutdown. Hummingbird has three logs. For layouts with one \
+            file for many objects the papers describe a checkpoint every few minutes, or a scan that reads \
+            the name and size stored beside each object, or nothing. All systems and layouts are killed at \
+            random points and started again.",
     run: all,
 };
 
@@ -108,7 +111,7 @@ fn all(conditions: &Conditions, progress: Progress<'_>) -> Result<Section, RunEr
             hummingbird(&config, logs, &requests[..*point], &mut sum)?;
         }
         if logs.hot > 0 && logs.mappings_every.is_none() {
-            // Of 18 GB, with 2,500 hot clusters and 3,000 deletes.
+            // Published for a disk of 18 GB, 2,500 hot clusters and 3,000 deletes.
             let what = "Hummingbird, hot clusters and deletes: seconds until it serves";
             let ours = sum.serving_s / CRASHES as f64;
             let claim = Claim::new("Hummingbird 2001", what, 30.0, ours, Comparison::Shape);
@@ -130,21 +133,22 @@ fn all(conditions: &Conditions, progress: Progress<'_>) -> Result<Section, RunEr
     progress("crashes", 2, 2);
     out.note(
         "Hot clusters",
-        "The published 30 seconds are those of 2,500 hot clusters, 12 ms each. Memory holds at most 512 \
-         of them here (32 MB), and not all are hot: a tenth of the time for a tenth of the clusters.",
+        "The published 30 seconds are the time for 2,500 hot clusters, 12 ms each. Memory holds at most 512 \
+         clusters here (32 MB), and not all of them are hot. So a tenth of the clusters takes a tenth of the \
+         time.",
     );
     out.because("Hummingbird 2001", &[""], "Hot clusters");
     out.note(
         "What it says",
-        "Without a log Hummingbird finds its clusters again by reading them all, but what was \
-         replaced after its cluster was written comes back with it; the delete log is what keeps \
-         replaced versions away. What memory alone had is lost in each case. UCFS has nothing \
-         after a crash and everything after a clean shutdown.",
+        "Without a log Hummingbird finds its clusters again by reading all of them. But files that were \
+         replaced after their cluster was written come back too; the delete log prevents this. Files that \
+         were only in memory are lost in each case. UCFS has nothing after a crash and everything after a \
+         clean shutdown.",
     );
     Ok(section)
 }
 
-/// A row for what the crashes of a kind left.
+/// A table row for the results of one kind of crash.
 fn row(name: &str, sum: &Outcome) -> [String; 6] {
     let each = |s: f64| digits(s / CRASHES as f64);
     let percent = |part, whole| digits(100.0 * ratio(part, whole));
@@ -206,7 +210,7 @@ fn hummingbird(
     Ok(())
 }
 
-/// Number of objects that a library answers in their latest version, and in an earlier one.
+/// Number of objects that a library returns in their latest version, and in an earlier version.
 fn answered(
     library: &mut Hummingbird,
     requests: &[Request],

@@ -1,8 +1,8 @@
 //! Every system under the same requests, with the same memory, on the same disk.
 //!
-//! Conditions: the ISP stream (2.4 million requests, objects of at most 64 KB), 128 MB of memory,
-//! 4.5 GB of disk: half of Hummingbird's; modelled ST118202FC. Squid's kind has its tables
-//! beside the memory, the production store inside.
+//! Conditions: the ISP stream (2.4 million requests, objects of at most 64 KB), 128 MB of memory, 4.5 GB of
+//! disk (half of Hummingbird's disk), a modelled ST118202FC. The tables of the systems of Squid's kind are
+//! not part of the memory; the tables of the production store are.
 
 use super::{
     Conditions, Part, Progress, Section, SystemConfig, SystemResult, SystemSpec, bars, draw,
@@ -15,11 +15,12 @@ use crate::{
     run::{FsKind, Made, RunError, Workload},
 };
 
-/// Every system under the same requests.
+/// The part that compares every system under the same requests.
 pub(in crate::reproduce) const EQUAL: Part = Part {
     id: "all-systems",
     title: "Every system under the same requests",
-    about: "Nobody published this comparison: all cache systems and the production store with the same memory, the same disk and the same requests.",
+    about: "This section compares all cache systems and the production store with the same memory, the same \
+            disk and the same requests. Nobody published such a comparison.",
     run: all,
 };
 
@@ -68,10 +69,10 @@ fn all(conditions: &Conditions, progress: Progress<'_>) -> Result<Section, RunEr
     );
     out.note(
         "How equal it is",
-        "Contents have the same memory in each; tables come on top, except for the production store \
-         (foxy), whose budget includes index, write buffers and reserves. It and Squid store \
-         every miss; Hummingbird and UCFS do so as long as there are clusters. Hummingbird's \
-         lifetimes count the time of its own run.",
+        "Each system has the same memory for contents. Tables need additional memory, except in the \
+         production store (foxy), whose budget includes index, write buffers and reserves. The production \
+         store and Squid store every miss; Hummingbird and UCFS store every miss while they have free \
+         clusters. Hummingbird's lifetimes are measured in the time of its own run.",
     );
     Ok(section)
 }
@@ -102,7 +103,7 @@ fn table(configs: &[SystemConfig], results: &[SystemResult], out: &mut Section) 
     out.tables.push(("All systems".into(), table));
 }
 
-/// A name that fits below a bar.
+/// A short name that fits below a bar.
 fn short(label: &str) -> String {
     label
         .replace("squid on ffs-", "squid ")

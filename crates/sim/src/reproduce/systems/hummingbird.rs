@@ -1,8 +1,9 @@
-//! Hummingbird's tables: cluster sizes, placement, lifetimes, file systems; and the figures of
+//! Hummingbird's tables (cluster sizes, placement, lifetimes, file systems), and the figures of
 //! 2001 against FFS.
 //!
-//! Conditions: 4,809,895 requests of the generated ISP stream, objects of at most 64 KB, 256 MB,
-//! back to back. The streams differ from the published one, so hit rates and times are bands.
+//! Conditions: 4,809,895 requests of the generated ISP stream, objects of at most 64 KB, 256 MB of
+//! memory, requests back to back. The stream differs from the published one, so hit rates and times are
+//! compared within bands.
 
 mod notes;
 
@@ -19,11 +20,13 @@ use crate::{
 
 const GB: u64 = 1 << 30;
 
-/// Hummingbird: clusters, lifetimes, file systems.
+/// The part on Hummingbird: clusters, lifetimes, file systems.
 pub(in crate::reproduce) const HUMMINGBIRD: Part = Part {
     id: "hummingbird",
     title: "Hummingbird: clusters, lifetimes, file systems",
-    about: "Gabber, Shriver and Stein (1999) and Shriver, Gabber, Huang and Stein (USENIX 2001) replayed four days of a national ISP against their library file system and against the file operations of Squid 2.2. Ours: a generated stream of the same number of requests on modelled drives.",
+    about: "Gabber, Shriver and Stein (1999) and Shriver, Gabber, Huang and Stein (USENIX 2001) replayed \
+            four days of a national ISP against their library file system and against the file operations of \
+            Squid 2.2. We use a generated stream with the same number of requests, on modelled drives.",
     run: all,
 };
 
@@ -42,10 +45,10 @@ fn all(conditions: &Conditions, progress: Progress<'_>) -> Result<Section, RunEr
     Ok(section)
 }
 
-/// Lifetimes of the table of lifetimes, in minutes; the last one is said to fail.
+/// Lifetimes in the table of lifetimes, in minutes. According to the paper, the last lifetime fails.
 const LIVES: [f64; 6] = [5.0, 30.0, 60.0, 120.0, 135.0, 150.0];
 
-/// The runs, in the order of [`Rows`].
+/// Configurations of the runs, in the order of [`Rows`].
 fn configs(conditions: &Conditions) -> Vec<SystemConfig> {
     let base = SystemConfig::hummingbird(SystemSpec::Hummingbird);
     let four = SystemConfig {
@@ -85,7 +88,7 @@ fn configs(conditions: &Conditions) -> Vec<SystemConfig> {
     all.into_iter().map(|c| scaled(c, conditions)).collect()
 }
 
-/// Results by what they are.
+/// The results, with names for the groups of runs.
 struct Rows<'a> {
     results: &'a [SystemResult],
 }
@@ -99,7 +102,7 @@ impl Rows<'_> {
         self.at(n)
     }
 
-    /// 9 GB then 4 GB.
+    /// Results of placement near the previous write: 9 GB, then 4 GB.
     fn previous(&self, n: usize) -> &SystemResult {
         self.at(3 + n)
     }
@@ -116,12 +119,12 @@ impl Rows<'_> {
         self.at(12)
     }
 
-    /// 4 GB then 9 GB.
+    /// Results on XFS: 4 GB, then 9 GB.
     fn xfs(&self, n: usize) -> &SystemResult {
         self.at(13 + n)
     }
 
-    /// Async, soft updates, sync.
+    /// Results on FFS: async, soft updates, sync.
     fn ffs(&self, n: usize) -> &SystemResult {
         self.at(15 + n)
     }
@@ -139,7 +142,7 @@ fn add(
         .push(Claim::new(source, what, published, ours, comparison));
 }
 
-/// Hit rates, times and run time of a row.
+/// Adds claims for a row: hit rates, times and run time.
 fn row(out: &mut Section, source: &'static str, name: &str, r: &SystemResult, published: [f64; 5]) {
     let ours = [
         ("proxy hit rate", r.hit_ratio),

@@ -1,5 +1,5 @@
-//! The cache systems' papers done again: Hummingbird (1999 draft and USENIX 2001) and UCFS (IEEE
-//! Trans. Computers 2002), and every system under the same requests.
+//! Repeats the experiments of the papers on cache systems: Hummingbird (1999 draft and USENIX 2001) and UCFS
+//! (IEEE Trans. Computers 2002). A further part compares every system under the same requests.
 
 mod crash;
 mod equal;
@@ -32,8 +32,8 @@ fn runs(
     crate::run::sweep(configs, &conditions.options(&tell))
 }
 
-/// Requests, memory and disk divided by the scale; lifetimes are minutes of run time, which
-/// shrinks alike.
+/// Divides requests, memory and disk by the scale. Lifetimes are divided too, because they are minutes of run
+/// time, and run time shrinks in proportion.
 fn scaled(config: SystemConfig, conditions: &Conditions) -> SystemConfig {
     let scale = conditions.scale.max(1);
     let workload = match config.workload {
@@ -58,17 +58,17 @@ fn scaled(config: SystemConfig, conditions: &Conditions) -> SystemConfig {
     }
 }
 
-/// 1 where a published order holds, else 0.
+/// 1 if a published order holds, otherwise 0.
 fn holds(yes: bool) -> f64 {
     f64::from(u8::from(yes))
 }
 
-/// Bars, one for each value.
+/// A series of bars, one for each value.
 fn bars(name: &str, values: impl Iterator<Item = f64>) -> Series {
     Series::new(name, values.map(|v| (0.0, v)).collect())
 }
 
-/// Adds a figure; its note says what to look at.
+/// Adds a figure. Its note tells the reader what to look at.
 fn draw(out: &mut Section, (stem, figure): (&str, Figure)) {
     let caption = figure.note.clone();
     out.draw(stem, &caption, figure);

@@ -1,9 +1,9 @@
-//! Hummingbird's figure 1 (how much of a locality set is fetched again, by its size) and table 1
-//! (idle time per minute), from the stream itself.
+//! Hummingbird's figure 1 (the share of a locality set that is fetched again, by the size of the set) and
+//! table 1 (idle time per minute), computed from the stream itself.
 //!
-//! Rules: a locality set is a page (counted too) and what the same client asks for until its next page; the
-//! first one of a page is fixed, later ones are compared with it. Idle time is counted by
-//! [`IdleTime`].
+//! Rules: a locality set consists of a page and the objects that the same client requests until its
+//! next page. The first set of a page is fixed, and later sets are compared with it. [`IdleTime`]
+//! counts idle time.
 
 use std::collections::{HashMap, HashSet};
 
@@ -21,7 +21,7 @@ const SIZES: [usize; 5] = [5, 10, 20, 40, usize::MAX];
 struct Sets {
     open: HashMap<u32, (u64, HashSet<u64>)>,
     first: HashMap<u64, HashSet<u64>>,
-    /// Sum of shares and number, by class of size.
+    /// For each class of size, the sum of the shares and their number.
     sums: [(f64, u64); 5],
 }
 
@@ -63,7 +63,7 @@ impl Sets {
     }
 }
 
-/// Hummingbird: locality sets and idle time.
+/// The part on Hummingbird's locality sets and idle time.
 pub(in crate::reproduce) const SETS: Part = Part {
     id: "locality-sets",
     title: "Hummingbird: locality sets and idle time",
@@ -144,9 +144,9 @@ fn all(conditions: &Conditions, progress: Progress<'_>) -> Result<Section, RunEr
 fn words(out: &mut Section) {
     out.note(
         "What the stream meets",
-        "The generator has fewer parameters than there are figures: small sets are a little too small \
-         for the sizes that objects must have on average, and the mean object is a tenth too large. \
-         Repeats within 100 objects are those of the DEC stream (decision 133).",
+        "The generator has fewer parameters than there are published figures. Small sets are a little too \
+         small for the required mean size of objects, and the mean object is a tenth too large. The rate of \
+         repeats within 100 objects is that of the DEC stream (decision 133).",
     );
     out.note(
         "Idle time",
@@ -156,7 +156,7 @@ fn words(out: &mut Section) {
     out.because("Hummingbird table 1", &[""], "Idle time");
 }
 
-/// Goals of the generator.
+/// Adds claims for the goals of the generator.
 fn acceptance(config: &SystemConfig, out: &mut Section) -> Result<(), RunError> {
     let mut failed = None;
     let stream = config.requests()?.map_while(|r| match r {

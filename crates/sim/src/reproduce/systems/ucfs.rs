@@ -1,9 +1,11 @@
-//! UCFS against Squid on FFS, on async FFS, and against SQUIDML; and what the lost parameters do.
+//! UCFS compared with Squid on FFS, with Squid on async FFS and with SQUIDML; and the effect of
+//! the lost parameters.
 //!
-//! Conditions: two generated streams, because the NLANR logs are not available: the one of DEC on
-//! 2 GB, where a disk hit is rare, and one with the published hit ratios of the NLANR proxies on
-//! 8 GB. 192 MB of memory for each system with its tables, a modelled Atlas 10K II with three times the
-//! sectors, a first part not counted (half). The published digits are lost: orders and factors only.
+//! Conditions: there are two generated streams, because the NLANR logs are not available. The DEC stream runs
+//! on 2 GB, where disk hits are rare. The other stream has the published hit ratios of the NLANR proxies and
+//! runs on 8 GB. Each system has 192 MB of memory including its tables, and a modelled Atlas 10K II with
+//! three times the sectors. The first half of each stream is not counted. The published digits are lost, so
+//! only orders and factors are compared.
 
 mod notes;
 
@@ -20,20 +22,23 @@ use crate::{
 
 const MB: u64 = 1 << 20;
 const SOURCE: &str = "UCFS";
-/// Memory of each system, tables included.
+/// Memory of each system, including its tables.
 const MEMORY: u64 = 192 * MB;
 const DISK: u64 = 2 << 30;
-/// Mean object of the DEC stream, and of the stream of the NLANR proxies without what is not cached.
+/// Mean object size in bytes of the DEC stream. `ROOT_OBJECT` is the mean object size of the stream of the
+/// NLANR proxies without objects that are not cached.
 const OBJECT: u64 = 5_400;
 const ROOT_OBJECT: u64 = 9_000;
-/// Requests per second of the published proxies at most (NLANR, 1.2 million a day).
+/// Maximum rate of the published proxies in requests per second (NLANR, 1.2 million a day).
 const RATE: f64 = 14.0;
 
-/// UCFS: against Squid on FFS and SQUIDML.
+/// The part on UCFS against Squid on FFS and SQUIDML.
 pub(in crate::reproduce) const UCFS: Part = Part {
     id: "ucfs",
     title: "UCFS: against Squid on FFS and SQUIDML",
-    about: "Wang and Hu simulated UCFS with five logs of the NLANR proxies. The digits of their paper are lost to us and the logs are not to be had: orders and factors only, over a sweep of what is lost.",
+    about: "Wang and Hu simulated UCFS with five logs of the NLANR proxies. The digits of their paper are \
+            lost to us and the logs are not available: so we compare only orders and factors, and vary the \
+            lost values in a sweep.",
     run: all,
 };
 
@@ -74,7 +79,7 @@ fn all(conditions: &Conditions, progress: Progress<'_>) -> Result<Section, RunEr
     Ok(section)
 }
 
-/// Systems of [`compared`].
+/// Number of systems in [`compared`].
 const COMPARED: usize = 4;
 
 fn base(conditions: &Conditions) -> SystemConfig {
@@ -94,7 +99,7 @@ fn base(conditions: &Conditions) -> SystemConfig {
     }
 }
 
-/// The same under the stream of the NLANR proxies, on a disk that keeps what its hits need.
+/// The same configuration with the stream of the NLANR proxies, on a disk that is large enough for its hits.
 fn root(base: &SystemConfig) -> SystemConfig {
     SystemConfig {
         workload: Workload::Made(Made::Nlanr, 1_766_409),
@@ -107,8 +112,8 @@ fn root(base: &SystemConfig) -> SystemConfig {
     }
 }
 
-/// UCFS, Squid on FFS, Squid on async FFS, SQUIDML on FFS: each has the memory that its tables
-/// leave (72 bytes an object for Squid, 24 and a bit for UCFS, objects of `object` bytes).
+/// UCFS, Squid on FFS, Squid on async FFS, SQUIDML on FFS. Each system has the memory that its tables leave
+/// (tables have 72 bytes an object for Squid, and 24 bytes and a bit for UCFS; objects have `object` bytes).
 fn compared(base: &SystemConfig, object: u64) -> [SystemConfig; COMPARED] {
     let objects = base.disk / object;
     let squid = |spec, fs| {
@@ -117,7 +122,7 @@ fn compared(base: &SystemConfig, object: u64) -> [SystemConfig; COMPARED] {
             spec,
             fs,
             ram,
-            // Mapping and file system buffers share the other half.
+            // The mapped files and the buffers of the file system share the other half.
             cache_mem: ram / 2,
             ..base.clone()
         }
@@ -133,7 +138,7 @@ fn compared(base: &SystemConfig, object: u64) -> [SystemConfig; COMPARED] {
     ]
 }
 
-/// One lost parameter changed at a time.
+/// Variants that each change one lost parameter.
 fn variants(base: &SystemConfig) -> Vec<(String, SystemConfig)> {
     let [ucfs, ..] = compared(base, OBJECT);
     let mut all = Vec::new();
@@ -161,7 +166,7 @@ fn variants(base: &SystemConfig) -> Vec<(String, SystemConfig)> {
     all
 }
 
-/// Other choices than the usual ones.
+/// Values of the lost parameters that differ from the usual values.
 fn choices() -> [(&'static str, UcfsConfig); 10] {
     let new = UcfsConfig::new(0);
     let hours = |h: f64| SimTime::from_secs(3_600.0 * h);
@@ -215,7 +220,7 @@ fn choices() -> [(&'static str, UcfsConfig); 10] {
     ]
 }
 
-/// Recorded times stretched to the published proxies' rate.
+/// The pace that stretches recorded times to the rate of the published proxies.
 fn real_pace(config: &SystemConfig) -> Result<Pace, RunError> {
     let (mut first, mut last, mut number) = (None, 0, 0u64);
     for request in config.requests()? {
@@ -233,7 +238,7 @@ fn add(out: &mut Section, what: String, published: f64, ours: f64, comparison: C
         .push(Claim::new(SOURCE, what, published, ours, comparison));
 }
 
-/// The published ranges, their geometric middle between them.
+/// The published ranges. Before each range is its geometric mean.
 const RANGES: [(&str, &str, f64, (f64, f64)); 3] = [
     (
         "Squid on FFS",
@@ -295,7 +300,7 @@ fn factors(results: &[SystemResult], out: &mut Section) {
     );
 }
 
-/// Factors, hit rates and prefetching under the stream of the NLANR proxies.
+/// Adds factors, hit rates and prefetching with the stream of the NLANR proxies.
 fn root_proxies(results: &[SystemResult], out: &mut Section) {
     let ucfs = &results[0];
     for (n, (other, range, middle, (least, most))) in RANGES.into_iter().enumerate() {
@@ -356,7 +361,7 @@ fn rates(results: &[SystemResult], out: &mut Section) {
     add(out, what, 0.0, ucfs.prefetched_per_read, Comparison::Order);
 }
 
-/// Response times at recorded pace.
+/// Adds response times at the recorded pace.
 fn histograms(results: &[SystemResult], out: &mut Section) {
     let names = ["UCFS", "Squid on FFS", "Squid on async FFS", "SQUIDML"];
     let of = |part: fn(&SystemResult) -> Histogram| {
@@ -387,7 +392,7 @@ fn histograms(results: &[SystemResult], out: &mut Section) {
     }
 }
 
-/// The factor over Squid on FFS for each variant.
+/// A table of the factor over Squid on FFS for each variant.
 fn sweep(variants: &[(String, SystemConfig)], results: &[SystemResult], out: &mut Section) {
     let squid = &results[1];
     let runs = &results[2 * COMPARED + 2..results.len() - COMPARED];

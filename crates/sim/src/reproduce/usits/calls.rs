@@ -1,4 +1,4 @@
-//! Table 2 by the calls that write, and by whether shared files are there beforehand.
+//! Table 2 for both write calls, with shared files that exist beforehand and with shared files that grow.
 
 use super::{BUDDY, MILLION, runs};
 use crate::{
@@ -8,18 +8,18 @@ use crate::{
     run::{RunConfig, RunError, RunResult},
 };
 
-/// All four combinations.
+/// The part on all four combinations.
 pub(in crate::reproduce) const CALLS: Part = Part {
     id: "calls",
     title: "Table 2 by the calls that write",
     about: "The journal version labels the arrow from its simulator to the disk \"file access calls: \
-            mmap/write, lseek, read\". Which layout used which call is not told, nor which files \
-            were there before the first operation: every layout whose objects share files, in all \
-            four combinations.",
+            mmap/write, lseek, read\". The papers do not say which layout used which call, or which files \
+            existed before the first operation. So the tables show every layout whose objects share files, \
+            in all four combinations.",
     run: all,
 };
 
-/// The combinations in the order of the columns, with the names of their columns.
+/// The combinations in the order of the table's columns, with the names of these columns.
 const WAYS: [(&str, Calls, bool); 4] = [
     ("write, grows", Calls::Write, false),
     ("write, there", Calls::Write, true),
@@ -83,11 +83,11 @@ fn all(conditions: &Conditions, progress: Progress<'_>) -> Result<Section, RunEr
     );
     out.note(
         "Which combination is the main one",
-        "Decision 130 has the arguments: the STREAM family writes through a mapping into a file that \
-         is there, BUDDY's class files grow and are written by write(). It was taken before this \
-         table was computed, but with an audit's figures of the mapped calls in view. A mapping \
-         cannot grow a file: in the columns \"mmap, grows\" what lies beyond the end is written by \
-         write(). BUDDY at 2 GB is derived from \"2 times\" and \"2.5 times\" of figure 6.",
+        "In the main combination the STREAM family writes through a mapping into an existing file, and \
+         BUDDY's class files grow and are written by write(). Decision 130 gives the reasons. It was made \
+         before this table was computed, but when an audit's figures of the mapped calls were already known. \
+         A mapping cannot grow a file: in the columns \"mmap, grows\" bytes beyond the end of the file are \
+         written by write(). BUDDY at 2 GB is derived from \"2 times\" and \"2.5 times\" of figure 6.",
     );
     out.runs = results;
     Ok(out)
@@ -110,7 +110,7 @@ fn with(config: &RunConfig, calls: Calls, there: bool) -> RunConfig {
     }
 }
 
-/// A row for each layout, a column for each combination.
+/// A table with a row for each layout and a column for each combination.
 fn table(
     heading: &str,
     rows: &[(&str, f64)],

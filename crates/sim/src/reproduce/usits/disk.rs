@@ -1,7 +1,8 @@
-//! Additions of the journal version: the drive and the file seen from inside.
+//! Additions of the journal version: activity inside the drive and the file.
 //!
-//! Figures 8 and 9 there (positions of the head over time), 13 (fragmentation maps), 14 (free
-//! pieces over time), 15 (distances of consecutive reads), and the share of the bandwidth.
+//! In the journal, figures 8 and 9 show positions of the head over time, figure 13 fragmentation maps,
+//! figure 14 free pieces over time, and figure 15 distances of consecutive reads. The share of the
+//! bandwidth is added.
 
 use super::{BUDDY, MILLION, figure};
 use crate::{
@@ -12,7 +13,7 @@ use crate::{
     run::{OpStream, RunError, Watched, watch},
 };
 
-/// The journal's figures.
+/// The part on the journal's figures.
 pub(in crate::reproduce) const DISK: Part = Part {
     id: "disk",
     title: "What head and file look like from inside",
@@ -23,7 +24,7 @@ pub(in crate::reproduce) const DISK: Part = Part {
     run: all,
 };
 
-/// Operations before measuring, as published for the free pieces.
+/// Number of operations before the measurement, as published for the free pieces.
 const WARM: u64 = 300_000;
 
 fn all(conditions: &Conditions, progress: Progress<'_>) -> Result<Section, RunError> {
@@ -89,7 +90,7 @@ fn efficiency(best: &Watched, out: &mut Section) {
     );
 }
 
-/// Share of a run's time that a snapshot of the head shows.
+/// Part of a run's time that a snapshot of the head covers.
 const SNAPSHOT: f64 = 0.01;
 
 fn heads(buddy: &Watched, stream: &Watched, out: &mut Section) {
@@ -137,7 +138,7 @@ fn heads(buddy: &Watched, stream: &Watched, out: &mut Section) {
     }
 }
 
-/// Cells of a fragmentation map, and rows in a column.
+/// Number of cells of a fragmentation map.
 const CELLS: usize = 160 * 120;
 const ROWS: usize = 120;
 
@@ -285,23 +286,23 @@ fn distances(without: &Watched, with: &Watched, out: &mut Section) {
 fn words(out: &mut Section) {
     out.note(
         "Read distances",
-        "They follow from the published arrival rate alone: 10,089 clients with 5.86 requests a \
-         second leave few other requests between the objects of a page. The published very next \
-         block (611 and 1,885 times) is hit more often here: every object of the generated page \
-         is asked for in the order in which it was written, which browsers with four connections \
-         do not do exactly.",
+        "Read distances follow from the published arrival rate: 10,089 clients with 5.86 requests a second \
+         leave few other requests between the objects of a page. Reads of the very next block (published: \
+         611 and 1,885 times) are more frequent here, because the objects of a generated page are requested \
+         exactly in the order in which they were written. Browsers with four connections do not keep this \
+         order exactly.",
     );
     out.note(
         "Free pieces",
-        "The decimal point of the published 145 KB may be lost in print. Ours begin with one \
-         piece of gigabytes and fall until the cursor has gone round once.",
+        "The decimal point of the published 145 KB may be lost in print. Our curves begin with one free \
+         piece of some gigabytes, and fall until the cursor has passed the complete file once.",
     );
     out.note(
         "Share of the bandwidth",
-        "78 % were published as 3.7 of 4.7 MB/s, that is 7.6 GB in 2,020 seconds. The objects that \
-         were read and written have 3.9 GB, so the 7.6 are all bytes that the drive moved. Ours are \
-         8.4 GB in about the same time: a page is read and written whole, also where objects of two \
-         buffers meet in it. At 7.6 GB it would be 79 %.",
+        "The published 78 % are 3.7 of 4.7 MB/s, that is 7.6 GB in 2,020 seconds. The objects that were read \
+         and written have 3.9 GB, so the 7.6 GB must be all bytes that the drive moved. Our drive moves 8.4 \
+         GB in about the same time, because a complete page is read and written also if it contains objects \
+         of two buffers. With 7.6 GB the share would be 79 %.",
     );
     out.because("journal figure 14", &[""], "Free pieces");
     out.because("journal figure 15", &[""], "Read distances");

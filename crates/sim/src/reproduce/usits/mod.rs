@@ -1,10 +1,10 @@
-//! USITS'99, "Secondary storage management for web proxies": figures 2 to 8, tables 1 and 2, and
-//! what the journal version (WebCoSM, Transactions on Networking 2002) adds.
+//! USITS'99, "Secondary storage management for web proxies": figures 2 to 8, tables 1 and 2, and the
+//! additions of the journal version (WebCoSM, Transactions on Networking 2002).
 //!
-//! Conditions (sections 3.2 to 3.6): figures 4 and 5 on a 1 GB disk with 300,000 and 400,000
-//! operations; the others on 2 GB with a million. Figures 6 to 8 use one operation stream and
-//! vary the file: 2 GB over utilisation. The published "URL-gets/s" of table 2 equal operations
-//! over completion time, so operations per second are compared.
+//! Conditions (sections 3.2 to 3.6): figures 4 and 5 use a 1 GB disk with 300,000 and 400,000 operations; the
+//! other figures and tables use 2 GB with a million operations. Figures 6 to 8 use one operation stream, and
+//! the size of the file is 2 GB divided by the utilisation. The published "URL-gets/s" of table 2 equal
+//! operations divided by completion time, so operations per second are compared.
 
 mod calls;
 mod disk;
@@ -40,7 +40,7 @@ fn runs(
     sweep(configs, &conditions.options(&tell))
 }
 
-/// A name that fits below two bars.
+/// A short name that fits below two bars.
 fn short(layout: &str) -> String {
     layout
         .replace("multiple-dirs", "multi-dirs")

@@ -1,4 +1,4 @@
-//! Figures 3 to 5: the cost of files, one file for each object, and BUDDY, on 1 GB.
+//! Figures 3 to 5 on 1 GB: the cost of files, layouts with one file for each object, and BUDDY.
 
 use super::{BUDDY, figure, runs, short};
 use crate::{
@@ -12,17 +12,17 @@ use crate::{
     run::{Backend, RunError, RunResult},
 };
 
-/// Figures 3 to 5 and the first four rows of table 2.
+/// The part on figures 3 to 5 and the first four rows of table 2.
 pub(in crate::reproduce) const FILES: Part = Part {
     id: "files",
     title: "One file for each object, and BUDDY",
-    about: "USITS'99 sections 3.3 and 3.4, figures 3 to 5 and the upper half of table 2: what it \
-            costs to create and delete files, what that makes of layouts with a file for each \
-            object, and what BUDDY gains by keeping objects of one size class in one file.",
+    about: "USITS'99 sections 3.3 and 3.4, figures 3 to 5 and the upper half of table 2: the cost of \
+            creating and deleting files, the effect of this cost on layouts with a file for each object, and \
+            the gain of BUDDY, which keeps objects of one size class in one file.",
     run: all,
 };
 
-/// Table 2's rows for these layouts.
+/// Published values of table 2 for these layouts.
 pub(super) const TABLE_2: [f64; 4] = [14.0, 20.0, 23.0, 133.0];
 
 fn all(conditions: &Conditions, progress: Progress<'_>) -> Result<Section, RunError> {
@@ -74,25 +74,25 @@ fn table_2(results: &[RunResult], out: &mut Section) {
 fn words(out: &mut Section) {
     out.note(
         "SQUID before MULTIPLE-DIRS",
-        "Here SQUID is the faster one, in the paper MULTIPLE-DIRS is. SQUID's 4,096 directories \
-         hold about 50 files each and stay in memory; those of MULTIPLE-DIRS follow the servers' \
-         popularity, and the largest hold thousands of names, which a file system of that time \
-         scans from end to end for every new file. How unequal the servers of the original trace \
-         were is not published. SQUID is also just above what others measured (15 to 27 a \
-         second). The published 20 operations a second are 50 ms for each, of which nine in ten are \
-         creates: more than the same paper's 40 ms for a file of 10 KB, alone in a directory of 64 \
-         files. The model, whose constants come from those times and were frozen before this \
-         table was computed, has 31 ms for a create; what made it dearer in the published run \
-         (metadata that no longer fitted into memory would be one thing) is not told.",
+        "Here SQUID is faster than MULTIPLE-DIRS; in the paper MULTIPLE-DIRS is faster. SQUID's 4,096 \
+         directories hold about 50 files each and stay in memory. The sizes of MULTIPLE-DIRS' directories \
+         follow the popularity of the servers. The largest hold thousands of names, and a file system of \
+         that time scans all of them for every new file. How unequal the servers of the original trace were \
+         is not published. SQUID is also just above what others measured (15 to 27 a second). The published \
+         20 operations a second are 50 ms for each operation, and nine of ten operations are creates. This \
+         is more than the 40 ms that the same paper measured for a file of 10 KB in a directory of only 64 \
+         files. The constants of the model come from those measurements and were frozen before this table \
+         was computed; a create takes 31 ms in the model. The paper does not say why a create took longer in \
+         the published run. One reason could be metadata that no longer fitted into memory.",
     );
     out.note(
         "BUDDY is faster than published",
-        "The class files of the model are laid out by an otherwise empty file system and written \
-         behind by the update daemon in ascending order. Published are 7.5 ms for each operation, \
-         about one access of the drive (9 ms on average) for each write: as if no two writes were \
-         joined or put in order. With class files that are there beforehand and write() it is 1.4 \
-         times as fast as published on 1 GB and 1.2 times on 2 GB, because parts of pages are then \
-         read first; decision 130 tells why that is not the main reading.",
+        "The class files of the model are laid out by an otherwise empty file system and written behind by \
+         the update daemon in ascending order. The published 7.5 ms for each operation are about one access \
+         of the drive (9 ms on average) for each write, as if no two writes were merged or sorted. With \
+         class files that exist beforehand and with write(), BUDDY is 1.4 times as fast as published on 1 GB \
+         and 1.2 times on 2 GB, because partly written pages are then read first. Decision 130 explains why \
+         this is not the main combination.",
     );
     out.note(
         "Creating files",
@@ -106,7 +106,7 @@ fn words(out: &mut Section) {
     out.because("table 2", &["SQUID"], "SQUID before MULTIPLE-DIRS");
 }
 
-/// HBENCH lat_fs on the modelled file system.
+/// Adds the results of HBENCH lat_fs on the modelled file system.
 fn figure_3(out: &mut Section) -> Result<(), RunError> {
     let (mut creates, mut deletes) = (Vec::new(), Vec::new());
     for kib in [0, 1, 2, 4, 6, 8, 10] {
@@ -161,7 +161,7 @@ fn figure_3(out: &mut Section) -> Result<(), RunError> {
     Ok(())
 }
 
-/// SIMPLE, SQUID, MULTIPLE-DIRS and BUDDY: 300,000 operations on 1 GB.
+/// Runs SIMPLE, SQUID, MULTIPLE-DIRS and BUDDY with 300,000 operations on 1 GB.
 pub(super) fn figure_4(
     conditions: &Conditions,
     progress: Progress<'_>,
@@ -211,7 +211,7 @@ pub(super) fn figure_4(
     Ok(results)
 }
 
-/// BUDDY over its threshold: 400,000 operations.
+/// Runs BUDDY with several thresholds and 400,000 operations.
 pub(super) fn figure_5(
     conditions: &Conditions,
     progress: Progress<'_>,

@@ -1,4 +1,4 @@
-//! Table 2 on the other reading of the object sizes.
+//! Table 2 with the other interpretation of the object sizes.
 
 use super::{BUDDY, MILLION, figure, runs, short};
 use crate::{
@@ -8,19 +8,19 @@ use crate::{
     run::{RunError, RunResult},
 };
 
-/// Table 2 once more.
+/// The part that repeats table 2 with larger objects.
 pub(in crate::reproduce) const SECOND: Part = Part {
     id: "second",
     title: "Table 2 on the second reading of the sizes",
-    about: "The published best run moved 7.6 GB in 720,125 reads and writes: 10.5 KB each. The \
-            objects that it left on 2 GB imply 5.4 KB. Both cannot be object sizes. Before the \
-            mapped calls were found to explain the bytes (section above), every row of table 2 was \
-            computed a second time with write(), on a stream of 10.5 KB; it stays for comparison.",
+    about: "The published best run moved 7.6 GB in 720,125 reads and writes: 10.5 KB each. The objects that \
+            it left on 2 GB imply 5.4 KB. Both cannot be object sizes. Before the mapped calls were found to \
+            explain the bytes (section above), every row of table 2 was computed a second time with write(), \
+            on a stream of 10.5 KB; these results stay here for comparison.",
     run: second_stream,
 };
 
-/// Table 2 once more with objects as large as the bytes that were moved imply: 7.6 GB in
-/// 720,125 reads and writes are 10.5 KB each, twice what the number of live objects implies.
+/// Repeats table 2 with objects whose size follows from the bytes moved: 7.6 GB in 720,125 reads and writes
+/// are 10.5 KB per object, twice the size that the number of live objects implies.
 pub(super) fn second_stream(
     conditions: &Conditions,
     progress: Progress<'_>,
@@ -89,7 +89,7 @@ pub(super) fn second_stream(
     Ok(out)
 }
 
-/// Share of the drive's bandwidth that the best run uses.
+/// Adds the share of the drive's bandwidth that the best run uses.
 fn efficiency(results: &[RunResult], out: &mut Section) {
     if let Some(best) = results.last() {
         let what = "of sequential with 128 buffers, % (all bytes moved)";
@@ -108,11 +108,12 @@ fn efficiency(results: &[RunResult], out: &mut Section) {
     }
 }
 
-/// Larger objects fill the same disk sooner, so that more of the operations are deletes, which
-/// cost these layouts next to nothing. Two figures do not depend on that: reads and writes per second;
-/// and, for each read, the time beyond that of moving all bytes at the sequential rate.
+/// Larger objects fill the same disk sooner, so that more of the operations are deletes, which cost these
+/// layouts almost nothing. Two figures do not depend on the share of deletes: reads and writes per second;
+/// and the time per read, minus the time to move all bytes at the sequential rate.
 fn like_for_like(rows: &[(LayoutSpec, f64)], results: &[RunResult], out: &mut Section) {
-    // Of a million operations; of 300,000 by the shares of the cascade in 398,034 gets.
+    // Published reads and writes of a million operations. `GETS` scales them to 300,000 operations, which
+    // come from 398,034 gets.
     const READS: f64 = 42_085.0;
     const WRITES: f64 = 678_040.0;
     const GETS: f64 = 398_034.0 / 1_058_206.0;
@@ -151,33 +152,33 @@ fn like_for_like(rows: &[(LayoutSpec, f64)], results: &[RunResult], out: &mut Se
 fn words(out: &mut Section) {
     out.note(
         "What locality buffers save",
-        "Taken together, the published times leave 28 ms for each read of STREAM-PACKETIZER beyond \
-         what 7.6 GB take at 4.7 MB/s, 22 ms with LAZY-READS, 13 ms with 128 buffers. The first \
-         two come out here almost exactly. The third would mean that buffers take away half of \
-         the cost of every read, though only 17 % of the published reads begin within 10 blocks of \
-         the one before, 11 points more than without: 11 % of the reads saved whole are 3 of the \
-         28 ms. That is what they save here as well. Which reads they are (whole clusters instead \
-         of the object), how large a buffer is and which is written first are all told in the \
-         papers as they are done here, or do not touch the reads; what else made the published \
-         runs with buffers faster is not in them. In operations per second the rows with buffers \
-         agree within a twentieth nevertheless, because this stream has more deletes.",
+        "Taken together, the published times leave 28 ms for each read of STREAM-PACKETIZER beyond what 7.6 \
+         GB take at 4.7 MB/s, 22 ms with LAZY-READS, 13 ms with 128 buffers. The simulation reproduces the \
+         first two times almost exactly. The third time would mean that buffers save half of the cost of \
+         every read. But only 17 % of the published reads begin within 10 blocks of the read before, 11 \
+         percentage points more than without buffers. If these 11 % of the reads cost nothing, 3 of the 28 \
+         ms are saved. Buffers save the same time here. The papers describe which clusters are read, the \
+         size of a buffer, and which buffer is written first. The simulator does the same, or the difference \
+         does not affect reads. The papers do not say what else made the published runs with buffers faster. \
+         Nevertheless the rows with buffers agree within a twentieth in operations per second, because this \
+         stream has more deletes.",
     );
     out.note(
         "BUDDY and deletes",
-        "Objects of 10.5 KB fill 1 GB sooner, so that a third of the 300,000 operations are \
-         deletes, which cost BUDDY nothing; in the published run they were about a tenth. By \
-         reads and writes it is within the band.",
+        "Objects of 10.5 KB fill 1 GB sooner, so that a third of the 300,000 operations are deletes, which \
+         cost BUDDY nothing; in the published run about a tenth of the operations were deletes. If only \
+         reads and writes are counted, BUDDY is within the band.",
     );
     out.note(
         "Which reading is right",
-        "The stream of 5.4 KB has the published number of deletes and of objects, and with mapped \
-         calls the published bytes (8.4 GB against 7.6) and four of five rates. The one of 10.5 KB \
-         has the published rates with write(), but a third of its operations are deletes. Objects of \
-         10.5 KB are not needed to explain the bytes.",
+        "The stream of 5.4 KB has the published number of deletes and of objects, and with mapped calls the \
+         published bytes (8.4 GB against 7.6) and four of five rates. The stream of 10.5 KB has the \
+         published rates with write(), but a third of its operations are deletes. Objects of 10.5 KB are not \
+         needed to explain the bytes.",
     );
 }
 
-/// Table 1's improvements over STREAM-PACKETIZER.
+/// Improvements over STREAM-PACKETIZER, as in table 1.
 fn gains(results: &[RunResult], out: &mut Section) {
     let rate = |n: usize| results.get(n).map_or(f64::NAN, |r| r.ops_per_s);
     for (row, name, published) in [

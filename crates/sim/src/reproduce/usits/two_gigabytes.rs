@@ -1,4 +1,4 @@
-//! Tables 1 and 2 and figures 6 to 8: the STREAM family on 2 GB over utilisation.
+//! Tables 1 and 2 and figures 6 to 8: the STREAM family on 2 GB, as a function of utilisation.
 
 use super::{BUDDY, MILLION, figure, runs, short};
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
     run::{RunConfig, RunError, RunResult},
 };
 
-/// Figures 6 to 8, table 1, and the lower half of table 2.
+/// The part on figures 6 to 8, table 1, and the lower half of table 2.
 pub(in crate::reproduce) const STREAM: Part = Part {
     id: "stream",
     title: "Writing in a stream, lazy reads, locality buffers",
@@ -51,12 +51,12 @@ fn all(conditions: &Conditions, progress: Progress<'_>) -> Result<Section, RunEr
 fn words(out: &mut Section) {
     out.note(
         "STREAM gains what its packetizer should",
-        "Through a mapping STREAM and STREAM-PACKETIZER ask the drive for the same: each page is \
-         read once, when it is first touched, and written once. Both move 8.4 GB, and the \
-         packetizer gains 1 % (published: 21 %). STREAM's 295 operations a second are 3,390 seconds \
-         for these bytes, half of the drive's rate: 1.7 ms more for each of 678,040 writes than \
-         here. Nothing in the papers says what STREAM alone waits for if not for those reads. \
-         With write() they are told apart (394 and 639), but then both are too fast.",
+        "Through a mapping STREAM and STREAM-PACKETIZER send the same requests to the drive: each page is \
+         read once, when it is first touched, and written once. Both move 8.4 GB, and the packetizer gains 1 \
+         % (published: 21 %). STREAM's 295 operations a second are 3,390 seconds for these bytes, half of \
+         the drive's rate: 1.7 ms more for each of 678,040 writes than here. The papers do not say what else \
+         only STREAM waits for. With write() the two layouts differ (394 and 639 operations a second), but \
+         then both are too fast.",
     );
     out.note(
         "The file is there before the first operation",
@@ -67,33 +67,33 @@ fn words(out: &mut Section) {
     );
     out.note(
         "BUDDY against STREAM",
-        "BUDDY's million operations take two thirds of the published time (see the section on \
-         files). The published ratios of the STREAM family to it are met all the same, where they are \
-         met, because STREAM is faster than published too.",
+        "BUDDY's million operations take two thirds of the published time (see the section on files). Some \
+         published ratios of the STREAM family to BUDDY are met nevertheless, because STREAM is faster than \
+         published too.",
     );
     out.note(
         LOC,
-        "Reads are 6 % of the operations. Buffers bring consecutive reads together about as \
-         published (next section), and that saves a few per cent of the whole. The published \
-         28 % would need reads to be nearly half of the time, the published 2.5 times at 76 % \
-         more than that; its own table 1 has 24.5 % where the text says at least 30 %. Tried \
-         without effect: a drive without an elevator, a smaller file, packets of 4 KB, reads of whole \
-         pages in sequence, a fifth of the page cache. The gain stays unexplained.",
+        "Reads are 6 % of the operations. Buffers bring consecutive reads together about as published (next \
+         section), and that saves a few per cent of the whole. A gain of 28 %, as published, is possible \
+         only if reads take nearly half of the time. The published factor of 2.5 at 76 % needs an even \
+         larger share. The paper's own table 1 has 24.5 % where its text says at least 30 %. These changes \
+         had no effect: a drive without an elevator, a smaller file, packets of 4 KB, sequential reads of \
+         complete pages, a fifth of the page cache. The gain stays unexplained.",
     );
     out.note(
         "At 95 % of use STREAM keeps its lead over BUDDY",
-        "The paper has them equal there. In the published cascade 60 to 77 % of the writes of the \
-         first million operations go to space that was never used before, at any utilisation, and \
-         LRU evicts in nearly the order of writing, so that what becomes free lies together in front \
-         of the cursor: 1.05 pieces an object at 95 %. A stream that wrapped several times, or \
-         evicted in another order, would meet smaller pieces.",
+        "The paper has them equal there. In the published cascade 60 to 77 % of the writes of the first \
+         million operations go to space that was never used before, at any utilisation, and LRU evicts in \
+         nearly the order of writing. So the freed space is contiguous in front of the cursor: 1.05 pieces \
+         per object at 95 %. A stream that wrapped several times, or evicted in another order, would find \
+         smaller pieces.",
     );
 }
 
 /// Heading of the note on the gain of locality buffers.
 const LOC: &str = "Locality buffers gain less than published";
 
-/// Figures 6 to 8.
+/// Layouts of figures 6 to 8.
 const CURVES: [LayoutSpec; 7] = [
     LayoutSpec::Stream,
     LayoutSpec::Packetizer,
@@ -108,7 +108,7 @@ const CURVES: [LayoutSpec; 7] = [
 struct Large {
     utilisations: Vec<f64>,
     buddy: RunResult,
-    /// By [`CURVES`], then by utilisation.
+    /// Results by layout (in the order of [`CURVES`]), then by utilisation.
     curves: Vec<Vec<RunResult>>,
 }
 
@@ -137,7 +137,7 @@ impl Large {
         })
     }
 
-    /// A run by layout and the utilisation nearest to the one asked for.
+    /// The run of a layout at the utilisation that is nearest to the requested one.
     fn at(&self, spec: LayoutSpec, utilisation: f64) -> Option<&RunResult> {
         let curve = CURVES.iter().position(|s| *s == spec)?;
         let off = |n: &usize| (self.utilisations[*n] - utilisation).abs();
@@ -161,7 +161,7 @@ impl Large {
         )
     }
 
-    /// Speed of `a` as a multiple of that of `b`.
+    /// Speed of `a` divided by the speed of `b`.
     fn times(&self, a: LayoutSpec, b: LayoutSpec, utilisation: f64) -> f64 {
         self.seconds(b, utilisation) / self.seconds(a, utilisation)
     }
@@ -289,7 +289,7 @@ fn figure_8(large: &Large, out: &mut Section) {
         "More buffers, nearer neighbours.",
         utilisation("Figure 8: locality buffers", series),
     );
-    // In percent: a quarter of a factor near 1 would take in no effect at all.
+    // The gain in percent. A band of a quarter around a factor near 1 would accept no gain at all.
     let gain = |b, u| 100.0 * (large.times(LayoutSpec::LazyLoc(b), LayoutSpec::Lazy(10), u) - 1.0);
     let claim = |what: &str, published, ours| {
         Claim::new("figure 8", what, published, ours, Comparison::Shape)
@@ -314,7 +314,7 @@ fn figure_8(large: &Large, out: &mut Section) {
         .extend([few.within(5.0, 20.0), many, least.at_least()]);
 }
 
-/// Completion times at 71 %, minutes.
+/// Adds the completion times at 71 % utilisation, in minutes.
 fn table_1(large: &Large, out: &mut Section) {
     let rows = [
         (LayoutSpec::Packetizer, 46.0 + 31.0 / 60.0, 0.0),

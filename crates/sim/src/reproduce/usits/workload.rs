@@ -1,4 +1,4 @@
-//! The stream of operations: what the cascade makes of the requests, and figure 2.
+//! The stream of operations that the cascade makes from the requests, and figure 2.
 
 use super::{MILLION, figure};
 use crate::{
@@ -8,13 +8,13 @@ use crate::{
     run::RunError,
 };
 
-/// The cascade and figure 2.
+/// The part on the cascade and figure 2.
 pub(in crate::reproduce) const WORKLOAD: Part = Part {
     id: "workload",
     title: "The stream of disk operations",
     about: "USITS'99 sections 3.1 and 3.2: requests of the DEC proxy trace go through 512 MB of \
             memory and a disk of 2 GB, both LRU; what reaches the disk are URL-reads, URL-writes \
-            and URL-deletes. The trace is not to be had any more, so a generated stream stands \
+            and URL-deletes. The trace is not available any more, so a generated stream stands \
             for it, made from what was published about it.",
     run: all,
 };
@@ -25,17 +25,17 @@ fn all(conditions: &Conditions, progress: Progress<'_>) -> Result<Section, RunEr
     figure_2(conditions, progress, &mut out)?;
     out.note(
         "What the stream was made to meet",
-        "The generator was set to the published counts of the cascade, to 10,089 clients with \
-         5.86 requests a second, and to sizes that leave 398,165 objects in 2 GB. These rows say \
-         that the input is right, nothing about the layouts. Hits on disk are a ninth too few: what \
-         memory misses comes back a little too seldom. Figure 2 is the same stream, five \
+        "The generator was set to the published counts of the cascade, to 10,089 clients with 5.86 requests \
+         a second, and to sizes that leave 398,165 objects in 2 GB. These rows show only that the input is \
+         right; they show nothing about the layouts. There are a ninth too few hits on disk, because objects \
+         that are not in memory are requested again a little too rarely. Figure 2 is the same stream, five \
          times as long, and has no published axes beyond the three sentences quoted here.",
     );
     out.because("cascade", &[""], "What the stream was made to meet");
     Ok(out)
 }
 
-/// 1,058,206 gets through 512 MB and 2 GB.
+/// Runs 1,058,206 gets through the cascade of 512 MB of memory and 2 GB of disk.
 fn cascade(conditions: &Conditions, out: &mut Section) -> Result<(), RunError> {
     let mut levels = Levels::new(conditions.levels(2.0));
     let mut ops = Vec::new();
@@ -67,7 +67,7 @@ fn cascade(conditions: &Conditions, out: &mut Section) -> Result<(), RunError> {
     Ok(())
 }
 
-/// URL-reads and URL-writes of 5 million gets over disk sizes.
+/// Number of URL-reads and URL-writes of 5 million gets as a function of the disk size.
 fn figure_2(
     conditions: &Conditions,
     progress: Progress<'_>,
@@ -80,7 +80,7 @@ fn figure_2(
         .map(|gib| Levels::new(conditions.levels(*gib)))
         .collect();
     let mut ops = Vec::new();
-    // One pass over the stream feeds all sizes.
+    // One pass over the stream feeds the levels of all disk sizes.
     for request in workload.open(conditions.seed)? {
         let request = request?;
         for level in &mut levels {

@@ -1,31 +1,31 @@
-//! A raw partition of fixed-size clusters that remembers which records each holds.
+//! A raw partition of fixed-size clusters. It records which objects each cluster contains.
 //!
-//! Time comes from the modelled partition; contents are kept as records instead of bytes, so
-//! that a read gives exactly what the last write put there, after a crash too.
+//! Time comes from the modelled partition. Contents are kept as records instead of bytes, so that a read
+//! returns exactly the last written records, also after a crash.
 
 use crate::model::{FsCounters, FsError, Raw, SimTime};
 
 /// One object in a cluster, as it is on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stored {
-    /// Its name (URL).
+    /// Name of the object (URL).
     pub name: u64,
-    /// Its bytes.
+    /// Size of the object in bytes.
     pub size: u64,
-    /// Version number; stands for the contents.
+    /// Version number, in place of the contents.
     pub version: u32,
 }
 
 /// Contents of a cluster as written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written<R = Stored> {
-    /// Number of the write: rises over the whole disk.
+    /// Number of the write. It rises with each write to the disk.
     pub sequence: u64,
-    /// Objects in it. One that spans several clusters is in the first one only.
+    /// Objects in the cluster. An object that spans several clusters is listed only in the first one.
     pub records: Vec<R>,
 }
 
-/// The partition: a reserved region, then clusters.
+/// The partition: a reserved region, followed by clusters.
 #[derive(Clone, Debug)]
 pub struct ClusterDisk<R = Stored> {
     raw: Raw,
@@ -36,7 +36,7 @@ pub struct ClusterDisk<R = Stored> {
 }
 
 impl<R: Clone> ClusterDisk<R> {
-    /// An empty one; `reserved` bytes at the start are no clusters.
+    /// Creates an empty partition. The first `reserved` bytes do not belong to clusters.
     #[must_use]
     pub fn new(raw: Raw, cluster: u64, reserved: u64) -> Self {
         let cluster = cluster.max(512) / 512 * 512;
@@ -50,7 +50,7 @@ impl<R: Clone> ClusterDisk<R> {
         }
     }
 
-    /// Clusters there are.
+    /// Number of clusters.
     #[must_use]
     pub fn count(&self) -> u32 {
         self.contents.len() as u32
@@ -62,19 +62,19 @@ impl<R: Clone> ClusterDisk<R> {
         self.cluster
     }
 
-    /// Bytes before the first cluster.
+    /// Bytes of the reserved region before the first cluster.
     #[must_use]
     pub const fn reserved(&self) -> u64 {
         self.reserved
     }
 
-    /// Number of the last write.
+    /// Number of the last write to the disk.
     #[must_use]
     pub const fn sequence(&self) -> u64 {
         self.sequence
     }
 
-    /// The cluster where the head is (current disk position).
+    /// The cluster in which the head is (current disk position).
     #[must_use]
     pub fn position(&self) -> u32 {
         let at = self.raw.head().saturating_sub(self.reserved) / self.cluster;
@@ -85,7 +85,8 @@ impl<R: Clone> ClusterDisk<R> {
         self.reserved + u64::from(cluster) * self.cluster
     }
 
-    /// Reads `count` clusters from `first` by one request and waits; returns the contents of the first.
+    /// Reads `count` clusters from `first` on with one request and waits. Returns the contents of
+    /// the first cluster.
     ///
     /// # Errors
     /// [`FsError::OutOfRange`].
@@ -95,8 +96,8 @@ impl<R: Clone> ClusterDisk<R> {
         Ok(self.contents.get(first as usize).and_then(Option::as_ref))
     }
 
-    /// Writes neighbouring clusters from `first` by one request and waits until the drive has
-    /// it. An empty list of records continues the object before.
+    /// Writes adjacent clusters from `first` on with one request and waits until the drive has done it. An
+    /// empty list of records means that the cluster continues the previous cluster's object.
     ///
     /// # Errors
     /// [`FsError::OutOfRange`]: nothing was written.
@@ -107,10 +108,10 @@ impl<R: Clone> ClusterDisk<R> {
         Ok(())
     }
 
-    /// As [`ClusterDisk::write`], but the process goes on while the request waits for the drive.
+    /// As [`ClusterDisk::write`], but the process continues while the request waits for the drive.
     ///
     /// # Errors
-    /// As [`ClusterDisk::write`].
+    /// The same errors as [`ClusterDisk::write`].
     pub fn write_behind(&mut self, first: u32, clusters: Vec<Vec<R>>) -> Result<(), FsError> {
         let len = clusters.len() as u64 * self.cluster;
         self.raw.write_behind(self.at(first), len)?;
@@ -118,7 +119,7 @@ impl<R: Clone> ClusterDisk<R> {
         Ok(())
     }
 
-    /// Waits until at most `bytes` of writes wait for the drive.
+    /// Waits until at most `bytes` bytes of writes wait for the drive.
     pub fn wait_below(&mut self, bytes: u64) {
         self.raw.wait_below(bytes);
     }
@@ -133,14 +134,13 @@ impl<R: Clone> ClusterDisk<R> {
         }
     }
 
-    /// Contents of a cluster, without reading it: for systems that hold a copy in memory, and
-    /// tests.
+    /// Contents of a cluster without reading it, for systems that hold a copy in memory, and for tests.
     #[must_use]
     pub fn peek(&self, cluster: u32) -> Option<&Written<R>> {
         self.contents.get(cluster as usize).and_then(Option::as_ref)
     }
 
-    /// Reads `len` bytes of the reserved region, cut at its end.
+    /// Reads `len` bytes at `at` in the reserved region. The range is cut at the end of the region.
     ///
     /// # Errors
     /// [`FsError::OutOfRange`].
@@ -149,7 +149,8 @@ impl<R: Clone> ClusterDisk<R> {
         self.raw.read(at, len.min(self.reserved - at))
     }
 
-    /// Writes `len` bytes of the reserved region, cut at its end, and waits.
+    /// Writes `len` bytes at `at` in the reserved region and waits. The range is cut at the end
+    /// of the region.
     ///
     /// # Errors
     /// [`FsError::OutOfRange`].
@@ -158,7 +159,7 @@ impl<R: Clone> ClusterDisk<R> {
         self.raw.write(at, len.min(self.reserved - at))
     }
 
-    /// The moment the process has reached.
+    /// The simulated time that the process has reached.
     #[must_use]
     pub const fn now(&self) -> SimTime {
         self.raw.now()
@@ -174,7 +175,7 @@ impl<R: Clone> ClusterDisk<R> {
         self.raw.flush();
     }
 
-    /// Cost so far.
+    /// Costs so far.
     #[must_use]
     pub fn counters(&self) -> FsCounters {
         self.raw.counters()

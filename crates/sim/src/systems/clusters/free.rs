@@ -1,12 +1,12 @@
-//! Free clusters, with counts for each group of 100 (Hummingbird's rule), so that the nearest free
-//! one is found without looking at each.
+//! Free clusters, with counts for each group of 100 clusters (Hummingbird's rule), so that the nearest free
+//! cluster is found without checking each cluster.
 
-/// Clusters of a group.
+/// Number of clusters in a group.
 const GROUP: u32 = 100;
-/// Groups that a search for a run looks through before it takes the longest seen.
+/// Number of groups in which a run is searched before the longest run found is used.
 const RUN_GROUPS: u32 = 8;
 
-/// A map of `count` clusters.
+/// A map of the free clusters.
 #[derive(Clone, Debug)]
 pub struct FreeMap {
     free: Vec<bool>,
@@ -15,7 +15,7 @@ pub struct FreeMap {
 }
 
 impl FreeMap {
-    /// All free.
+    /// Creates a map of `count` clusters that are all free.
     #[must_use]
     pub fn new(count: u32) -> Self {
         let groups = (0..count.div_ceil(GROUP)).map(|g| GROUP.min(count - g * GROUP));
@@ -26,13 +26,13 @@ impl FreeMap {
         }
     }
 
-    /// Clusters there are.
+    /// Number of clusters.
     #[must_use]
     pub fn count(&self) -> u32 {
         self.free.len() as u32
     }
 
-    /// Free ones.
+    /// Number of free clusters.
     #[must_use]
     pub const fn total(&self) -> u32 {
         self.total
@@ -44,12 +44,12 @@ impl FreeMap {
         self.free.get(cluster as usize).copied().unwrap_or(false)
     }
 
-    /// Takes a cluster; false if it was not free.
+    /// Takes a cluster. Returns false if it was not free.
     pub fn take(&mut self, cluster: u32) -> bool {
         self.set(cluster, false)
     }
 
-    /// Gives a cluster back; false if it was free.
+    /// Frees a cluster. Returns false if it was already free.
     pub fn give(&mut self, cluster: u32) -> bool {
         self.set(cluster, true)
     }
@@ -73,7 +73,7 @@ impl FreeMap {
         true
     }
 
-    /// The free cluster nearest to `at`; of two equally near, the higher one.
+    /// The free cluster nearest to `at`. If two are equally near, the higher one.
     #[must_use]
     pub fn nearest(&self, at: u32) -> Option<u32> {
         if self.total == 0 {
@@ -83,7 +83,7 @@ impl FreeMap {
         let home = at / GROUP;
         let mut best: Option<u32> = None;
         for step in 0..self.groups.len() as u32 {
-            // Anything further out is further away than what was found.
+            // All clusters further out are further away than the cluster found.
             if best.is_some_and(|b| b.abs_diff(at) < step.saturating_sub(1) * GROUP) {
                 break;
             }
@@ -109,8 +109,8 @@ impl FreeMap {
             .fold(None, |best, c| nearer(best, Some(c), at))
     }
 
-    /// A run of `most` free clusters near `at`, or the longest of the neighbourhood: first and
-    /// length.
+    /// A run of `most` free clusters near `at`, or the longest run nearby. Returns its first cluster
+    /// and its length.
     #[must_use]
     pub fn run(&self, at: u32, most: u32) -> Option<(u32, u32)> {
         let first = self.nearest(at)?;
@@ -133,7 +133,7 @@ impl FreeMap {
         Some(best)
     }
 
-    /// The free run that begins at `first`.
+    /// The run of free clusters that begins at `first`, cut at `most` clusters.
     fn extend(&self, first: u32, most: u32) -> (u32, u32) {
         let free = (first..self.count()).take(most as usize);
         (first, free.take_while(|c| self.is_free(*c)).count() as u32)

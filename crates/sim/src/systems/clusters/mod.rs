@@ -1,5 +1,4 @@
-//! Common part of UCFS and Hummingbird: a raw partition of fixed-size clusters, and the map of free
-//! ones.
+//! Common part of UCFS and Hummingbird: a raw partition of fixed-size clusters, and the map of free clusters.
 
 mod disk;
 mod free;

@@ -1,4 +1,4 @@
-//! The calls of the interface: write, read and its end, delete, collocate, write past memory.
+//! The calls of the interface: write a file, start and end a read, delete, collocate, write past memory.
 
 use super::{
     Hummingbird, HummingbirdError,
@@ -9,40 +9,40 @@ use crate::{
     systems::{ClusterDisk, Stored},
 };
 
-/// A buffer that a read lends until [`Hummingbird::done_read_file`]; its version stands for the
-/// bytes.
+/// A buffer that a read lends until [`Hummingbird::done_read_file`]. The version is used in place
+/// of the contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Contents {
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// The version written.
+    /// The version that was written.
     pub version: u32,
-    /// True if memory had it.
+    /// True if the file was in memory.
     pub from_memory: bool,
 }
 
-/// Sums.
+/// Sums over the calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HummingbirdCounts {
-    /// Clusters read.
+    /// Number of clusters read.
     pub cluster_reads: u64,
-    /// Clusters written.
+    /// Number of clusters written.
     pub cluster_writes: u64,
-    /// Time of these reads and writes.
+    /// Total time of reading clusters.
     pub reading: SimTime,
-    /// As above.
+    /// Total time of writing clusters.
     pub writing: SimTime,
-    /// Files that came along with a wanted one.
+    /// Prefetched files: files that were read together with a requested file.
     pub prefetched: u64,
-    /// Those of them that were then wanted, each read of a cluster counted anew.
+    /// Prefetched files that were then requested; counted again for each read of a cluster.
     pub prefetch_hits: u64,
-    /// Files put into clusters, replicas counted.
+    /// Files put into clusters, including replicas.
     pub packed: u64,
-    /// Those of them that were in another cluster already.
+    /// Replicas among them: files that already were in another cluster.
     pub replicas: u64,
-    /// Bytes of files in the clusters written.
+    /// Bytes of the files in the clusters written.
     pub packed_bytes: u64,
-    /// Files forgotten because their clusters were freed or overwritten.
+    /// Files removed because their clusters were freed or overwritten.
     pub expired: u64,
     /// Hints that failed.
     pub hints_failed: u64,
@@ -53,12 +53,12 @@ pub struct HummingbirdCounts {
 type Done<T> = Result<T, HummingbirdError>;
 
 impl Hummingbird {
-    /// Stores a file; the library owns its buffer from now on. Returns its size.
+    /// Stores a file. The library owns its buffer from now on. Returns the file's size.
     ///
     /// # Errors
     /// [`HummingbirdError::TooLarge`]; [`HummingbirdError::NoCluster`] if memory cannot be freed;
-    /// [`HummingbirdError::Exists`] for a name that memory knows (a name known on disk only is
-    /// replaced, as the newest of a name is the one that counts).
+    /// [`HummingbirdError::Exists`] for a name that is in memory. (A name that is only on disk is replaced,
+    /// because the newest file of a name is the valid one.)
     pub fn write_file(&mut self, name: u64, size: u64, version: u32) -> Done<u64> {
         self.disk.advance(self.config.call_cpu);
         if size + self.config.head_bytes > self.config.cluster {
@@ -74,12 +74,12 @@ impl Hummingbird {
         Ok(size)
     }
 
-    /// Stores a file without keeping it in memory: the file is written at once into clusters of its
-    /// own. A later read brings it into memory only until its [`Hummingbird::done_read_file`].
+    /// Stores a file without keeping it in memory: the file is written at once into clusters of its own. A
+    /// later read keeps it in memory only until the call of [`Hummingbird::done_read_file`].
     ///
     /// # Errors
-    /// [`HummingbirdError::NoCluster`] without this many free clusters in a row,
-    /// [`HummingbirdError::Exists`] as above.
+    /// [`HummingbirdError::NoCluster`] if there are not enough free clusters in a row,
+    /// [`HummingbirdError::Exists`] as for [`Hummingbird::write_file`].
     pub fn write_nomem_file(&mut self, name: u64, size: u64, version: u32) -> Done<u64> {
         self.disk.advance(self.config.call_cpu);
         if self.known(name).is_some() {
@@ -118,8 +118,8 @@ impl Hummingbird {
         Ok(size)
     }
 
-    /// Finds a file and lends its buffer. If no cluster in memory has the file, reads one. Every
-    /// success must be followed by one [`Hummingbird::done_read_file`].
+    /// Finds a file and lends its buffer. If no cluster in memory contains the file, a cluster is read. Every
+    /// successful call must be followed by one call of [`Hummingbird::done_read_file`].
     ///
     /// # Errors
     /// [`HummingbirdError::NotFound`]; [`HummingbirdError::NoCluster`] if memory for the cluster
@@ -139,8 +139,8 @@ impl Hummingbird {
         while let Some(file) = next {
             next = self.files.next(file);
             if let Some(cluster) = self.memory_cluster(file) {
-                // `known` has compared the name above, unless the file came just now with the read of another
-                // file of the same hash.
+                // `known` has compared the name above, unless the file has just come into memory with the
+                // read of another file that has the same hash.
                 if let Some(stored) = self.name_of(file).filter(|s| s.name == name) {
                     self.lend(file, Some(cluster));
                     return Ok(contents(stored, false));
@@ -158,10 +158,10 @@ impl Hummingbird {
         Err(HummingbirdError::NotFound)
     }
 
-    /// Ends a read.
+    /// Ends a read that [`Hummingbird::read_file`] started.
     ///
     /// # Errors
-    /// [`HummingbirdError::NotFound`] without a read to end.
+    /// [`HummingbirdError::NotFound`] if there is no read to end.
     pub fn done_read_file(&mut self, name: u64) -> Done<u64> {
         let mut next = self.files.first(hash(name));
         while let Some(file) = next {
@@ -188,7 +188,7 @@ impl Hummingbird {
     /// Removes a file from memory and disk.
     ///
     /// # Errors
-    /// [`HummingbirdError::Busy`] with readers, [`HummingbirdError::NotFound`].
+    /// [`HummingbirdError::Busy`] if the file has readers, [`HummingbirdError::NotFound`].
     pub fn delete_file(&mut self, name: u64) -> Done<u64> {
         self.disk.advance(self.config.call_cpu);
         let mut file = match self.known(name) {
@@ -203,7 +203,7 @@ impl Hummingbird {
                 self.log_delete(hash(name))?;
             }
             self.forget(file);
-            // Also removes older files of this name that are on disk only; a write does not know them.
+            // Also remove older files of this name that are only on disk: a write does not know them.
             match self.on_disk(name) {
                 Some(older) => file = older,
                 None => return Ok(0),
@@ -211,11 +211,11 @@ impl Hummingbird {
         }
     }
 
-    /// A hint: put `second` beside `first`. Both must have been written before.
+    /// A hint to put `second` beside `first`. Both files must have been written before.
     ///
     /// # Errors
-    /// [`HummingbirdError::NotFound`] where the hint cannot be kept: one of them is not known to
-    /// memory, or `first` was packed already. A client may ignore it.
+    /// [`HummingbirdError::NotFound`] if the hint cannot be kept: one of the files is not known in memory, or
+    /// `first` was already packed. A client may ignore this error.
     pub fn collocate_files(&mut self, first: u64, second: u64) -> Done<u64> {
         let both = (self.known(first), self.known(second));
         let (Some((first, _)), Some((second, _))) = both else {
@@ -232,7 +232,7 @@ impl Hummingbird {
         Ok(0)
     }
 
-    /// The file of a name that memory has, by its contents in memory.
+    /// The file of a name, if it is in memory. The name is compared with the contents in memory.
     pub(super) fn known(&self, name: u64) -> Option<(FileNo, Stored)> {
         let files = std::iter::successors(self.files.first(hash(name)), |n| self.files.next(*n));
         files
@@ -244,14 +244,14 @@ impl Hummingbird {
         self.files.get(file).loose.is_some() || self.memory_cluster(file).is_some()
     }
 
-    /// A cluster in memory that holds the file.
+    /// A cluster in memory that contains the file.
     pub(super) fn memory_cluster(&self, file: FileNo) -> Option<u32> {
         let mut clusters = self.files.get(file).clusters.iter().rev();
         clusters.find(|c| self.clusters.get(**c).in_memory).copied()
     }
 
-    /// Name, size and version of a file: from its metadata, or from its newest cluster (only a cluster
-    /// in memory can be looked at free of cost).
+    /// Name, size and version of a file: from its metadata, or from its newest cluster. (Only a cluster in
+    /// memory can be inspected without cost.)
     pub(super) fn name_of(&self, file: FileNo) -> Option<Stored> {
         let entry = self.files.get(file);
         if let Some(loose) = &entry.loose {
@@ -282,7 +282,7 @@ impl Hummingbird {
         }
     }
 
-    /// Reads the cluster of a file; returns the file's record if its name is the wanted one.
+    /// Reads the cluster of a file. Returns the file's record if its name is the requested one.
     fn fetch(&mut self, file: FileNo, name: u64) -> Done<Option<Stored>> {
         let Some(&cluster) = self.files.get(file).clusters.last() else {
             return Ok(None);
@@ -313,7 +313,7 @@ impl Hummingbird {
         Ok(found)
     }
 
-    /// The newest file of a name that is on disk only.
+    /// The newest file of a name that is only on disk.
     fn on_disk(&self, name: u64) -> Option<FileNo> {
         let mut files =
             std::iter::successors(self.files.first(hash(name)), |n| self.files.next(*n));
@@ -331,7 +331,7 @@ const fn contents(stored: Stored, from_memory: bool) -> Contents {
     }
 }
 
-/// The record of a file in a cluster: records and the cluster's list of files have one order.
+/// The record of a file in a cluster. Records and the cluster's list of files have the same order.
 fn record(
     disk: &ClusterDisk,
     cluster: &super::clusters::Cluster,

@@ -1,38 +1,38 @@
-//! Cluster metadata: state, last use, files, and the order of use of those in memory.
+//! Cluster metadata: state, last use, files, and the order of use of the clusters in memory.
 
 use std::collections::BTreeSet;
 
 use super::files::{FileNo, NONE};
 use crate::{model::SimTime, systems::FreeMap};
 
-/// Metadata of a cluster; one without files is empty.
+/// Metadata of a cluster. A cluster without files is empty.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cluster {
-    /// In the order of the records on disk; [`NONE`] for what was deleted since.
+    /// Files in the order of their records on disk; [`NONE`] for a file that was deleted since.
     pub(super) files: Vec<FileNo>,
-    /// Which files came along with the read of another file and were not wanted since.
+    /// For each file: true if it was prefetched by the read of another file and not requested since.
     fetched: Vec<bool>,
     pub(super) in_memory: bool,
     pub(super) used: SimTime,
     pub(super) tick: u64,
-    /// Uses of its files since it was written.
+    /// Uses of the cluster's files since the cluster was written.
     pub(super) uses: u32,
-    /// Number of the write that filled it.
+    /// Number of the write that filled the cluster.
     pub(super) sequence: u64,
-    /// Readers of its files.
+    /// Number of readers of the cluster's files.
     pub(super) pins: u32,
-    /// Clusters of a file that spans several and begins here.
+    /// Number of further clusters that continue the file that begins here.
     pub(super) span: u32,
 }
 
-/// All clusters.
+/// The metadata of all clusters.
 #[derive(Clone, Debug)]
 pub(super) struct ClusterTable {
     clusters: Vec<Cluster>,
     pub(super) free: FreeMap,
-    /// Those in memory, by last use.
+    /// Clusters in memory, by last use.
     memory: BTreeSet<(u64, u32)>,
-    /// The cluster written last, and the next one under log placement.
+    /// The cluster written last. `next` is the next cluster under log placement.
     pub(super) last_written: u32,
     pub(super) next: u32,
 }
@@ -69,20 +69,20 @@ impl ClusterTable {
         self.memory.iter().rev().map(|(_, cluster)| *cluster)
     }
 
-    /// Bytes that the published structures would take: 28 for each cluster, 8 for each file in
-    /// its list.
+    /// Bytes that the published structures would take: 28 bytes for each cluster, and 8 bytes for each file
+    /// in its list.
     pub(super) fn metadata_bytes(&self) -> u64 {
         let files: usize = self.clusters.iter().map(|c| c.files.len()).sum();
         28 * self.clusters.len() as u64 + 8 * files as u64
     }
 
-    /// The cluster in memory that was used least recently and has no readers.
+    /// The least recently used cluster in memory that has no readers.
     pub(super) fn oldest(&self) -> Option<(u64, u32)> {
         let free = |c: &&(u64, u32)| self.get(c.1).pins == 0;
         self.memory.iter().find(free).copied()
     }
 
-    /// A file of the cluster was used.
+    /// Records that a file of the cluster was used.
     pub(super) fn touch(&mut self, cluster: u32, tick: u64, now: SimTime) {
         let entry = &mut self.clusters[cluster as usize];
         let before = (entry.tick, cluster);
@@ -94,7 +94,7 @@ impl ClusterTable {
         }
     }
 
-    /// The cluster is in memory now.
+    /// Records that the cluster is now in memory.
     pub(super) fn enter(&mut self, cluster: u32, tick: u64) {
         let entry = &mut self.clusters[cluster as usize];
         if entry.in_memory {
@@ -106,7 +106,7 @@ impl ClusterTable {
         self.memory.insert((tick, cluster));
     }
 
-    /// The cluster left memory. It is clean: nothing is written.
+    /// Records that the cluster left memory. It is clean, so nothing is written.
     pub(super) fn leave(&mut self, cluster: u32) {
         let entry = &mut self.clusters[cluster as usize];
         if entry.in_memory {
@@ -116,7 +116,8 @@ impl ClusterTable {
         }
     }
 
-    /// The cluster was read for one file. Marks the others as brought along; returns their number.
+    /// Called after the cluster was read for one file. Marks the other files as prefetched;
+    /// returns their number.
     pub(super) fn mark_fetched(&mut self, cluster: u32, wanted: FileNo) -> u64 {
         let entry = &mut self.clusters[cluster as usize];
         let others = entry.files.iter().map(|f| *f != wanted && *f != NONE);
@@ -124,7 +125,8 @@ impl ClusterTable {
         entry.fetched.iter().filter(|f| **f).count() as u64
     }
 
-    /// A file is wanted. True if it came along with another file's read and was not wanted since.
+    /// Called when a file is requested. Returns true if it was prefetched and not requested since;
+    /// clears the mark.
     pub(super) fn take_fetched(&mut self, cluster: u32, file: FileNo) -> bool {
         let entry = &mut self.clusters[cluster as usize];
         let place = entry.files.iter().position(|f| *f == file);
@@ -132,7 +134,7 @@ impl ClusterTable {
         mark.is_some_and(std::mem::take)
     }
 
-    /// Takes a file out of a cluster; true if it was the last one.
+    /// Removes a file from a cluster. Returns true if the cluster has no more files.
     pub(super) fn drop_file(&mut self, cluster: u32, file: FileNo) -> bool {
         let files = &mut self.clusters[cluster as usize].files;
         if let Some(place) = files.iter().position(|f| *f == file) {
@@ -141,7 +143,7 @@ impl ClusterTable {
         files.iter().all(|f| *f == NONE)
     }
 
-    /// Empties a cluster (with those that continue it); returns the files it had.
+    /// Empties a cluster and the clusters that continue it. Returns the files that it contained.
     pub(super) fn clear(&mut self, cluster: u32) -> Vec<FileNo> {
         self.leave(cluster);
         let entry = std::mem::take(&mut self.clusters[cluster as usize]);

@@ -1,70 +1,70 @@
-//! Hummingbird's knobs, and what its calls refuse.
+//! Hummingbird's parameters, and the errors of its calls.
 
 use serde::Serialize;
 
 use crate::model::{FsError, SimTime};
 
-/// Place of a new cluster.
+/// Rule for the place of a new cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Placement {
     /// The free cluster nearest to the last accessed position (published as the best).
     #[default]
     Closest,
-    /// The free cluster nearest to the cluster written last.
+    /// The free cluster nearest to the last written cluster.
     PreviousWrite,
-    /// The next cluster, whatever is in it: a log.
+    /// The next cluster, even if it contains files: a log.
     Log,
 }
 
-/// Knobs. Sizes in bytes.
+/// Parameters of Hummingbird. Sizes are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HummingbirdConfig {
-    /// Memory for contents of files and clusters. Tables come on top, as for Squid.
+    /// Memory for contents of files and clusters. As for Squid, tables take additional memory.
     pub memory: u64,
     /// Bytes of a cluster.
     pub cluster: u64,
-    /// Share of a cluster at which packing stops (the draft's example: 75 %).
+    /// Share of a cluster that is filled when packing stops (the draft's example: 75 %).
     pub fill: f64,
-    /// Share of memory at which the daemon begins to pack files.
+    /// Share of memory taken by files at which the daemon begins to pack files.
     pub pack_at: f64,
-    /// Share of memory down to which the daemon frees it.
+    /// Share of memory that is in use when the daemon stops freeing memory.
     pub free_to: f64,
-    /// Placement of clusters.
+    /// Rule for the place of new clusters.
     pub placement: Placement,
-    /// A file not used for this long is deleted; `None`: files have no lifetime of their own.
+    /// A file that was not used for this long is deleted; `None`: files have no lifetime of their own.
     pub file_life: Option<SimTime>,
     /// A cluster is freed if none of its files was used for this long; `None`: never.
     pub cluster_life: Option<SimTime>,
-    /// Bytes of a file's name and head in its cluster.
+    /// Bytes of a file's name and head in the file's cluster.
     pub head_bytes: u64,
-    /// A daemon runs once in a fixed number of calls of [`super::Hummingbird::tick`] (published: 1,000).
+    /// Number of calls of [`super::Hummingbird::tick`] after which one daemon runs (published: 1,000).
     pub daemon_every: u64,
     /// Processor time of a call.
     pub call_cpu: SimTime,
-    /// Processor time of copying 4 KB into a cluster.
+    /// Processor time to copy 4 KB into a cluster.
     pub copy_cpu: SimTime,
-    /// Logs.
+    /// Configuration of the logs.
     pub logs: LogConfig,
 }
 
-/// Logs that survive a crash.
+/// Configuration of the logs that survive a crash.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LogConfig {
-    /// Bytes of the region before the clusters.
+    /// Bytes of the reserved region before the clusters.
     pub reserved: u64,
     /// Interval at which file-to-cluster mappings are written; `None`: at shutdown only.
     pub mappings_every: Option<SimTime>,
-    /// Clusters in the hot-cluster log; 0: no such log.
+    /// Number of clusters in the hot-cluster log; 0: no such log.
     pub hot: usize,
-    /// The delete-intent log is flushed after this many deletes ...
+    /// Number of deletes after which the delete-intent log is flushed; `usize::MAX`: no such log.
     pub deletes: usize,
-    /// ... or this long after the last flush. With `usize::MAX` in `deletes` there is no such log.
+    /// Time after the last flush at which the next delete flushes the delete-intent log.
     pub deletes_every: SimTime,
 }
 
 impl Default for LogConfig {
-    /// The published sizes: 2,500 hot clusters; the rest is not given.
+    /// The published size of 2,500 hot clusters; other values were not published.
     fn default() -> Self {
         Self {
             reserved: 64 << 20,
@@ -77,7 +77,8 @@ impl Default for LogConfig {
 }
 
 impl HummingbirdConfig {
-    /// As in most published runs: clusters of 64 KB, closest placement, clusters live `minutes`.
+    /// Parameters of most published runs: clusters of 64 KB, closest placement, clusters
+    /// live `minutes` minutes.
     #[must_use]
     pub fn published(memory: u64, minutes: f64) -> Self {
         Self {
@@ -91,7 +92,7 @@ impl HummingbirdConfig {
             cluster_life: Some(SimTime::from_secs(60.0 * minutes)),
             head_bytes: 64,
             daemon_every: 1_000,
-            // The class figures of the machine in `FsConfig::xfs`.
+            // Processor times of the class of machine in `FsConfig::xfs`.
             call_cpu: SimTime::from_micros(10),
             copy_cpu: SimTime::from_micros(40),
             logs: LogConfig::default(),
@@ -99,7 +100,7 @@ impl HummingbirdConfig {
     }
 }
 
-/// Why a call failed.
+/// Reasons why a call failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HummingbirdError {
     /// No file of that name.
@@ -108,11 +109,11 @@ pub enum HummingbirdError {
     Busy,
     /// No cluster is free, and memory cannot be freed without one.
     NoCluster,
-    /// Larger than a cluster; only [`super::Hummingbird::write_nomem_file`] takes it.
+    /// The file is larger than a cluster. Only [`super::Hummingbird::write_nomem_file`] accepts it.
     TooLarge,
-    /// The name is taken.
+    /// The name already exists.
     Exists,
-    /// The partition refused.
+    /// The partition returned an error.
     Disk(FsError),
 }
 

@@ -1,17 +1,17 @@
-//! Daemons: packing, freeing memory, freeing disk space, and the log of hot clusters. They run in
-//! turn: in idle time, once in a fixed number of calls, or when a call needs memory or space.
+//! Daemons: packing, freeing memory, freeing disk space, and writing the logs. They run in turn: in idle
+//! time, after a fixed number of calls, or when a call needs memory or space.
 
 use super::{Hummingbird, HummingbirdError, Placement};
 use crate::model::SimTime;
 
-/// Packing, freeing memory, freeing disk space, the logs.
+/// Number of daemons: packing, freeing memory, freeing disk space, the logs.
 const DAEMONS: u8 = 4;
 
 impl Hummingbird {
-    /// The client has done one more event: at each thousandth (a knob) one daemon runs.
+    /// Counts one more event of the client. One daemon runs after each thousandth event (a parameter).
     ///
     /// # Errors
-    /// Those of the partition.
+    /// Errors of the partition.
     pub fn tick(&mut self) -> Result<(), HummingbirdError> {
         self.calls += 1;
         if self.config.daemon_every > 0 && self.calls.is_multiple_of(self.config.daemon_every) {
@@ -20,13 +20,14 @@ impl Hummingbird {
         Ok(())
     }
 
-    /// The client is idle until `until`. Rule of the draft: when all requests of one second of the
-    /// log were done in less than a second, one daemon is called, the daemons in turn. In a longer pause
-    /// one daemon is called in each second, until all of them had their turn twice. The scan after a
+    /// Called when the client is idle until `until`. Rule of the draft: if all requests of one second of the
+    /// log were done in less than a second, one daemon runs; the daemons take turns. In a longer pause one
+    /// daemon runs in each second, until each daemon has run twice. The scan after a crash uses all idle
+    /// time.
     /// crash uses all idle time.
     ///
     /// # Errors
-    /// Those of the partition.
+    /// Errors of the partition.
     pub fn idle(&mut self, until: SimTime) -> Result<(), HummingbirdError> {
         while self.scan_at.is_some() && self.now() < until {
             self.scan_some()?;
@@ -51,7 +52,7 @@ impl Hummingbird {
         Ok(())
     }
 
-    /// The next daemon, round robin.
+    /// Runs the next daemon, round robin.
     fn run_daemon(&mut self) -> Result<(), HummingbirdError> {
         self.daemon = (self.daemon + 1) % DAEMONS;
         let done = match self.daemon {
@@ -64,16 +65,16 @@ impl Hummingbird {
             _ => self.sync_logs(),
         };
         match done {
-            // Not an error for a daemon: the call that needs a cluster will report it.
+            // This is not an error for a daemon: the call that needs a cluster will report it.
             Err(HummingbirdError::NoCluster | HummingbirdError::Busy) => Ok(()),
             done => done,
         }
     }
 
-    /// Packs the oldest files as long as files take more of memory than they should.
+    /// Packs the oldest files while files take more than their share of memory.
     ///
     /// # Errors
-    /// As packing.
+    /// The same errors as packing.
     pub fn pack_files(&mut self) -> Result<(), HummingbirdError> {
         let most = self.share(self.config.pack_at);
         while self.files.loose_bytes > most {
@@ -82,10 +83,10 @@ impl Hummingbird {
         Ok(())
     }
 
-    /// Frees memory down to its low mark, oldest of files and clusters first.
+    /// Frees memory down to its low mark. The oldest files and clusters leave first.
     ///
     /// # Errors
-    /// As packing.
+    /// The same errors as packing.
     pub fn free_main_memory_data(&mut self) -> Result<(), HummingbirdError> {
         if self.memory_used() <= self.share(self.config.pack_at) {
             return Ok(());
@@ -93,7 +94,8 @@ impl Hummingbird {
         self.shrink_to(self.share(self.config.free_to))
     }
 
-    /// Frees clusters and deletes files by their lifetimes. Not run for a log, which overwrites.
+    /// Frees clusters and deletes files whose lifetimes have ended. This does not run for log placement,
+    /// which overwrites clusters.
     pub fn free_disk_space(&mut self) {
         if self.config.placement == Placement::Log {
             return;

@@ -1,8 +1,8 @@
-//! File metadata: an index by a 32-bit hash of the name, and the list of files that are not
-//! packed, least recently used first out.
+//! File metadata: an index by a 32-bit hash of the name, and the list of files that are not packed, in the
+//! order of their last use.
 //!
-//! Rule: name, size and hints are kept only until the file is packed. Then the name is on disk
-//! only, so that a look-up may read a cluster and find a different name with the same hash.
+//! Rule: name, size and hints are kept only until the file is packed. After that the name is only on disk, so
+//! that a lookup may read a cluster and find a different name with the same hash.
 
 use std::collections::HashMap;
 
@@ -12,13 +12,13 @@ use crate::model::{SimTime, hash::BuildIdHasher};
 pub(super) type FileNo = u32;
 pub(super) const NONE: u32 = u32::MAX;
 
-/// Data of a file until it is packed.
+/// Data of a file that is kept until the file is packed.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Loose {
     pub(super) name: u64,
     pub(super) size: u64,
     pub(super) version: u32,
-    /// Files to be put beside it.
+    /// Files that should be put beside this file.
     pub(super) hints: Vec<FileNo>,
     older: FileNo,
     newer: FileNo,
@@ -28,21 +28,21 @@ pub(super) struct Loose {
 #[derive(Clone, Debug, Default)]
 pub(super) struct File {
     pub(super) hash: u32,
-    /// Files with the same hash.
+    /// The next file with the same hash.
     next: FileNo,
     pub(super) readers: u32,
     pub(super) used: SimTime,
-    /// Order of use; rises with each use of any file.
+    /// Order of use. The number rises with each use of any file.
     pub(super) tick: u64,
-    /// Clusters that hold it, oldest first; several: replicas.
+    /// Clusters that contain the file, oldest first. If there are several, they contain replicas.
     pub(super) clusters: Vec<u32>,
     pub(super) loose: Option<Box<Loose>>,
-    /// Bypasses memory.
+    /// True if the file bypasses memory.
     pub(super) nomem: bool,
     pub(super) live: bool,
 }
 
-/// All files.
+/// The metadata of all files.
 #[derive(Clone, Debug)]
 pub(super) struct FileTable {
     files: Vec<File>,
@@ -82,18 +82,18 @@ impl FileTable {
         self.live
     }
 
-    /// Bytes that the published structures would take: 36 for each file (hash, number, state,
-    /// count, time, list links, one cluster), 4 for each replica, and 16 a name not yet packed.
+    /// Bytes that the published structures would take: 36 bytes for each file (hash, number, state, count,
+    /// time, list links, one cluster), 4 bytes for each replica, and 16 bytes for each name not yet packed.
     pub(super) fn metadata_bytes(&self) -> u64 {
         36 * self.live as u64 + 24 * self.loose_count as u64
     }
 
-    /// Live files, by number.
+    /// Numbers of the live files.
     pub(super) fn numbers(&self) -> impl Iterator<Item = FileNo> + '_ {
         (0..self.files.len() as u32).filter(|n| self.files[*n as usize].live)
     }
 
-    /// First file with that hash.
+    /// The first file with this hash.
     pub(super) fn first(&self, hash: u32) -> Option<FileNo> {
         self.index.get(&hash).copied()
     }
@@ -104,7 +104,7 @@ impl FileTable {
         (next != NONE).then_some(next)
     }
 
-    /// A new file without contents.
+    /// Adds a file without contents.
     pub(super) fn add(&mut self, hash: u32, tick: u64, used: SimTime) -> FileNo {
         let next = self.index.get(&hash).copied().unwrap_or(NONE);
         let file = File {
@@ -127,7 +127,7 @@ impl FileTable {
         number
     }
 
-    /// Makes a file one that is not packed, used last.
+    /// Makes a file an unpacked file that was used last.
     pub(super) fn make_loose(&mut self, number: FileNo, name: u64, size: u64, version: u32) {
         self.get_mut(number).loose = Some(Box::new(Loose {
             name,
@@ -142,7 +142,7 @@ impl FileTable {
         self.link(number);
     }
 
-    /// Takes name, size and hints of a file that is packed or deleted.
+    /// Removes name, size and hints from a file that is packed or deleted, and returns them.
     pub(super) fn take_loose(&mut self, number: FileNo) -> Option<Box<Loose>> {
         self.unlink(number);
         let loose = self.get_mut(number).loose.take()?;
@@ -151,7 +151,7 @@ impl FileTable {
         Some(loose)
     }
 
-    /// The file was used.
+    /// Records a use of the file.
     pub(super) fn touch(&mut self, number: FileNo, tick: u64, now: SimTime) {
         let file = self.get_mut(number);
         (file.tick, file.used) = (tick, now);
@@ -161,18 +161,18 @@ impl FileTable {
         }
     }
 
-    /// The file that is not packed and was used least recently.
+    /// The least recently used file that is not packed.
     pub(super) fn oldest(&self) -> Option<FileNo> {
         (self.oldest != NONE).then_some(self.oldest)
     }
 
-    /// The next more recently used file that is not packed.
+    /// The next file in the order of use that is not packed.
     pub(super) fn newer(&self, number: FileNo) -> Option<FileNo> {
         let newer = self.get(number).loose.as_ref()?.newer;
         (newer != NONE).then_some(newer)
     }
 
-    /// Forgets a file that is in no cluster and not in memory.
+    /// Removes a file that is in no cluster and not in memory.
     pub(super) fn remove(&mut self, number: FileNo) {
         let (hash, next) = {
             let file = self.get(number);

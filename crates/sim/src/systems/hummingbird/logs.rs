@@ -1,32 +1,33 @@
 //! Writes that survive a crash: hot clusters, mappings, delete intents.
 //!
-//! Rules (published version): the disk has regions for clusters, for the file-to-cluster mappings
-//! (written at shutdown and at times), for the numbers of hot clusters and for delete intents
-//! (flushed after a number of deletes or seconds). A delete carries the number of the last write
-//! before it, so that replaying it does not remove what was written afterwards.
+//! Rules (published version): the disk has regions for clusters, for the file-to-cluster mappings (written at
+//! shutdown and at intervals), for the numbers of hot clusters and for delete intents (flushed after a number
+//! of deletes or seconds). A delete intent contains the number of the last write before the delete, so that
+//! its replay does not remove files that were written afterwards.
 
 use super::{Hummingbird, HummingbirdError};
 use crate::model::SimTime;
 
-/// Bytes of a mapping: hash, number, one cluster, its sequence.
+/// Bytes of a mapping: hash, number, one cluster, sequence number of the cluster.
 pub(super) const MAPPING_BYTES: u64 = 20;
-/// Bytes of a delete intent: hash and sequence.
+/// Bytes of a delete intent: hash and sequence number.
 pub(super) const DELETE_BYTES: u64 = 12;
 /// Bytes of a hot cluster's number.
 pub(super) const HOT_BYTES: u64 = 4;
 
-/// A file as the mappings know it.
+/// A file as described by the mappings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mapping {
     pub(super) hash: u32,
-    /// Cluster, its sequence number, the place of the file in it.
+    /// For each cluster that contains the file: its number, its sequence number, and the place of the
+    /// file in it.
     pub(super) places: Vec<(u32, u64, u32)>,
 }
 
-/// A delete: hash of the name, number of the last write before it.
+/// A delete intent: hash of the name, number of the last write before the delete.
 pub(super) type Delete = (u32, u64);
 
-/// The logs, and what of them is on disk.
+/// The logs, and the part of them that is on disk.
 #[derive(Clone, Debug)]
 pub(super) struct Logs {
     waiting: Vec<Delete>,
@@ -37,7 +38,7 @@ pub(super) struct Logs {
     pub(super) bytes: u64,
 }
 
-/// Contents of the regions.
+/// Contents of the regions on disk for mappings and logs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LogRegions {
     pub(super) hot: Vec<u32>,
@@ -62,7 +63,7 @@ impl Logs {
 }
 
 impl Hummingbird {
-    /// Notes that a name is to be gone.
+    /// Adds a delete intent for a name.
     pub(super) fn log_delete(&mut self, hash: u32) -> Result<(), HummingbirdError> {
         let logs = self.config.logs;
         if logs.deletes == usize::MAX {
@@ -104,7 +105,7 @@ impl Hummingbird {
         Ok(())
     }
 
-    /// Writes all mappings; the deletes before them need not be replayed any more.
+    /// Writes all mappings. Deletes before this need no replay any more.
     pub(super) fn write_mappings(&mut self) -> Result<(), HummingbirdError> {
         let mappings: Vec<_> = self.files.numbers().map(|n| self.mapping(n)).collect();
         let mappings: Vec<_> = mappings

@@ -1,19 +1,18 @@
 //! Hummingbird: a library file system for web proxies (Gabber, Shriver, Stein 1999; Shriver,
 //! Gabber, Huang, Stein, USENIX 2001).
 //!
-//! Rules: files are packed into clusters of fixed size as late as possible, when memory is
-//! wanted, and a cluster is written as soon as it is packed, so that it is always clean. Packing
-//! begins with the least recently used file, adds the files that the client asked to be put
-//! beside it as far as they are in memory (also those that are in another cluster already:
-//! replicas), and goes on with the next least recently used files up to the fill threshold. A
-//! read of a file reads its cluster, and brings all files in it into memory. Files and clusters
-//! in memory are two LRU lists; the oldest of both leaves first, files by being packed. Daemons
-//! pack, free memory and free disk space (by lifetimes). The package has no protection and one
-//! client, which calls it directly.
+//! Rules: files are packed into clusters of fixed size as late as possible, when memory is needed. A cluster
+//! is written as soon as it is packed, so that it is always clean. Packing begins with the least recently
+//! used file. It adds the files that the client asked to put beside this file, as far as they are in memory
+//! (even if they are already in another cluster: replicas). Then it continues with the next least recently
+//! used files up to the fill threshold. Reading a file reads its cluster, and all files in the cluster enter
+//! memory. Files and clusters in memory are two LRU lists. The oldest entry of both lists leaves first; files
+//! leave by being packed. Daemons pack, free memory and free disk space (by lifetimes). The package has no
+//! protection and one client, which calls it directly.
 //!
-//! Readings where the sources are silent: a packed cluster is as old as its most recently used
-//! file; of several replicas one in memory is taken, else the newest; a file that was packed
-//! takes no more hints (its list is gone).
+//! Interpretations where the sources are silent: a packed cluster is as old as its most recently used file;
+//! among several replicas, a replica in memory is used, otherwise the newest one; a file that was packed
+//! accepts no more hints (its list no longer exists).
 
 mod calls;
 mod clusters;
@@ -50,14 +49,14 @@ pub struct Hummingbird {
     tick: u64,
     calls: u64,
     daemon: u8,
-    /// The second of the run in which a daemon ran because the client was idle.
+    /// The second of the run in which a daemon last ran because the client was idle.
     idle_second: Option<u64>,
-    /// After a crash: the next cluster to scan. Nothing is written until all were scanned.
+    /// After a crash: the next cluster to scan. Nothing is written until all clusters have been scanned.
     scan_at: Option<u32>,
 }
 
 impl Hummingbird {
-    /// An empty one on a partition.
+    /// Creates an empty library on a partition.
     #[must_use]
     pub fn new(raw: Raw, config: HummingbirdConfig) -> Self {
         let disk = ClusterDisk::new(raw, config.cluster, config.logs.reserved);
@@ -76,29 +75,29 @@ impl Hummingbird {
         }
     }
 
-    /// Its knobs.
+    /// Parameters of the library.
     #[must_use]
     pub const fn config(&self) -> &HummingbirdConfig {
         &self.config
     }
 
-    /// Lifetime of files, changeable while it runs.
+    /// Changes the lifetime of files while the library runs.
     pub const fn update_file_lifetime(&mut self, life: Option<SimTime>) {
         self.config.file_life = life;
     }
 
-    /// Lifetime of clusters, changeable while it runs.
+    /// Changes the lifetime of clusters while the library runs.
     pub const fn update_cluster_lifetime(&mut self, life: Option<SimTime>) {
         self.config.cluster_life = life;
     }
 
-    /// Files it knows.
+    /// Number of known files.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.files.len()
     }
 
-    /// No file.
+    /// True if the library knows no file.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
@@ -110,13 +109,13 @@ impl Hummingbird {
         self.files.loose_bytes + self.clusters.in_memory() as u64 * self.config.cluster
     }
 
-    /// Bytes of memory that the tables take, as the published structures would.
+    /// Bytes of memory that the published table structures would take.
     #[must_use]
     pub fn metadata_bytes(&self) -> u64 {
         self.files.metadata_bytes() + self.clusters.metadata_bytes()
     }
 
-    /// Clusters that are free.
+    /// Number of free clusters.
     #[must_use]
     pub const fn free_clusters(&self) -> u32 {
         self.clusters.free.total()
@@ -128,18 +127,18 @@ impl Hummingbird {
         &self.counts
     }
 
-    /// The moment it has reached.
+    /// The simulated time that the library has reached.
     #[must_use]
     pub const fn now(&self) -> SimTime {
         self.disk.now()
     }
 
-    /// Lets the client sleep.
+    /// Lets the client sleep for `span`.
     pub fn advance(&mut self, span: SimTime) {
         self.disk.advance(span);
     }
 
-    /// Cost on the drive.
+    /// Costs on the drive so far.
     #[must_use]
     pub fn device(&self) -> FsCounters {
         self.disk.counters()

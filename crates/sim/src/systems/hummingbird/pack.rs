@@ -1,4 +1,4 @@
-//! Packing: which files share a cluster, where it goes, and how memory is freed.
+//! Packing: the choice of files for a cluster, the place of the cluster, and the freeing of memory.
 
 use super::{
     Hummingbird, HummingbirdError, Placement,
@@ -6,30 +6,30 @@ use super::{
 };
 use crate::systems::Stored;
 
-/// Number of further files in the list among which packing looks for one that still fits.
+/// Packing stops after this number of files that cannot be added to the cluster.
 const LOOK: usize = 64;
 
-/// Contents of a cluster.
+/// Contents of a cluster that is being packed.
 #[derive(Debug, Default)]
 struct Parcel {
     files: Vec<FileNo>,
     records: Vec<Stored>,
     bytes: u64,
-    /// The newest use among them.
+    /// The most recent use of any of these files.
     tick: u64,
 }
 
 impl Hummingbird {
-    /// Makes memory for `bytes` more: the oldest of files and clusters leaves, until it fits.
+    /// Makes room for `bytes` more bytes of memory: the oldest files and clusters leave until they fit.
     ///
     /// # Errors
-    /// [`HummingbirdError::NoCluster`] if only files are left and none can be packed.
+    /// [`HummingbirdError::NoCluster`] if only files are left and no file can be packed.
     pub(super) fn make_room(&mut self, bytes: u64) -> Result<(), HummingbirdError> {
         let most = self.config.memory.saturating_sub(bytes);
         self.shrink_to(most)
     }
 
-    /// Frees memory down to `most` bytes.
+    /// Frees memory until at most `most` bytes are in use.
     pub(super) fn shrink_to(&mut self, most: u64) -> Result<(), HummingbirdError> {
         while self.memory_used() > most {
             let file = self.files.oldest().map(|f| self.files.get(f).tick);
@@ -55,7 +55,7 @@ impl Hummingbird {
     /// [`HummingbirdError::NoCluster`]; [`HummingbirdError::Busy`] if all files have readers.
     pub(super) fn pack(&mut self) -> Result<(), HummingbirdError> {
         if self.scan_at.is_some() {
-            // Nothing may be written before the scan has found out which clusters are free.
+            // Nothing may be written before the scan has found which clusters are free.
             self.finish_scan()?;
         }
         let Some(cluster) = self.place() else {
@@ -86,7 +86,7 @@ impl Hummingbird {
         Ok(())
     }
 
-    /// Collects files: the oldest with its hints, then the next ones.
+    /// Collects files for a cluster: the oldest file with its hints, then the next oldest files.
     fn parcel(&self) -> Parcel {
         let mut parcel = Parcel::default();
         let enough = (self.config.cluster as f64 * self.config.fill) as u64;
@@ -101,7 +101,7 @@ impl Hummingbird {
                 refused += 1;
             } else if let Some(loose) = &self.files.get(file).loose {
                 let hints = loose.hints.iter().filter(|h| **h != NONE);
-                // A set that is larger than the cluster is cut.
+                // If a set is larger than the cluster, the rest of the set is left out.
                 for hint in hints {
                     self.add(&mut parcel, *hint);
                 }
@@ -113,7 +113,7 @@ impl Hummingbird {
         parcel
     }
 
-    /// Adds a file that is in memory, fits, and is not being read.
+    /// Adds a file that is in memory, fits, and is not being read. Returns false if it cannot be added.
     fn add(&self, parcel: &mut Parcel, file: FileNo) -> bool {
         let entry = self.files.get(file);
         if !entry.live || entry.nomem || entry.readers > 0 || !self.in_memory(file) {
@@ -133,7 +133,7 @@ impl Hummingbird {
         true
     }
 
-    /// The cluster to write next, free by now.
+    /// Chooses the cluster to write next, and frees it if necessary.
     fn place(&mut self) -> Option<u32> {
         if self.config.placement == Placement::Log {
             return self.next_of_log();
@@ -144,7 +144,7 @@ impl Hummingbird {
         self.clusters.free.nearest(self.near())
     }
 
-    /// Cluster that new ones should be near to.
+    /// The cluster near which new clusters should be placed.
     pub(super) fn near(&self) -> u32 {
         match self.config.placement {
             Placement::Closest => self.disk.position(),
@@ -152,7 +152,7 @@ impl Hummingbird {
         }
     }
 
-    /// The next cluster without readers; what it holds is forgotten.
+    /// The next cluster without readers. Its files are removed.
     fn next_of_log(&mut self) -> Option<u32> {
         for _ in 0..self.clusters.count() {
             let at = self.clusters.next;
@@ -168,7 +168,7 @@ impl Hummingbird {
         None
     }
 
-    /// Writes clusters and counts it.
+    /// Writes clusters and counts the writes.
     pub(super) fn write_clusters(
         &mut self,
         first: u32,
@@ -182,7 +182,7 @@ impl Hummingbird {
         Ok(())
     }
 
-    /// Empties a cluster; files that are in no other and not in memory are forgotten.
+    /// Empties a cluster. Files that are in no other cluster and not in memory are removed.
     pub(super) fn clear_cluster(&mut self, cluster: u32) {
         for file in self.clusters.clear(cluster) {
             let entry = self.files.get_mut(file);
@@ -194,7 +194,7 @@ impl Hummingbird {
         }
     }
 
-    /// Forgets a file and what it leaves empty.
+    /// Removes a file, and frees the clusters that become empty.
     pub(super) fn forget(&mut self, file: FileNo) {
         self.files.take_loose(file);
         for cluster in std::mem::take(&mut self.files.get_mut(file).clusters) {

@@ -1,8 +1,9 @@
-//! Shutdown, crash and what comes back.
+//! Shutdown, crash, and recovery after them.
 //!
-//! Rule (published version): after a start the hot clusters are read, then the mappings, then the
-//! delete intents are applied; from here on the library serves. The other clusters are read when
-//! it is idle. Nothing is written before all are read, because only then is it known which are free.
+//! Rule (published version): after a start the hot clusters are read, then the mappings are read, then
+//! the delete intents are applied. From this point on the library serves requests. It reads the other
+//! clusters when it is idle. Nothing is written before all clusters are read, because only then are the
+//! free clusters known.
 
 use super::{
     Hummingbird, HummingbirdConfig, HummingbirdError,
@@ -15,28 +16,28 @@ use crate::{
     systems::{ClusterDisk, Stored},
 };
 
-/// The disk as a crash or a shutdown left it.
+/// The state of the disk after a crash or a shutdown.
 #[derive(Clone, Debug)]
 pub struct CrashImage {
     disk: ClusterDisk,
     regions: LogRegions,
 }
 
-/// Cost of a start.
+/// Costs of a start.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RecoveryReport {
-    /// Seconds until it serves.
+    /// Seconds until the library serves requests.
     pub serving_s: f64,
-    /// Files known by then.
+    /// Number of files known at that time.
     pub files: u64,
-    /// Hot clusters read.
+    /// Number of hot clusters read.
     pub hot: u64,
-    /// Deletes applied.
+    /// Number of files removed by delete intents.
     pub deletes: u64,
 }
 
 impl Hummingbird {
-    /// The power fails: memory is lost.
+    /// Simulates a power failure: memory is lost.
     #[must_use]
     pub fn crash(self) -> CrashImage {
         CrashImage {
@@ -45,10 +46,10 @@ impl Hummingbird {
         }
     }
 
-    /// Packs what is in memory, writes the logs and ends.
+    /// Packs the files in memory, writes the logs and ends.
     ///
     /// # Errors
-    /// As packing; the disk is then as a crash would leave it.
+    /// The same errors as packing. After an error the disk is as after a crash.
     pub fn shutdown(mut self) -> Result<CrashImage, HummingbirdError> {
         while self.files.oldest().is_some() {
             self.pack()?;
@@ -59,10 +60,10 @@ impl Hummingbird {
         Ok(self.crash())
     }
 
-    /// Starts on what a crash left.
+    /// Starts from the state of a disk.
     ///
     /// # Errors
-    /// Those of the partition.
+    /// Errors of the partition.
     pub fn recover(
         image: CrashImage,
         config: HummingbirdConfig,
@@ -97,7 +98,7 @@ impl Hummingbird {
         Ok((library, report))
     }
 
-    /// Reads the hot clusters, in the order of the disk.
+    /// Reads the hot clusters in the order of their positions on the disk.
     fn load_hot(&mut self, hot: &[u32]) -> Result<u64, HummingbirdError> {
         self.disk
             .read_reserved(0, (hot.len() as u64 * HOT_BYTES).max(512))?;
@@ -118,13 +119,13 @@ impl Hummingbird {
         Ok(count)
     }
 
-    /// Takes over the mappings of clusters that are not known yet.
+    /// Adds the mappings of clusters that are not yet known.
     fn load_mappings(&mut self, regions: &LogRegions) -> Result<(), HummingbirdError> {
         let bytes = regions.mappings.len() as u64 * MAPPING_BYTES;
         self.disk.read_reserved(2 << 20, bytes.max(512))?;
         for mapping in &regions.mappings {
             for (cluster, sequence, place) in &mapping.places {
-                // The mappings do not show whether the cluster was written again later. If it was, a read
+                // The mappings do not show whether the cluster was written again later. In that case a read
                 // finds another name.
                 let known = self.clusters.get(*cluster);
                 if known.sequence > 0 && known.sequence != *sequence {
@@ -136,7 +137,7 @@ impl Hummingbird {
         Ok(())
     }
 
-    /// The file at a place of a cluster, from its hash alone.
+    /// Adds a file at a place of a cluster; only its hash is known.
     fn attach(&mut self, hash: u32, cluster: u32, sequence: u64, place: usize) {
         let entry = self.clusters.get(cluster);
         if entry.files.get(place).is_some_and(|f| *f != NONE) {
@@ -155,8 +156,8 @@ impl Hummingbird {
         entry.files[place] = file;
     }
 
-    /// Takes over the files of a cluster that was read. Of two versions of a name, the one written
-    /// later counts.
+    /// Adds the files of a cluster that was read. If there are two versions of a name, the later written
+    /// version is valid.
     fn learn(&mut self, cluster: u32) {
         let Some(written) = self.disk.peek(cluster).cloned() else {
             return;
@@ -166,7 +167,7 @@ impl Hummingbird {
             return;
         }
         if !known.files.is_empty() {
-            // The mappings were of an earlier write of this cluster.
+            // The mappings described an earlier write of this cluster.
             self.clear_cluster(cluster);
         }
         let now = self.disk.now();
@@ -220,7 +221,8 @@ impl Hummingbird {
         file
     }
 
-    /// Removes what the delete intents name, unless it was written after them.
+    /// Removes the files that the delete intents name, unless they were written after the intent.
+    /// Returns their number.
     fn apply(&mut self, deletes: &[Delete]) -> u64 {
         let mut applied = 0;
         for (hash, sequence) in deletes {
@@ -238,10 +240,10 @@ impl Hummingbird {
         applied
     }
 
-    /// Scans some of the clusters that are left: 64 by one request.
+    /// Scans up to 64 of the remaining clusters with one request.
     ///
     /// # Errors
-    /// Those of the partition.
+    /// Errors of the partition.
     pub fn scan_some(&mut self) -> Result<(), HummingbirdError> {
         let Some(at) = self.scan_at else {
             return Ok(());
@@ -259,10 +261,10 @@ impl Hummingbird {
         Ok(())
     }
 
-    /// Scans the rest now; returns how long it took.
+    /// Scans all remaining clusters now. Returns the time that this took.
     ///
     /// # Errors
-    /// Those of the partition.
+    /// Errors of the partition.
     pub fn finish_scan(&mut self) -> Result<SimTime, HummingbirdError> {
         let begin = self.now();
         while self.scan_at.is_some() {

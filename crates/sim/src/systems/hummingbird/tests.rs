@@ -1,4 +1,4 @@
-//! The library's rules, its space, and what crashes leave of it.
+//! Tests of the library's rules, of its space accounting, and of its state after crashes.
 
 use std::collections::HashMap;
 
@@ -29,15 +29,15 @@ fn library(clusters: u64, config: HummingbirdConfig) -> Hummingbird {
     Hummingbird::new(Raw::partition(drive, Schedule::CLook, 0, bytes), config)
 }
 
-/// Reads and ends the read.
+/// Reads a file and ends the read.
 fn read(library: &mut Hummingbird, name: u64) -> Result<Contents, HummingbirdError> {
     let found = library.read_file(name)?;
     library.done_read_file(name)?;
     Ok(found)
 }
 
-/// Every cluster is free or has files, every file is where its metadata say, memory is within
-/// its limit.
+/// Checks that every cluster is free or has files, that every file is at the place in its metadata, and that
+/// memory is within its limit.
 fn check(library: &Hummingbird) {
     let mut taken = 0;
     for cluster in 0..library.clusters.count() {
@@ -126,7 +126,7 @@ fn what_belongs_together_is_packed_together() {
     };
     let first = library.clusters.last_written;
     assert_eq!(names(&library, first), [0, 6, 7, 1, 2]);
-    // A hint to a file that is in another cluster by now, and in memory: a replica.
+    // A hint to a file that is already in another cluster, and in memory: the result is a replica.
     library.collocate_files(3, 6).unwrap();
     library.pack().unwrap();
     assert_eq!(names(&library, library.clusters.last_written), [3, 6, 4, 5]);
@@ -250,7 +250,7 @@ fn clusters_live_as_long_as_their_files_are_used() {
 
 #[test]
 fn one_daemon_runs_in_a_second_that_has_idle_time() {
-    // Only the hot-cluster log writes here: each fourth daemon.
+    // Only the hot-cluster log writes here, when the fourth daemon runs.
     let mut library = library(64, config());
     for name in 0..40 {
         library.write_file(name, 8_000, 0).unwrap();
@@ -284,8 +284,8 @@ fn without_a_free_cluster_it_says_so() {
     check(&library);
 }
 
-/// A start after a crash finds the newest version of what was packed, nothing that was deleted
-/// before the last flush of the log, and space adds up.
+/// A start after a crash finds the newest version of each packed file, and no file that was deleted before
+/// the last flush of the log. The space accounting is right.
 #[test]
 fn a_crash_keeps_what_was_packed_and_forgets_what_was_deleted() {
     let mut library = library(400, config());

@@ -1,10 +1,10 @@
-//! wg-Hummingbird: the calls that a proxy would make, from a log.
+//! wg-Hummingbird: makes the calls that a proxy would make, from a log.
 //!
-//! Rule: for each event read_file; a hit ends with done_read_file, a miss with write_file. A
-//! bounded table holds the last HTML page of each client; after the write of an object that is
-//! no page comes the hint to put it beside the client's page. The published text says that any
-//! request of a page sets the client's page, the pseudo-code says that only a write does; the
-//! configuration chooses.
+//! Rule: each event calls read_file. A hit ends with done_read_file, a miss with write_file. A bounded table
+//! contains the last HTML page of each client. After the write of an object that is not a page, a hint tells
+//! the library to put the object beside the client's page. According to the published text any request for a
+//! page sets the client's page; according to the pseudo-code only a write does. The configuration selects one
+//! of these rules.
 
 use foxy_policy::{CachePolicy, Lru};
 use foxy_trace::{Class, Request};
@@ -16,16 +16,16 @@ use crate::{
     systems::{CacheSystem, Extras},
 };
 
-/// Choices of the generator.
+/// Options of the generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WgConfig {
-    /// Clients that are remembered.
+    /// Number of clients that are remembered.
     pub clients: u64,
-    /// Hints at all.
+    /// True if hints are given.
     pub hints: bool,
-    /// Only a written page becomes the client's page (the pseudo-code).
+    /// True if only a written page becomes the client's page (the pseudo-code).
     pub pages_by_write: bool,
-    /// Objects too large for a cluster are written past memory; otherwise they are not stored.
+    /// True if objects too large for a cluster are written past memory; otherwise they are not stored.
     pub large: bool,
 }
 
@@ -40,7 +40,7 @@ impl Default for WgConfig {
     }
 }
 
-/// Hummingbird under its generator, as a cache system.
+/// Hummingbird with its generator, as a cache system.
 #[derive(Debug)]
 pub struct WgHummingbird {
     library: Hummingbird,
@@ -51,13 +51,13 @@ pub struct WgHummingbird {
 }
 
 impl WgHummingbird {
-    /// An empty cache on a partition.
+    /// Creates an empty cache on a partition.
     #[must_use]
     pub fn new(raw: Raw, library: HummingbirdConfig, config: WgConfig) -> Self {
         Self::over(Hummingbird::new(raw, library), config)
     }
 
-    /// Over a library that was filled or recovered before.
+    /// Creates a cache over a library that was filled or recovered before.
     #[must_use]
     pub fn over(library: Hummingbird, config: WgConfig) -> Self {
         Self {
@@ -74,7 +74,7 @@ impl WgHummingbird {
         &self.library
     }
 
-    /// The library, to shut it down or crash it.
+    /// Returns the library, to shut it down or to crash it.
     #[must_use]
     pub fn into_library(self) -> Hummingbird {
         self.library
@@ -119,13 +119,13 @@ impl WgHummingbird {
         } else if self.config.hints
             && let Some(page) = self.pages.get(&request.client).copied()
         {
-            // The hint may fail; that is ignored.
+            // The hint may fail; a failure is ignored.
             let _ = self.library.collocate_files(page, request.object);
         }
         Ok(outcome)
     }
 
-    /// Stores a miss; false for what does not fit a cluster.
+    /// Stores the object of a miss. Returns false if it does not fit into a cluster.
     fn write(&mut self, request: &Request) -> Result<bool, HummingbirdError> {
         let (name, size, version) = (request.object, request.size, request.version);
         match self.library.write_file(name, size, version) {
@@ -143,7 +143,7 @@ impl WgHummingbird {
     }
 }
 
-/// Converts an error of the library into one that ends a run.
+/// Converts an error of the library into an error that ends a run.
 const fn stop(error: HummingbirdError) -> FsError {
     match error {
         HummingbirdError::NoCluster => FsError::NoSpace,

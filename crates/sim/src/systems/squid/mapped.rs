@@ -1,24 +1,24 @@
 //! Small objects in memory-mapped files (SQUIDM; Maltzahn, Richardson, Grunwald, USENIX 1999).
 //!
-//! Rules: objects below 8 KB live in a few large mapped files, each made of segments of one size
-//! (powers of two from 512 bytes to 8 KB: recalled, the digits are lost); the virtual memory
-//! system reads and writes their pages. A file has as many segments as were wanted until all of
-//! them together have their share of the disk; from then on segments are replaced cyclically by
-//! frequency: a cursor goes round, takes one use from each object it passes, and replaces the
-//! first that has none left. Aligned (SQUIDMLA): no segment crosses a page. Otherwise each is
-//! preceded by a head of 64 bytes, so that many do (our reading of what alignment changed).
+//! Rules: objects below 8 KB are stored in a few large mapped files. Each file consists of segments of one
+//! size (powers of two from 512 bytes to 8 KB; these are recalled, because the digits are lost). The virtual
+//! memory system reads and writes their pages. Each file gets new segments on demand until all files together
+//! have used their share of the disk. From then on segments are replaced cyclically by frequency: a cursor
+//! goes round, subtracts one use from each object that it passes, and replaces the first object without
+//! remaining uses. Aligned (SQUIDMLA): no segment crosses a page. Otherwise a head of 64 bytes precedes each
+//! segment, so that many segments cross pages (our interpretation of the effect of alignment).
 
 use std::collections::HashMap;
 
 use crate::model::{DirId, FileId, Files, FsError, hash::BuildIdHasher};
 
-/// Largest object that is mapped, exclusive.
+/// Mapped objects are smaller than this number of bytes.
 pub const LARGEST: u64 = 8 << 10;
-/// Bytes before a segment that is not aligned.
+/// Bytes of the head before a segment that is not aligned.
 const HEAD: u64 = 64;
 /// Bytes by which a file grows.
 const STEP: u64 = 64 << 10;
-/// Most uses that are remembered.
+/// Maximum of the use counter.
 const USES: u8 = 8;
 
 /// An object in a mapped file.
@@ -26,9 +26,9 @@ const USES: u8 = 8;
 pub struct Place {
     class: u8,
     segment: u32,
-    /// Its bytes.
+    /// Size of the object in bytes.
     pub size: u64,
-    /// Its version.
+    /// Version of the object.
     pub version: u32,
 }
 
@@ -59,10 +59,10 @@ pub struct Mapped {
 }
 
 impl Mapped {
-    /// Empty files that may have `most` bytes together.
+    /// Creates empty files that may have `most` bytes together.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Errors of the file system.
     pub fn new<F: Files>(
         files: &mut F,
         dir: DirId,
@@ -88,19 +88,19 @@ impl Mapped {
         })
     }
 
-    /// Position of an object; counts no use.
+    /// Position of an object, without counting a use.
     #[must_use]
     pub fn find(&self, object: u64) -> Option<Place> {
         self.index.get(&object).copied()
     }
 
-    /// Objects in the files.
+    /// Number of objects in the files.
     #[must_use]
     pub fn len(&self) -> usize {
         self.index.len()
     }
 
-    /// No object.
+    /// True if there is no object.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.index.is_empty()
@@ -112,7 +112,7 @@ impl Mapped {
         self.used
     }
 
-    /// An object was used, in memory or here.
+    /// Counts a use of an object, in memory or in these files.
     pub fn touch(&mut self, place: Place) {
         let segment = &mut self.classes[usize::from(place.class)].segments[place.segment as usize];
         segment.uses = (segment.uses + 1).min(USES);
@@ -127,16 +127,16 @@ impl Mapped {
     /// Reads an object through the mapping.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Errors of the file system.
     pub fn read<F: Files>(&self, files: &mut F, place: Place) -> Result<(), FsError> {
         let (file, at) = self.at(place);
         files.map_read(file, at, place.size).map(|_| ())
     }
 
-    /// Stores an object; what it replaces is returned. `None` where no file can take it.
+    /// Stores an object. Returns the object that it replaces; `None` if no file has room for it.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Errors of the file system.
     pub fn write<F: Files>(
         &mut self,
         files: &mut F,
@@ -175,7 +175,7 @@ impl Mapped {
         Ok(Some(gone))
     }
 
-    /// Forgets an object; its segment is free.
+    /// Removes an object; its segment is free afterwards.
     pub fn remove(&mut self, object: u64) {
         if let Some(place) = self.index.remove(&object) {
             let class = &mut self.classes[usize::from(place.class)];
@@ -184,7 +184,8 @@ impl Mapped {
         }
     }
 
-    /// Makes new segments if the cursor has passed all and there is room; false without room.
+    /// Adds segments if the cursor has passed all segments and there is room. Returns false if there
+    /// is no room.
     fn grow<F: Files>(&mut self, files: &mut F, number: usize) -> Result<bool, FsError> {
         let class = &mut self.classes[number];
         if class.cursor < class.segments.len() {
@@ -210,7 +211,7 @@ impl Mapped {
     }
 }
 
-/// The next segment that is free or has no use left.
+/// The next segment that is free or has no remaining uses.
 fn cycle(class: &mut Class) -> usize {
     for _ in 0..=usize::from(USES) * class.segments.len() + class.segments.len() {
         if class.cursor >= class.segments.len() {
@@ -257,7 +258,7 @@ mod tests {
         for object in 11..15 {
             put(&mut mapped, object);
         }
-        // The one use of object 1 was taken when the cursor passed.
+        // The single use of object 1 was subtracted when the cursor passed.
         assert_eq!(
             (put(&mut mapped, 15), put(&mut mapped, 16)),
             (Some(8), Some(1))
@@ -284,7 +285,7 @@ mod tests {
                 .windows(2)
                 .all(|w| w[0].0 != w[1].0 || w[0].2 <= w[1].1)
         );
-        // The first file has it all: another one gets nothing.
+        // The first file has used all the space, so another file gets no space.
         assert_eq!(mapped.write(&mut files, 99, 4_000, 0).unwrap(), None);
     }
 }

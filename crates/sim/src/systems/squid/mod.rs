@@ -1,14 +1,14 @@
 //! Squid 2.2 as wg-Squid replays it (Hummingbird: the draft of 1999 and USENIX 2001).
 //!
-//! Rules: one cache directory on the disk, 8 top-level directories for each GB, 256 directories
-//! in each; one file for each object, placed by its file number ([`numbers`]); replacement is
-//! plain LRU over all objects, hits in memory included, from the high water mark down to the low
-//! one; `cache_mem` bytes of objects in memory, LRU. A disk hit opens, reads and closes the file
-//! in pieces of 4 KB and puts the object into memory; a miss creates and writes it; a replaced
-//! or evicted object's file is unlinked. Marks of 90 and 95 % are Squid's defaults.
+//! Rules: there is one cache directory on the disk with 8 top-level directories for each GB and 256
+//! directories in each of them. Each object has one file, placed by its file number ([`numbers`]).
+//! Replacement is plain LRU over all objects (hits in memory count too), from the high water mark down to the
+//! low one. `cache_mem` bytes of objects are in memory, under LRU. A disk hit opens, reads and closes the
+//! file in pieces of 4 KB and puts the object into memory. A miss creates and writes the file. The file of a
+//! replaced or evicted object is unlinked. Marks of 90 and 95 % are Squid's defaults.
 //!
 //! SQUIDL puts the objects of one origin server into one directory; SQUIDM keeps objects below
-//! 8 KB in [`mapped`] files; SQUIDML does both; SQUIDMLA aligns them besides.
+//! 8 KB in [`mapped`] files; SQUIDML does both; SQUIDMLA also aligns the mapped objects to pages.
 
 pub mod mapped;
 pub mod numbers;
@@ -26,27 +26,28 @@ use crate::{
 use mapped::Mapped;
 use numbers::Numbers;
 
-/// Parameters.
+/// Parameters of Squid.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SquidConfig {
     /// Bytes of objects in memory.
     pub cache_mem: u64,
     /// Bytes of objects on disk.
     pub cache_dir: u64,
-    /// Replacement starts and stops at these.
+    /// Marks at which replacement starts and stops.
     pub watermarks: Watermarks,
     /// Bytes of one read() or write().
     pub piece: u64,
-    /// A directory for each origin server (SQUIDL).
+    /// True for one directory for each origin server (SQUIDL).
     pub by_server: bool,
-    /// Share of `cache_dir` for mapped files of small objects (SQUIDM; lost); 0: none.
+    /// Share of `cache_dir` for mapped files of small objects (SQUIDM; the published value is lost); 0:
+    /// no mapped files.
     pub mapped: f64,
-    /// Mapped objects do not cross pages (SQUIDMLA).
+    /// True if mapped objects do not cross pages (SQUIDMLA).
     pub aligned: bool,
 }
 
 impl SquidConfig {
-    /// As published: 50 MB of `cache_mem`, a cache directory of this many bytes.
+    /// The published parameters: 50 MB of `cache_mem`, and a cache directory of `cache_dir` bytes.
     #[must_use]
     pub const fn published(cache_dir: u64) -> Self {
         Self {
@@ -67,13 +68,13 @@ impl SquidConfig {
         (self.cache_dir as f64 * self.mapped.clamp(0.0, 0.9)) as u64
     }
 
-    /// Bytes for objects in files of their own.
+    /// Bytes for objects that have files of their own.
     #[must_use]
     pub fn file_bytes(&self) -> u64 {
         self.cache_dir - self.mapped_bytes()
     }
 
-    /// Top-level directories: 8 for each GB, at least one.
+    /// Number of top-level directories: 8 for each GB, at least one.
     #[must_use]
     pub const fn top_directories(&self) -> u64 {
         let eighths = self.cache_dir.div_ceil((1 << 30) / 8);
@@ -84,13 +85,13 @@ impl SquidConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Entry {
     number: u64,
-    /// Its origin server, where directories are by server.
+    /// Origin server of the object, used if there is a directory for each server.
     server: u32,
     size: u64,
     version: u32,
 }
 
-/// The system.
+/// Squid with its file system.
 #[derive(Debug)]
 pub struct Squid<F> {
     config: SquidConfig,
@@ -98,9 +99,9 @@ pub struct Squid<F> {
     dirs: Vec<DirId>,
     numbers: Numbers,
     servers: HashMap<u32, DirId>,
-    /// Every object that has a file, by last use.
+    /// All objects that have a file of their own, by last use.
     index: Lru<u64, Entry>,
-    /// Small objects.
+    /// Small objects in mapped files; `None`: all objects have files of their own.
     mapped: Option<Mapped>,
     /// Objects in memory.
     memory: Lru<u64, ()>,
@@ -108,10 +109,10 @@ pub struct Squid<F> {
 }
 
 impl<F: Files> Squid<F> {
-    /// An empty cache; makes the directories.
+    /// Creates an empty cache and its directories.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Errors of the file system.
     pub fn new(mut files: F, config: SquidConfig) -> Result<Self, FsError> {
         let mut dirs = Vec::new();
         let top = if config.by_server {
@@ -147,13 +148,13 @@ impl<F: Files> Squid<F> {
         &self.files
     }
 
-    /// Objects on disk.
+    /// Number of objects on disk.
     #[must_use]
     pub fn len(&self) -> usize {
         self.index.len() + self.mapped.as_ref().map_or(0, Mapped::len)
     }
 
-    /// No object on disk.
+    /// True if there is no object on disk.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -194,7 +195,7 @@ impl<F: Files> Squid<F> {
     }
 
     fn remember(&mut self, object: u64, size: u64) {
-        // Memory may refuse what is larger than itself; the object is on disk all the same.
+        // Memory may refuse an object that is larger than memory; the object is on disk all the same.
         let _ = self.memory.insert(object, (), size, &mut self.evicted);
         self.evicted.clear();
     }
@@ -235,11 +236,11 @@ impl<F: Files> Squid<F> {
         self.maintain()
     }
 
-    /// The file system is full: deletes the part of the file that was written.
+    /// Called when the file system is full: deletes the partly written file.
     fn give_up(&mut self, entry: Entry) -> Result<(), FsError> {
         let dir = self.dir(entry)?;
         match self.files.delete(dir, entry.number) {
-            // It was not even created.
+            // The file may not even have been created.
             Ok(()) | Err(FsError::NotFound) => {}
             Err(error) => return Err(error),
         }
@@ -247,7 +248,7 @@ impl<F: Files> Squid<F> {
         Ok(())
     }
 
-    /// Stores an object in a mapped file; false if it must get a file of its own.
+    /// Stores an object in a mapped file. Returns false if the object needs a file of its own.
     fn store_small(&mut self, request: &Request) -> Result<bool, FsError> {
         let (object, size) = (request.object, request.size);
         if size >= mapped::LARGEST {
@@ -267,7 +268,7 @@ impl<F: Files> Squid<F> {
         Ok(true)
     }
 
-    /// A request of a mapped object; `None` if it is not one.
+    /// Handles a request for a mapped object; `None` if the object is not mapped.
     fn small(&mut self, request: &Request) -> Result<Option<Outcome>, FsError> {
         let Some(mapped) = &mut self.mapped else {
             return Ok(None);
@@ -290,7 +291,7 @@ impl<F: Files> Squid<F> {
         Ok(Some(Outcome::DiskHit))
     }
 
-    /// From the high mark down to the low mark.
+    /// Evicts objects from the high mark down to the low mark.
     fn maintain(&mut self) -> Result<(), FsError> {
         let share = |mark: f64| (self.config.file_bytes() as f64 * mark) as u64;
         let (low, high) = (
@@ -372,7 +373,7 @@ impl<F: Files> CacheSystem for Squid<F> {
 
     fn extras(&self) -> Extras {
         Extras {
-            // An entry of 56 bytes and its key of 16 for each object.
+            // Each object has an entry of 56 bytes and a key of 16 bytes.
             table_bytes: 72 * self.len() as u64,
             ..Extras::default()
         }

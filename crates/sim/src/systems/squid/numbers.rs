@@ -1,12 +1,12 @@
-//! File numbers of Squid 2.2, and the directory that belongs to each.
+//! File numbers of Squid 2.2, and the directory of each number.
 //!
-//! Rule: a new file takes the first free number after the one given last; file n lies in second
-//! level directory (n / 256) mod 256 of top-level directory (n / 256 / 256) mod their number, so
-//! that 256 files with neighbouring numbers share a directory.
+//! Rule: a new file gets the first free number after the last assigned number. File n is in second-level
+//! directory (n / 256) mod 256 of the top-level directory (n / 256 / 256) mod (number of top-level
+//! directories), so that 256 files with adjacent numbers share a directory.
 
 use std::collections::BTreeSet;
 
-/// Directories in each top-level directory, and files that neighbour in one.
+/// Number of directories in each top-level directory, and of files with adjacent numbers in one directory.
 pub const SECOND: u64 = 256;
 
 /// Top-level and second-level directory of file `number` among `top` top-level directories.
@@ -17,13 +17,13 @@ pub const fn directories(number: u64, top: u64) -> (u64, u64) {
     ((second / SECOND) % top, second % SECOND)
 }
 
-/// Numbers of a cache directory: 24 bits, as in Squid's file map.
+/// The file numbers of a cache directory: 24 bits, as in Squid's file map.
 #[derive(Clone, Debug)]
 pub struct Numbers {
     next: u64,
-    /// Numbers below `fresh` that were given back.
+    /// Numbers below `fresh` that were freed.
     free: BTreeSet<u64>,
-    /// No number from here on was ever given.
+    /// No number from here on was ever assigned.
     fresh: u64,
     most: u64,
 }
@@ -40,8 +40,8 @@ impl Default for Numbers {
 }
 
 impl Numbers {
-    /// The first free number after the one given last; at the end of the numbers the search goes on
-    /// at 0.
+    /// Assigns the first free number after the last assigned number. After the largest number the search
+    /// continues at 0.
     pub fn take(&mut self) -> u64 {
         if self.next >= self.most {
             self.next = 0;
@@ -59,7 +59,7 @@ impl Numbers {
         number
     }
 
-    /// Gives a number back.
+    /// Frees a number.
     pub fn give(&mut self, number: u64) {
         self.free.insert(number);
     }
@@ -87,7 +87,7 @@ mod tests {
         let taken: Vec<_> = (0..4).map(|_| numbers.take()).collect();
         assert_eq!(taken, [0, 1, 2, 3]);
         numbers.give(1);
-        // 1 lies behind: it waits until the search comes round.
+        // 1 is behind the search position, so it is not assigned before the search has wrapped.
         assert_eq!([numbers.take(), numbers.take()], [4, 5]);
         assert_eq!(numbers.take(), 1);
         numbers.give(3);

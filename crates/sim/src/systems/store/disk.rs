@@ -1,8 +1,8 @@
-//! A disk for the production store: contents kept, times from the modelled drive.
+//! A disk for the production store. It keeps contents, and its times come from the modelled drive.
 //!
-//! Operations of a queue are given to the drive in their order and complete when the simulated
-//! clock has reached their end. Contents are kept in small pieces, and only where they are not
-//! zero: bodies of zeros cost no memory, so that a disk of gigabytes fits.
+//! Operations of a queue go to the drive in their order. They complete when the simulated clock has reached
+//! their end. Contents are kept in small pieces, and only if they are not zero. Bodies of zeros take no
+//! memory, so that a disk of gigabytes fits into memory.
 
 use std::{
     collections::HashMap,
@@ -21,12 +21,12 @@ use parking_lot::Mutex;
 
 use crate::model::{Drive, Request, SimTime, hash::BuildIdHasher};
 
-/// Bytes that are kept or not together.
+/// Size of a piece in bytes: the unit in which contents are kept.
 const PIECE: u64 = 128;
-/// The logical block.
+/// Size of a logical block in bytes.
 const BLOCK: u32 = 512;
 
-/// Simulated time as the store sees it.
+/// Simulated time as a clock for the store.
 #[derive(Debug, Default)]
 pub(super) struct SimClock(AtomicU64);
 
@@ -35,7 +35,7 @@ impl SimClock {
         SimTime::from_nanos(self.0.load(Ordering::Relaxed))
     }
 
-    /// Moves on to `time`; never back.
+    /// Advances the clock to `time`; the clock never goes back.
     pub(super) fn reach(&self, time: SimTime) {
         self.0.fetch_max(time.as_nanos(), Ordering::Relaxed);
     }
@@ -51,7 +51,7 @@ impl Clock for SimClock {
     }
 }
 
-/// Bytes by address.
+/// Contents of the disk by address.
 #[derive(Debug, Default)]
 struct Image(HashMap<u64, Box<[u8; PIECE as usize]>, BuildIdHasher>);
 
@@ -102,11 +102,11 @@ struct State {
     image: Image,
     drive: Drive,
     len: u64,
-    /// Ends of operations under way, so that a caller can wait for the next one.
+    /// End times of operations under way, so that a caller can wait for the next end.
     ends: Vec<SimTime>,
 }
 
-/// The disk; clones are the same one.
+/// The disk; clones share its state.
 #[derive(Clone, Debug)]
 pub(super) struct ModelDisk {
     state: Arc<Mutex<State>>,
@@ -128,12 +128,12 @@ impl ModelDisk {
         }
     }
 
-    /// The drive as it is now, for its sums.
+    /// A copy of the drive in its present state, for its sums.
     pub(super) fn drive(&self) -> Drive {
         self.state.lock().drive.clone()
     }
 
-    /// A foreground read: the clock is at its end afterwards.
+    /// Does a foreground read and advances the clock to its end.
     pub(super) fn read_now(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
         let mut state = self.state.lock();
         state.check(at, into.len() as u64)?;
@@ -145,12 +145,12 @@ impl ModelDisk {
         Ok(())
     }
 
-    /// When the next operation under way ends.
+    /// End time of the operation under way that ends next.
     pub(super) fn next_end(&self) -> Option<SimTime> {
         self.state.lock().ends.iter().min().copied()
     }
 
-    /// Waits for the drive's cache.
+    /// Waits until the drive's cache is written.
     pub(super) fn settle(&self) {
         let end = self.state.lock().drive.flush(self.clock.now());
         self.clock.reach(end);
@@ -165,7 +165,7 @@ impl State {
         Ok(())
     }
 
-    /// Carries an operation out; when it ends.
+    /// Carries out an operation. Returns its end time and result.
     fn run(&mut self, now: SimTime, op: &mut Op) -> (SimTime, io::Result<()>) {
         match &mut op.kind {
             OpKind::Flush => (self.drive.flush(now), Ok(())),
@@ -229,7 +229,8 @@ impl Disk for ModelDisk {
         Ok(())
     }
 
-    /// Writes into the operating system's memory: no time passes. The next flush pays for the write.
+    /// Writes into the operating system's memory, which takes no time. The next flush takes the time
+    /// of the write.
     fn write_cached(&self, at: u64, data: &[u8]) -> io::Result<()> {
         let mut state = self.state.lock();
         state.check(at, data.len() as u64)?;
@@ -310,7 +311,7 @@ impl Queue for ModelQueue {
     fn wait(&mut self, timeout: Duration) -> io::Result<bool> {
         self.flush_submissions()?;
         let limit = self.disk.clock.now() + SimTime::from_secs(timeout.as_secs_f64());
-        // Waiting lets time pass even if no operation is under way.
+        // Time passes while the caller waits, even if no operation is under way.
         let Some(end) = self.flying.iter().map(|(end, _)| *end).min() else {
             self.disk.clock.reach(limit);
             return Ok(false);

@@ -1,10 +1,10 @@
-//! The production store as one more system: the engine that the proxy runs, driven by hand over a
-//! modelled drive in simulated time.
+//! The production store as one of the systems: the engine that the proxy runs, over a modelled drive in
+//! simulated time. This module calls the engine's writer itself.
 //!
-//! The store gets all of the memory as one budget, which includes its tables and objects that wait to
-//! be written; the papers' systems have their tables on top. If too much waits to be written, a
-//! miss waits too (the proxy would not store the object instead), so that every system stores every
-//! miss. Objects above one fragment are not stored here.
+//! The store gets all of the memory as one budget, which includes its tables and objects that wait to be
+//! written. The papers' systems have their tables in addition. If too much data waits to be written, a miss
+//! waits too, so that every system stores every miss. (The proxy would not store the object in this case.)
+//! Objects larger than one fragment are not stored here.
 
 mod disk;
 #[cfg(test)]
@@ -27,14 +27,14 @@ use crate::{
 };
 use disk::{ModelDisk, SimClock};
 
-/// Requests between two turns of the writer.
+/// Number of requests between two turns of the writer.
 const TURN_EVERY: u64 = 8;
-/// Processor time of a request (measured on the proxy, class of today's machines).
+/// Processor time of a request (measured with the proxy on a machine of today).
 const CALL: SimTime = SimTime::from_micros(5);
 /// Longest pause of an idle writer.
 const PAUSE: SimTime = SimTime::from_micros(20_000);
 
-/// The store.
+/// The production store on a modelled drive.
 #[derive(Debug)]
 pub struct Store {
     engine: Arc<Engine>,
@@ -48,10 +48,10 @@ pub struct Store {
 }
 
 impl Store {
-    /// An empty store of `bytes` on a drive, with `memory` bytes for everything.
+    /// Creates an empty store of `bytes` bytes on a drive, with a total memory budget of `memory` bytes.
     ///
     /// # Errors
-    /// An error of the engine about sizes.
+    /// An error of the engine about the sizes.
     pub fn new(drive: Drive, memory: u64, bytes: u64, seed: u64) -> Result<Self, String> {
         let clock = Arc::new(SimClock::default());
         let disk = ModelDisk::new(drive, bytes, clock.clone());
@@ -76,7 +76,7 @@ impl Store {
         })
     }
 
-    /// Segments, bytes in each, and bytes that the memory tier may hold.
+    /// Number of segments, bytes in each segment, and bytes that the memory tier may use.
     #[must_use]
     pub fn geometry(&self) -> (u32, u64, u64) {
         let stats = self.engine.stats();
@@ -87,7 +87,7 @@ impl Store {
         (segments, bytes, stats.ram_capacity)
     }
 
-    /// The object of a key, and whether memory had it.
+    /// The object of a key, and true if it was in memory.
     fn get(&mut self, key: &Bytes) -> Option<(Arc<Object>, bool)> {
         match self.engine.reads().lookup(key_hash(key), key) {
             Lookup::Memory(object) => Some((object, true)),
@@ -113,7 +113,7 @@ impl Store {
             self.refused += 1;
             return;
         }
-        // A second try follows only after something was written.
+        // Another attempt follows only after the writer has had time to write.
         for _ in 0..1_000 {
             let new = NewObject {
                 hash: key_hash(key),
@@ -134,7 +134,7 @@ impl Store {
         self.refused += 1;
     }
 
-    /// Lets the writer go on until something of what it waits for is done.
+    /// Lets the writer continue until one of its operations is done.
     fn wait_a_little(&mut self) {
         self.writer.turn();
         let now = self.clock.now();

@@ -1,4 +1,4 @@
-//! The production store over the modelled drive.
+//! Tests of the production store over the modelled drive.
 
 use foxy_trace::Request;
 
@@ -28,7 +28,8 @@ fn objects_come_back_from_memory_and_from_disk() {
     }
     assert_eq!(ask(&mut store, 3_999, 0), Outcome::RamHit);
     let before = store.now();
-    // In another order than they were written; else the drive's read-ahead would have them.
+    // The order differs from the order of writing; otherwise the drive's read-ahead would already
+    // have the objects.
     let disk = (0..4_000)
         .filter(|n| ask(&mut store, n * 1_237 % 4_000, 0) == Outcome::DiskHit)
         .count();

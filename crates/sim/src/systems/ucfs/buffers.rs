@@ -1,9 +1,9 @@
-//! The memory cache: one LRU list cut into hot, medium and cold.
+//! The memory cache: an LRU order that is divided into hot, medium and cold.
 //!
-//! Rules: hot has the files that were really asked for; when it is over its share, its oldest file
-//! goes to medium. Medium has prefetched files and new ones; a hit moves a file to hot; when it is
-//! full its most recent file goes up to hot and its oldest down to cold. Cold has what was not
-//! asked for lately; from it files leave to disk.
+//! Rules: hot contains the files that clients requested. When hot exceeds its share, its oldest file moves to
+//! medium. Medium contains prefetched and new files. A hit moves a file to hot. When medium is full, its most
+//! recent file moves up to hot and its oldest file moves down to cold. Cold contains files that were not
+//! requested lately; files leave memory for the disk from cold.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,20 +16,20 @@ pub(super) struct Held {
     pub(super) size: u64,
     pub(super) version: u32,
     pub(super) host: u32,
-    /// Stands for the path: files of a page are neighbours.
+    /// A number in place of the path: files of a page have adjacent numbers.
     pub(super) path: u64,
     pub(super) page: bool,
     pub(super) count: u32,
-    /// Came along with another file's read and was not asked for since.
+    /// True if the file was prefetched by the read of another file and not requested since.
     pub(super) fetched: bool,
     pub(super) part: Part,
     pub(super) older: u32,
     pub(super) newer: u32,
-    /// Position in cold: the bytes that had entered cold before this file.
+    /// Position in cold: the number of bytes that had entered cold before this file.
     pub(super) place: u64,
 }
 
-/// One of the three parts.
+/// One of the three parts of memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Part {
     #[default]
@@ -51,7 +51,7 @@ const EMPTY: List = List {
     bytes: 0,
 };
 
-/// Memory.
+/// The files in memory, with their order in the three parts.
 #[derive(Debug)]
 pub(super) struct Buffers {
     slots: Vec<Held>,
@@ -61,7 +61,8 @@ pub(super) struct Buffers {
     medium_up: bool,
     cold_bytes: u64,
     entered: u64,
-    /// Cold files by age, pages by age, and by site and by count, then age.
+    /// Cold files by age. `pages`: cold pages by age. `hosts` and `counts`: cold files by site or count,
+    /// then by age.
     cold: BTreeMap<u64, u32>,
     pages: BTreeSet<(u64, u32)>,
     hosts: BTreeSet<(u32, u64, u32)>,
@@ -104,18 +105,18 @@ impl Buffers {
         self.lists[0].bytes + self.lists[1].bytes + self.cold_bytes
     }
 
-    /// Files in memory.
+    /// Number of files in memory.
     pub(super) fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// The cold buffer holds more than its share, or all of them more than memory.
+    /// True if the cold buffer exceeds its share, or if all buffers together exceed memory.
     pub(super) fn over(&self) -> bool {
         let cold = !self.cold.is_empty();
         cold && (self.cold_bytes > self.most[2] || self.used() > self.most.iter().sum())
     }
 
-    /// A file enters, as the most recent of `part`.
+    /// Adds a file as the most recent file of `part`.
     pub(super) fn add(&mut self, held: Held, part: Part) -> u32 {
         let slot = if let Some(slot) = self.free.pop() {
             self.slots[slot as usize] = held;
@@ -128,14 +129,14 @@ impl Buffers {
         slot
     }
 
-    /// A file leaves memory.
+    /// Removes a file from memory.
     pub(super) fn remove(&mut self, slot: u32) -> Held {
         self.unlink(slot);
         self.free.push(slot);
         std::mem::take(self.get_mut(slot))
     }
 
-    /// A file was asked for: hot, whatever it was.
+    /// Counts a request for a file, which moves to hot from any part.
     pub(super) fn hit(&mut self, slot: u32) {
         self.unlink(slot);
         let held = self.get_mut(slot);
@@ -143,7 +144,7 @@ impl Buffers {
         self.link(slot, Part::Hot);
     }
 
-    /// Brings hot and medium down to their shares.
+    /// Reduces hot and medium to their shares.
     pub(super) fn settle(&mut self) {
         if self.medium_up && self.lists[1].bytes > self.most[1] {
             self.shift(self.lists[1].newest, Part::Hot);
@@ -163,7 +164,7 @@ impl Buffers {
         }
     }
 
-    /// The file that leaves cold next: the first page of the older half, else the oldest.
+    /// The file that leaves cold next: the first page in the older half, otherwise the oldest file.
     pub(super) fn victim(&self, pages_first: bool) -> Option<u32> {
         let (oldest, slot) = self.cold.first_key_value()?;
         let page = self.pages.first();
@@ -174,19 +175,19 @@ impl Buffers {
         })
     }
 
-    /// The oldest cold files, oldest first.
+    /// The cold files, oldest first.
     pub(super) fn oldest(&self) -> impl Iterator<Item = u32> + '_ {
         self.cold.values().copied()
     }
 
-    /// Cold files of a site in the older half, oldest first.
+    /// The cold files of a site in the older half, oldest first.
     pub(super) fn of_host(&self, host: u32) -> impl Iterator<Item = u32> + '_ {
         let end = self.half();
         let all = self.hosts.range((host, 0, 0)..=(host, end, NONE));
         all.map(|(_, _, slot)| *slot)
     }
 
-    /// Cold files in the older half that were asked for `count` times, oldest first.
+    /// The cold files in the older half that were requested `count` times, oldest first.
     pub(super) fn of_count(&self, count: u32) -> impl Iterator<Item = u32> + '_ {
         let end = self.half();
         let all = self.counts.range((count, 0, 0)..=(count, end, NONE));

@@ -1,54 +1,55 @@
-//! The parameters of UCFS. The digits of the paper are lost: each value below says so, and is
+//! The parameters of UCFS. Many values are lost in the paper. Each such value below is marked as lost, and is
 //! an axis of a sweep.
 
 use crate::model::SimTime;
 
-/// Parameters. Sizes in bytes.
+/// Parameters of UCFS. Sizes are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UcfsConfig {
-    /// Memory for the three buffers. Tables come on top.
+    /// Memory for the three buffers. Tables take additional memory.
     pub memory: u64,
     /// Bytes of a cluster (lost; Hummingbird's best is 64 KB).
     pub cluster: u64,
-    /// Share of memory for files that were really asked for (lost).
+    /// Share of memory for files that clients requested (lost).
     pub hot: f64,
     /// Share of memory for new and prefetched files (lost). The cold buffer has the rest.
     pub medium: f64,
-    /// When medium is full, its most recent file goes up to hot, besides its oldest going down (as
-    /// published; this moves new files to hot one at a time).
+    /// True: when medium is full, its most recent file moves up to hot, and its oldest file moves down. (This
+    /// is published; it moves new files to hot one at a time.)
     pub medium_up: bool,
-    /// Clusters written by one request at most (lost).
+    /// Maximum number of clusters that one request writes (lost).
     pub write_clusters: u32,
-    /// Bytes of writes that may wait before a request has to (the swap-out pool; lost).
+    /// Bytes of writes that may wait before a request has to wait (the swap-out pool; lost).
     pub pool: u64,
-    /// Free bytes of a cluster above which the second pass fills it (lost).
+    /// The second pass fills a cluster if more than this number of bytes are free (lost).
     pub fill_above: u64,
-    /// Largest file that the second pass takes (lost).
+    /// Size of the largest file that the second pass uses (lost).
     pub fill_below: u64,
-    /// Largest file that is cached (lost; Squid's practice).
+    /// Size of the largest file that is cached (lost; the usual value of Squid).
     pub largest: u64,
-    /// A cluster that was not used for this long after it was written is one of one-timers (lost:
-    /// hours or days).
+    /// A cluster that was not used for this long after it was written counts as a cluster of one-timers
+    /// (lost: hours or days).
     pub one_timers: SimTime,
-    /// True: if some files of a cluster are hot or medium when another one has to leave, the cluster
-    /// keeps its place on disk and the leaving file is dropped from memory. False: the disk copy is
-    /// voided and its files are grouped again.
+    /// Applies if some files of a cluster are hot or medium when another of its files has to leave. True: the
+    /// cluster keeps its place on disk, and the leaving file is dropped from memory. False: the disk copy is
+    /// voided, and its files are grouped again.
     pub keep_partial: bool,
-    /// The second rule of the paper: the disk keeps what was read (virtual clusters). Without
-    /// it reading a cluster blanks it.
+    /// The second rule of the paper: the disk keeps clusters that were read (virtual clusters). Without this
+    /// rule, reading a cluster blanks it.
     pub virtual_clusters: bool,
-    /// Grouping by site and by count; without it clusters are filled in the order of eviction.
+    /// Grouping by site and by count. Without it, clusters are filled in the order of eviction.
     pub grouping: bool,
-    /// Bytes of URL, size, times, count and cluster array of a file.
+    /// Bytes of a file's URL, size, times, count and cluster array.
     pub head_bytes: u64,
-    /// Bytes before the clusters: the superblock area.
+    /// Bytes of the superblock area before the clusters.
     pub reserved: u64,
     /// Processor time of an operation.
     pub call_cpu: SimTime,
 }
 
 impl UcfsConfig {
-    /// A configuration with `memory` bytes, and the middle of what the text allows for the rest.
+    /// A configuration with `memory` bytes. For the other parameters it uses the middle of the values that
+    /// the text allows.
     #[must_use]
     pub const fn new(memory: u64) -> Self {
         Self {

@@ -1,18 +1,18 @@
 //! UCFS, a user-space cluster file system for web proxies (Wang, Hu; IEEE Trans. Computers 2002).
 //!
-//! Rules: files live in memory and leave it in clusters of fixed size; the disk is read and
-//! written in whole clusters only, and has no directories. Two tables in memory say where
-//! everything is (`tables`); a memory cache in three parts says what leaves (`buffers`); what
-//! leaves is grouped by site, then by count, and written near the head, several clusters by one
-//! request (`swap`). A disk hit reads the whole cluster and brings all its files. Reading blanks
-//! a cluster, or better: its disk copy is kept as long as none of its files changes (a virtual
-//! cluster), and costs no write when all its files have come to the cold buffer. Clusters of
-//! one-timers are voided first, then the least used. Nothing survives a crash; a clean shutdown
+//! Rules: files are in memory and leave it in clusters of fixed size. The disk has no directories, and is
+//! read and written only in whole clusters. Two tables in memory contain the position of every file
+//! (`tables`). A memory cache in three parts decides which files leave (`buffers`). Files that leave are
+//! grouped by site, then by count, and written near the head, several clusters with one request (`swap`).
+//! A disk hit reads the whole cluster, and all its files enter memory. Reading blanks a cluster under the
+//! older rule. Under the newer rule its disk copy is kept as long as none of its files changes (a virtual
+//! cluster); it needs no write when all its files have come to the cold buffer. Clusters of one-timers
+//! are voided first, then the least used clusters. After a crash everything is lost; a clean shutdown
 //! saves tables and memory (`superblock`).
 //!
-//! Readings where the paper is silent: a hit in cold moves to hot like any hit; after a disk hit the
-//! wanted file goes to hot, the others to medium; if some files of a virtual cluster are hot or
-//! medium when another one has to leave, the cluster is broken up (the older rule); files with a
+//! Interpretations where the paper is silent: a hit in cold moves to hot like any hit; after a disk hit the
+//! requested file goes to hot, and the other files go to medium; if some files of a virtual cluster are hot
+//! or medium when another of its files has to leave, the cluster is broken up (the older rule); files with a
 //! valid copy on disk are not put into new clusters.
 
 mod buffers;
@@ -36,7 +36,7 @@ use crate::{
 use buffers::{Buffers, Held, Part};
 use tables::{Entry, NONE, Tables};
 
-/// A file as it is in its cluster: URL (site and path), size, version, count; then the data.
+/// A file as stored in its cluster: URL (site and path), size, version, count; then the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Record {
     name: u64,
@@ -48,36 +48,36 @@ struct Record {
     count: u32,
 }
 
-/// Results of requests, beside those that every system counts.
+/// Results of requests that only UCFS counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UcfsCounts {
-    /// Memory had another version.
+    /// Requests for which memory had another version.
     pub memory_stale: u64,
-    /// The disk had another version.
+    /// Requests for which the disk had another version.
     pub disk_stale: u64,
     /// Conditional requests answered by a hit.
     pub ims_hits: u64,
-    /// Requests to read clusters.
+    /// Read requests for clusters.
     pub reads: u64,
-    /// Requests to write clusters, and clusters written.
+    /// Write requests for clusters.
     pub writes: u64,
-    /// As above.
+    /// Number of clusters written.
     pub clusters_written: u64,
-    /// Bytes of files in them.
+    /// Bytes of files in the written clusters.
     pub file_bytes_written: u64,
     /// Clusters that left memory without a write.
     pub clean_evictions: u64,
-    /// Files that came along, and those of them that were asked for.
+    /// Prefetched files.
     pub prefetched: u64,
-    /// As above.
+    /// Prefetched files that were then requested.
     pub prefetch_hits: u64,
-    /// Files lost with voided clusters: one-timers, and by replacement.
+    /// Files lost because clusters of one-timers were voided.
     pub one_timers: u64,
-    /// As above.
+    /// Files lost because clusters were replaced.
     pub replaced: u64,
 }
 
-/// The system.
+/// The cache system.
 #[derive(Debug)]
 pub struct Ucfs {
     config: UcfsConfig,
@@ -85,14 +85,14 @@ pub struct Ucfs {
     tables: Tables,
     memory: Buffers,
     counts: UcfsCounts,
-    /// Recorded time of the stream, from its first event on.
+    /// Recorded time of the stream since its first event.
     clock: SimTime,
     first_ms: Option<i64>,
     refused: u64,
 }
 
 impl Ucfs {
-    /// An empty cache on a partition; its superblock area can take all of memory.
+    /// Creates an empty cache on a partition. Its superblock area has room for all of memory.
     #[must_use]
     pub fn new(raw: Raw, config: UcfsConfig) -> Self {
         let reserved = config.reserved + config.memory;
@@ -115,13 +115,13 @@ impl Ucfs {
         &self.counts
     }
 
-    /// Files it knows.
+    /// Number of known files.
     #[must_use]
     pub fn len(&self) -> usize {
         self.tables.files.len()
     }
 
-    /// No file.
+    /// True if no file is known.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -133,7 +133,7 @@ impl Ucfs {
         self.memory.used()
     }
 
-    /// Clusters that are free.
+    /// Number of free clusters.
     #[must_use]
     pub const fn free_clusters(&self) -> u32 {
         self.tables.free.total()
@@ -165,7 +165,7 @@ impl Ucfs {
             self.load(request.object, row.cluster)?;
         }
         let Some(row) = self.row(request.object).filter(|row| row.slot != NONE) else {
-            // The row led nowhere: the cluster did not bring the file, so it is fetched again.
+            // The row was wrong: the cluster does not contain the file, so the file is fetched again.
             self.tables.files.remove(&request.object);
             self.insert(request)?;
             return Ok(Outcome::Miss);
@@ -198,7 +198,7 @@ impl Ucfs {
         })
     }
 
-    /// A new file enters medium: it may be a one-timer.
+    /// Adds a new file to medium: it may be a one-timer.
     fn insert(&mut self, request: &Request) -> Result<(), FsError> {
         if request.size > self.config.largest {
             self.refused += 1;
@@ -232,7 +232,7 @@ impl Ucfs {
         self.tables.files.remove(&name);
     }
 
-    /// Brings a whole cluster into memory, for one of its files.
+    /// Reads a whole cluster into memory because one of its files was requested.
     fn load(&mut self, wanted: u64, cluster: u32) -> Result<(), FsError> {
         let mut records = Vec::new();
         for (first, count) in runs(cluster, &self.tables.get(cluster).array) {
@@ -275,8 +275,8 @@ fn held(record: &Record, fetched: bool) -> Held {
     }
 }
 
-/// The requests (first, count) that read a cluster and the clusters that continue it; one request
-/// for each run of neighbours.
+/// The requests (first, count) that read a cluster and the clusters that continue it: one request for each
+/// run of adjacent clusters.
 fn runs(first: u32, array: &[u32]) -> Vec<(u32, u32)> {
     let mut runs = vec![(first, 1)];
     for next in array {

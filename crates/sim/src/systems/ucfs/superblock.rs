@@ -1,8 +1,8 @@
 //! Clean shutdown and restart.
 //!
-//! Rule: a shutdown (or the signal of a battery) writes the file table, the cluster table and the
-//! files in memory into the superblock area; a start reads them back. After a crash everything
-//! is lost: the paper holds that a cache can bear it.
+//! Rule: a shutdown (or the signal of a battery) writes the file table, the cluster table and the files in
+//! memory into the superblock area. A start reads them back. After a crash everything is lost; according to
+//! the paper a cache can tolerate that.
 
 use super::{Part, Record, Ucfs, UcfsConfig, UcfsCounts, buffers::Buffers, tables::Tables};
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
     systems::ClusterDisk,
 };
 
-/// The disk as a shutdown left it.
+/// The state of the disk after a shutdown.
 #[derive(Debug)]
 pub struct UcfsImage {
     disk: ClusterDisk<Record>,
@@ -22,7 +22,7 @@ pub struct UcfsImage {
 /// Cost of saving or restoring.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SaveReport {
-    /// Seconds.
+    /// Time in seconds.
     pub seconds: f64,
     /// Bytes written or read.
     pub bytes: u64,
@@ -33,10 +33,10 @@ impl Ucfs {
         self.tables.bytes() + self.memory.used() + self.memory.len() as u64 * self.config.head_bytes
     }
 
-    /// Saves tables and memory, and ends.
+    /// Saves tables and memory, and ends the system.
     ///
     /// # Errors
-    /// Those of the partition.
+    /// Errors of the partition.
     pub fn save(mut self) -> Result<(UcfsImage, SaveReport), FsError> {
         let begin = self.disk.now();
         let bytes = self.saved_bytes().next_multiple_of(512);
@@ -55,7 +55,7 @@ impl Ucfs {
         Ok((image, report))
     }
 
-    /// The power fails: nothing was saved.
+    /// Simulates a power failure: nothing is saved.
     #[must_use]
     pub fn crash(self) -> UcfsImage {
         UcfsImage {
@@ -66,10 +66,10 @@ impl Ucfs {
         }
     }
 
-    /// Starts on a disk: with what was saved, else empty.
+    /// Starts from a disk: with the saved state if there is one, otherwise empty.
     ///
     /// # Errors
-    /// Those of the partition.
+    /// Errors of the partition.
     pub fn restore(image: UcfsImage, config: UcfsConfig) -> Result<(Self, SaveReport), FsError> {
         let begin = image.disk.now();
         let count = image.disk.count();
@@ -97,7 +97,7 @@ impl Ucfs {
         Ok((system, SaveReport { seconds, bytes }))
     }
 
-    /// Files in memory that are hot, of use after a restart.
+    /// Number of hot files in memory, which are useful after a restart.
     #[must_use]
     pub fn hot_files(&self) -> usize {
         let rows = self.tables.files.values();

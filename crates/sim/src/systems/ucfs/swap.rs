@@ -1,18 +1,18 @@
-//! Files leave memory: two-level grouping by URL, and multi-cluster writes.
+//! Removal of files from memory: two-level grouping by URL, and multi-cluster writes.
 //!
-//! Rules: the file to leave is the first page among the older half of cold, else the oldest.
-//! First level: files of its site from the older half join it, those of the same path first,
-//! while they fit. Second level: if more than a threshold is free, small files with the same
-//! count or about it fill the rest. Before writing, free clusters in a row near the head are
-//! looked for, and what fits there goes by one request.
+//! Rules: the file that leaves is the first page in the older half of cold, otherwise the oldest file. First
+//! level: files of its site from the older half join it while they fit; files of the same path come first.
+//! Second level: if more bytes than a threshold are free, small files with the same or about the same count
+//! fill the rest. Before writing, free clusters in a row are searched near the head. All groups that fit into
+//! them are written with one request.
 
 use super::{Part, Record, Ucfs, buffers::Held, tables::NONE};
 use crate::model::FsError;
 
-/// Files that a level looks at.
+/// Maximum number of files that a level checks.
 const LOOK: usize = 256;
 
-/// Files that share a cluster, or one that needs several.
+/// Files that share a cluster, or one file that needs several clusters.
 #[derive(Debug, Default)]
 struct Group {
     slots: Vec<u32>,
@@ -20,7 +20,7 @@ struct Group {
 }
 
 impl Ucfs {
-    /// Brings the buffers within their shares; the excess of cold leaves memory.
+    /// Reduces the buffers to their shares. The excess of cold leaves memory.
     pub(super) fn settle(&mut self) -> Result<(), FsError> {
         self.memory.settle();
         while self.memory.over() {
@@ -29,8 +29,8 @@ impl Ucfs {
         Ok(())
     }
 
-    /// Lets files leave until there are clusters for one large write, or clean clusters made
-    /// room enough.
+    /// Lets files leave until there are enough clusters for one large write, or until clean clusters have
+    /// made enough room.
     fn swap_out(&mut self) -> Result<(), FsError> {
         let mut pool: Vec<Vec<Record>> = Vec::new();
         let mut clusters = 0;
@@ -51,8 +51,8 @@ impl Ucfs {
         self.write(pool)
     }
 
-    /// Lets a file with a valid copy on disk leave without a write, with the rest of its cluster where
-    /// that is cold too. False if there is no such copy, or if it had to be voided.
+    /// Lets a file with a valid copy on disk leave without a write, together with the other files of its
+    /// cluster if they are cold too. Returns false if there is no such copy, or if the copy had to be voided.
     fn leave_clean(&mut self, slot: u32) -> bool {
         let name = self.memory.get(slot).name;
         let Some(row) = self.row(name).filter(|row| row.cluster != NONE) else {
@@ -85,7 +85,7 @@ impl Ucfs {
         false
     }
 
-    /// The group of files that leave together with `first`.
+    /// Chooses the group of files that leave together with `first`.
     fn group(&self, first: u32) -> Group {
         let mut group = Group::default();
         let head = self.memory.get(first);
@@ -125,7 +125,7 @@ impl Ucfs {
         group
     }
 
-    /// Adds a file that fits and has no valid copy on disk.
+    /// Adds a file to a group if it fits and has no valid copy on disk.
     fn join(&self, group: &mut Group, slot: u32) {
         let held = self.memory.get(slot);
         let fits = group.bytes + held.size + self.config.head_bytes <= self.config.cluster;
@@ -140,7 +140,7 @@ impl Ucfs {
         group.slots.push(slot);
     }
 
-    /// Takes the files of a group out of memory.
+    /// Removes the files of a group from memory.
     fn take(&mut self, group: &Group) -> Vec<Record> {
         let mut records = Vec::with_capacity(group.slots.len());
         for slot in &group.slots {
@@ -203,8 +203,8 @@ impl Ucfs {
         self.disk.write_behind(first, groups)
     }
 
-    /// A file of several clusters: in a row where there is one, else where there is room; the
-    /// first cluster has the list of the others.
+    /// Writes a file of several clusters: in a row if there is a row of free clusters, otherwise in any free
+    /// clusters. The first cluster contains the list of the other clusters.
     fn write_large(&mut self, group: Vec<Record>, need: u32) -> Result<(), FsError> {
         let mut places = Vec::new();
         while (places.len() as u32) < need {
@@ -232,7 +232,7 @@ impl Ucfs {
         Ok(())
     }
 
-    /// The tables know where a group is.
+    /// Records the position of a group in the tables.
     fn enter(&mut self, cluster: u32, group: &[Record], array: Vec<u32>) {
         let names: Vec<u64> = group.iter().map(|r| r.name).collect();
         for name in &names {
@@ -244,7 +244,8 @@ impl Ucfs {
         self.tables.fill(cluster, names, array, self.clock);
     }
 
-    /// Frees clusters: one-timers' first, then the least used ones. False if it cannot.
+    /// Frees clusters: first those of one-timers, then the least used clusters. Returns false if not enough
+    /// can be freed.
     fn make_free(&mut self, need: u32) -> bool {
         let age = self.config.one_timers;
         self.counts.one_timers += self.tables.void_one_timers(self.clock, age);
@@ -257,7 +258,7 @@ impl Ucfs {
         self.tables.free.total() >= need
     }
 
-    /// Forgets files for which there is no place at all.
+    /// Removes files for which there is no place on disk.
     fn lose(&mut self, group: &[Record]) {
         for record in group {
             self.tables.files.remove(&record.name);

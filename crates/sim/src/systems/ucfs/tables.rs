@@ -1,8 +1,8 @@
-//! The two tables: files by name, clusters by number.
+//! The two tables: the file table by name, and the cluster table by number.
 //!
-//! Rule: the file table has for each file the MD5 of its URL (16 bytes), its cluster (4), the
-//! time of its modification (4) and one bit, "in memory": 24 bytes and a bit. The cluster table has
-//! the time of the last access, a counter and a state.
+//! Rule: for each file, the file table contains the MD5 of its URL (16 bytes), its cluster (4), its
+//! modification time (4) and one bit, "in memory": 24 bytes and a bit. The cluster table contains the time of
+//! the last access, a counter and a state.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -13,33 +13,33 @@ use crate::{
     systems::FreeMap,
 };
 
-/// No slot, no cluster.
+/// Value for: no slot, or no cluster.
 pub(super) const NONE: u32 = u32::MAX;
 
 /// A row of the file table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// First cluster on disk, or [`NONE`].
+    /// First cluster of the file on disk, or [`NONE`].
     pub(super) cluster: u32,
-    /// Its slot in memory, or [`NONE`]: the bit MEM.
+    /// Slot of the file in memory, or [`NONE`]. It represents the bit MEM.
     pub(super) slot: u32,
 }
 
-/// A row of the cluster table; one without files is empty.
+/// A row of the cluster table. A row without files is empty.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cluster {
-    /// Files in it, in the order of the disk.
+    /// Files in the cluster, in the order on disk.
     pub(super) files: Vec<u64>,
-    /// Clusters after this one that continue its only file, in the order of the file.
+    /// Further clusters that continue the cluster's only file, in the order of the file.
     pub(super) array: Vec<u32>,
-    /// Its files are in memory too (a virtual cluster).
+    /// True if the cluster's files are in memory too (a virtual cluster).
     pub(super) in_memory: bool,
     pub(super) uses: u32,
-    /// Number of the write that filled it.
+    /// Number of the write that filled the cluster.
     pub(super) written: u64,
 }
 
-/// Both tables.
+/// The file table and the cluster table.
 #[derive(Debug)]
 pub(super) struct Tables {
     pub(super) files: HashMap<u64, Entry, BuildIdHasher>,
@@ -47,7 +47,7 @@ pub(super) struct Tables {
     pub(super) free: FreeMap,
     /// Clusters by use, for replacement.
     lfu: LfuAging<u32, ()>,
-    /// Clusters in the order of writing: when, which, number of the write.
+    /// Clusters in the order of writing: time, cluster, number of the write.
     young: VecDeque<(SimTime, u32, u64)>,
     writes: u64,
 }
@@ -68,12 +68,13 @@ impl Tables {
         &self.clusters[cluster as usize]
     }
 
-    /// Bytes that both take as published; 16 for a cluster (its digits are lost).
+    /// Bytes that both tables take as published. The assumption is 16 bytes for a cluster (the published
+    /// digits are lost).
     pub(super) fn bytes(&self) -> u64 {
         (self.files.len() as u64 * 193).div_ceil(8) + 16 * self.clusters.len() as u64
     }
 
-    /// A cluster was filled.
+    /// Records that a cluster was filled.
     pub(super) fn fill(&mut self, cluster: u32, files: Vec<u64>, array: Vec<u32>, now: SimTime) {
         self.writes += 1;
         self.free.take(cluster);
@@ -91,15 +92,15 @@ impl Tables {
         };
     }
 
-    /// A file of the cluster was used.
+    /// Records that a file of the cluster was used.
     pub(super) fn touch(&mut self, cluster: u32) {
         let entry = &mut self.clusters[cluster as usize];
         entry.uses = entry.uses.saturating_add(1);
         self.lfu.get(&cluster);
     }
 
-    /// Voids the disk copy: the cluster becomes free, and its files have no place on disk. Removes the
-    /// rows of files that are not in memory either, and returns their number.
+    /// Voids the disk copy: the cluster becomes free, and its files have no place on disk. Removes the rows
+    /// of files that are not in memory either, and returns their number.
     pub(super) fn void(&mut self, cluster: u32) -> u64 {
         let entry = std::mem::take(&mut self.clusters[cluster as usize]);
         self.lfu.remove(&cluster);
@@ -125,7 +126,7 @@ impl Tables {
         gone
     }
 
-    /// Voids the clusters that nobody used for `age` after they were written: one-timers.
+    /// Voids the clusters that were not used for `age` after they were written (one-timers).
     pub(super) fn void_one_timers(&mut self, now: SimTime, age: SimTime) -> u64 {
         let mut gone = 0;
         while let Some((written, cluster, number)) = self.young.front().copied() {
@@ -142,7 +143,7 @@ impl Tables {
         gone
     }
 
-    /// Voids the cluster whose turn it is; `None` if there is none.
+    /// Voids the cluster that is next in the order of replacement; `None` if there is no cluster.
     pub(super) fn replace(&mut self) -> Option<u64> {
         let victim = self.lfu.evict()?.key;
         Some(self.void(victim))

@@ -1,4 +1,4 @@
-//! UCFS' rules, its space, and what a shutdown keeps.
+//! Tests of UCFS' rules, of its space accounting, and of its state after a shutdown.
 
 use std::collections::HashMap;
 
@@ -41,8 +41,8 @@ fn ask(system: &mut Ucfs, object: u64, size: u64, version: u32) -> Outcome {
     system.request(&request).unwrap()
 }
 
-/// Every row leads to a cluster that has the file, or to memory; no cluster is used twice; free
-/// ones are counted right.
+/// Checks that every row leads to a cluster that contains the file, or to memory; that no cluster is used
+/// twice; and that free clusters are counted right.
 fn check(system: &Ucfs) {
     let mut owner: HashMap<u32, u32> = HashMap::new();
     for (number, cluster) in (0u32..).zip(&system.tables.clusters) {

@@ -1,7 +1,7 @@
-//! A walk over everything that is stored: memory first, then each store's segments, the newest
-//! first, by large reads. For sweeps, lists and checks; never on the way of a request.
+//! A walk over everything that is stored: memory first, then each store's segments, the newest first,
+//! with large reads. Sweeps, lists and checks use it; a request never does.
 //!
-//! The walk blocks its thread for one read at a time; pauses between them are its caller's.
+//! The walk blocks its thread for one read at a time; the caller pauses between them.
 
 mod segment;
 
@@ -17,70 +17,72 @@ use crate::memory::Tables;
 use crate::shared::StoreShared;
 use crate::{Object, StoreId};
 
-/// Where something lies.
+/// The place of a stored object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In the RAM tier (and perhaps on disk).
+    /// The object is in the RAM tier (and perhaps on disk).
     Memory,
-    /// In memory, on its way to disk.
+    /// The object is in memory, on its way to disk.
     Pending,
-    /// On disk.
+    /// The object is on disk.
     Store {
         /// The store.
         store: StoreId,
         /// The index of the segment.
         segment: u32,
-        /// Where in the segment, in bytes.
+        /// The offset in the segment, in bytes.
         offset: u64,
-        /// Segments that are reused before this one.
+        /// The number of segments that are reused before this segment.
         segments_ahead: u32,
     },
 }
 
-/// Something stored.
+/// A stored object that the walk has met.
 #[derive(Clone, Debug)]
 pub struct Walked {
-    /// The object; of a large one, its head.
+    /// The object; for a large object, its head.
     pub object: Arc<Object>,
-    /// Where it lies.
+    /// The place of the object.
     pub place: Place,
-    /// It is in memory (too).
+    /// True if the object is in memory (too).
     pub in_memory: bool,
 }
 
 /// One step of a walk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WalkStep {
-    /// Bytes read from disks.
+    /// The number of bytes read from disks.
     pub read: u64,
-    /// There is more to come.
+    /// True if the walk has not ended.
     pub more: bool,
 }
 
-/// A walk under way. See the module's head.
+/// A walk under way. The documentation of the module explains it.
 #[derive(Debug)]
 pub struct Walk {
     tables: Tables,
     fleet: Arc<Fleet>,
-    /// The next part of the tables in memory.
+    /// The number of the next shard to visit.
     shard: usize,
     segments: VecDeque<(Arc<StoreShared>, u32, u64)>,
     current: Option<Segment>,
     missed: bool,
-    /// Every copy of an object in memory: one that is written again has been read anew for that.
+    /// True if the walk meets every copy of an object in memory: an object that is being written again
+    /// was read anew for that.
     each_copy: bool,
-    /// Fragments and dead records too.
+    /// True if the walk checks fragments and dead records too.
     thorough: bool,
     damages: Damages,
-    /// Faults that a thorough walk found and nobody has taken yet.
+    /// The faults that a thorough walk found and the caller has not taken yet.
     faults: Vec<WalkFault>,
-    /// Found objects are kept for a while, so they do not share the buffers of their reads.
+    /// True if returned objects get their own memory: the caller keeps them for a while, so they must
+    /// not share the buffers of the reads.
     copies: bool,
-    /// Number of stores that had left at the last look.
+    /// The number of stores that had left at the last check.
     departures: u64,
 }
 
-/// Something bad that lookups could meet.
+/// A fault that a lookup could meet.
 #[derive(Debug)]
 pub(crate) enum WalkFault {
     /// A record fails its checks.
@@ -98,20 +100,20 @@ pub(crate) enum WalkFault {
     },
 }
 
-/// Counts of the records and bytes that a walk could not read as it should.
+/// The number of records and bytes that a walk could not read correctly.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Damages {
-    /// Records that lookups can find.
+    /// Damaged records that lookups can find.
     pub(crate) live: u64,
-    /// Records that they cannot find.
+    /// Damaged records that lookups cannot find.
     pub(crate) dead: u64,
-    /// Bytes before a segment's end without a cluster.
+    /// Bytes without a cluster before the end of a segment.
     pub(crate) gap_bytes: u64,
     pub(crate) read_errors: u64,
 }
 
 impl Walk {
-    /// A walk over everything stored now; without `memory`, over the disks alone.
+    /// Makes a walk over everything that is stored now; without `memory`, over the disks only.
     pub(crate) fn new(tables: &Tables, fleet: &Arc<Fleet>, memory: bool) -> Self {
         let mut segments = Vec::new();
         for store in fleet.stores().iter() {
@@ -137,25 +139,25 @@ impl Walk {
         }
     }
 
-    /// Something that lookups can find could not be read.
+    /// Returns whether the walk could not read something that lookups can find.
     #[must_use]
     pub const fn has_missed(&self) -> bool {
         self.missed
     }
 
-    /// Makes the walk meet each copy of an object that memory has.
+    /// Makes the walk meet each copy of an object in memory.
     pub(crate) const fn each_copy(mut self) -> Self {
         self.each_copy = true;
         self
     }
 
-    /// Makes the walk check fragments, and records that nobody can find, too.
+    /// Makes the walk also check fragments, and records that lookups cannot find.
     pub(crate) const fn thorough(mut self) -> Self {
         self.thorough = true;
         self
     }
 
-    /// Makes the walk give objects in memory of their own.
+    /// Makes the walk return objects that have their own memory.
     pub(crate) const fn copying(mut self) -> Self {
         self.copies = true;
         self
@@ -170,19 +172,19 @@ impl Walk {
         std::mem::take(&mut self.faults)
     }
 
-    /// The store of the next read.
+    /// Returns the store of the next read.
     pub(crate) fn next_store(&self) -> Option<&Arc<StoreShared>> {
         let current = self.current.as_ref().map(|segment| &segment.store);
         current.or_else(|| self.segments.front().map(|(store, _, _)| store))
     }
 
-    /// Leaves out segments of some stores.
+    /// Removes all segments of the stores for which `out` returns true from the walk.
     pub(crate) fn drop_segments(&mut self, out: impl Fn(&StoreShared) -> bool) {
         self.current.take_if(|segment| out(&segment.store));
         self.segments.retain(|(store, _, _)| !out(store));
     }
 
-    /// Segments of a store still to be walked.
+    /// The number of segments of a store that are still to be walked.
     pub(crate) fn segments_left_of(&self, id: StoreId) -> u32 {
         let current = self.current.iter().map(|segment| &segment.store);
         let rest = self.segments.iter().map(|(store, _, _)| store);
@@ -190,13 +192,13 @@ impl Walk {
         u32::try_from(own.count()).unwrap_or(u32::MAX)
     }
 
-    /// Segments still to be walked.
+    /// The number of segments that are still to be walked.
     #[must_use]
     pub fn segments_left(&self) -> usize {
         self.segments.len() + usize::from(self.current.is_some())
     }
 
-    /// Goes on: a part of memory, or one read. Blocks for that read.
+    /// Makes one step: a part of memory, or one read. It blocks for that read.
     pub fn step(&mut self, mut each: impl FnMut(Walked)) -> WalkStep {
         self.leave_departed();
         if self.memory(&mut each) {
@@ -218,7 +220,7 @@ impl Walk {
         WalkStep { read, more: true }
     }
 
-    /// A store that was taken out is not held open by a walk.
+    /// Drops stores that were taken out, so that the walk does not keep them open.
     fn leave_departed(&mut self) {
         let departures = self.fleet.registry().departures();
         if std::mem::replace(&mut self.departures, departures) != departures {
@@ -227,9 +229,9 @@ impl Walk {
         }
     }
 
-    /// Walks the next shard. False if there is none.
+    /// Walks the next shard. Returns false if there is none.
     fn memory(&mut self, each: &mut impl FnMut(Walked)) -> bool {
-        // Copied out, so that the lock is not held while the caller works.
+        // The objects are copied out, so that the lock is not held while the caller works.
         let objects: Vec<_> = {
             let Some(shard) = self.tables.shards().get(self.shard) else {
                 return false;
@@ -261,13 +263,13 @@ impl Walk {
     fn next_segment(&mut self) -> Option<Segment> {
         loop {
             let (store, index, sequence) = self.segments.pop_front()?;
-            // Lookups find nothing in this segment now; after the next start they may.
+            // Lookups find nothing in this segment now, but after the next start they may.
             if store.condition.is_quarantined(index) {
                 self.missed = true;
                 continue;
             }
-            // Reused meanwhile: records worth keeping were written again, and the walk meets them
-            // there.
+            // If the segment was reused meanwhile, records worth keeping were written again, and the
+            // walk meets them at their new places.
             if store.space.life(index) == sequence {
                 return Some(Segment::new(store, index, sequence));
             }

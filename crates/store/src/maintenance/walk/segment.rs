@@ -1,4 +1,4 @@
-//! A walk through one segment: cluster by cluster, record by record.
+//! A walk through one segment, cluster by cluster and record by record.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::Object;
 use crate::interface::Spot;
 use crate::shared::StoreShared;
 
-/// Shortest read.
+/// The minimum length of a read, in bytes.
 const WINDOW: u64 = 1 << 20;
 
 #[derive(Debug)]
@@ -23,15 +23,16 @@ pub(super) struct Segment {
     pub(super) store: Arc<StoreShared>,
     index: u32,
     sequence: u64,
-    /// The next byte to look at, and the first behind the segment's contents.
+    /// The next byte to process, as an offset in the segment.
     pub(super) at: u64,
+    /// The first byte after the segment's contents, as an offset in the segment.
     pub(super) end: u64,
-    /// Parts that hold no cluster.
+    /// The parts of the segment that contain no cluster.
     pub(super) gaps: Vec<Range<u64>>,
 }
 
 impl Walk {
-    /// Reads and takes apart the next clusters of a segment.
+    /// Reads and parses the next clusters of a segment.
     pub(super) fn window(&mut self, segment: &mut Segment, each: &mut impl FnMut(Walked)) -> u64 {
         let store = segment.store.clone();
         let geometry = store.space.geometry();
@@ -62,7 +63,8 @@ impl Walk {
         let bytes = Bytes::from(bytes);
         while segment.at < segment.end {
             let rest = bytes.slice((segment.at - from) as usize..);
-            // Unless the segment ends here, the rest must be long enough for a whole cluster.
+            // Unless the segment ends here, the remaining bytes must be long enough for a whole
+            // cluster.
             let last = from + len == segment.end;
             if (rest.len() as u64) < longest && !last {
                 break;
@@ -91,7 +93,7 @@ impl Walk {
         let Some(spot) = store.space.spot(segment.index, entry.offset_units) else {
             return;
         };
-        // Fragments are not reported by themselves: their head stands for them.
+        // Fragments are not reported by themselves: their head represents them.
         let live = self.is_live(entry, spot);
         if !self.thorough && (entry.kind == EntryKind::Fragment || !live) {
             return;
@@ -100,7 +102,7 @@ impl Walk {
         let Some(record) = cluster.get(start as usize..) else {
             return;
         };
-        // If the segment was reused during the read, the record does not parse.
+        // If the segment was reused during the read, parsing the record fails.
         let place = store.space.place(spot);
         let parsed = place.and_then(|place| parse_record(record, &place).ok());
         let Some((head, layout)) = parsed.filter(|(head, _)| head.hash == entry.hash) else {
@@ -183,15 +185,15 @@ impl Segment {
         here.then_some(decoded)
     }
 
-    /// Bytes in gaps that should hold clusters: a gap at the end of a whole segment may never have
-    /// been written.
+    /// The number of bytes in gaps that should contain clusters. A gap at the end of the segment does
+    /// not count if all of the segment is walked, because it may never have been written.
     pub(super) fn gap_bytes(&self) -> u64 {
         let whole = self.end == u64::from(self.store.space.geometry().segment_bytes);
         let gaps = self.gaps.iter().filter(|gap| !whole || gap.end < self.end);
         gaps.map(|gap| gap.end - gap.start).sum()
     }
 
-    /// No cluster begins at this block.
+    /// Handles a block at which no cluster begins.
     fn gap(&mut self) {
         match self.gaps.last_mut().filter(|gap| gap.end == self.at) {
             Some(gap) => gap.end += BLOCK,
@@ -202,14 +204,14 @@ impl Segment {
 }
 
 impl StoreShared {
-    /// Segments that are reused before the life `sequence`.
+    /// The number of segments that are reused before the life `sequence`.
     fn segments_ahead(&self, sequence: u64) -> u32 {
         let lives = self.space.lives();
         lives.filter(|life| *life != 0 && *life < sequence).count() as u32
     }
 }
 
-/// Bytes of a segment that may hold clusters.
+/// The number of bytes of a segment that may contain clusters.
 fn used_bytes(store: &StoreShared, index: u32, sequence: u64) -> u64 {
     let end = store.marks.log_end();
     if end.sequence() == sequence {

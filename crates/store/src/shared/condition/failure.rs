@@ -1,4 +1,4 @@
-//! Failures of a disk, and how the condition of its store learns of them.
+//! Failures of a disk, and how the condition of its store is informed of them.
 
 use std::io;
 
@@ -8,9 +8,9 @@ use crate::shared::StoreShared;
 /// A failure of the device: its operation, its place and its error.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Failure<'a> {
-    /// `read`, `write` or `flush`.
+    /// The operation: `read`, `write` or `flush`.
     pub(crate) doing: &'static str,
-    /// Byte of the disk, where there is one.
+    /// The byte offset on the disk, if the failure has a place.
     pub(crate) at: Option<u64>,
     pub(crate) error: &'a io::Error,
 }
@@ -36,7 +36,7 @@ impl std::fmt::Display for Failure<'_> {
 }
 
 impl StoreShared {
-    /// A read at byte `at`, in this segment, failed.
+    /// Notes that a read at byte `at`, in this segment, failed.
     pub(crate) fn read_failed(&self, segment: Option<u32>, at: u64, error: &io::Error) {
         add(&self.counters.read_errors, 1);
         let disk = self.disk.describe();
@@ -46,7 +46,7 @@ impl StoreShared {
         self.condition.read_failed(&disk, segment, used, &failure);
     }
 
-    /// A read at byte `at`, in this segment, gave what was not written there.
+    /// Notes that a read at byte `at`, in this segment, returned bytes that were not written there.
     pub(crate) fn read_damage(&self, segment: u32, at: u64) {
         add(&self.counters.damaged, 1);
         let error = io::Error::new(io::ErrorKind::InvalidData, "not what was written there");
@@ -55,7 +55,7 @@ impl StoreShared {
         self.condition.read_damage(&disk, segment, &failure);
     }
 
-    /// A write or flush failed. How many in a row.
+    /// Notes that a write or flush failed. Returns the number of failures in a row.
     pub(crate) fn write_failed(&self, failure: &Failure<'_>) -> u32 {
         add(&self.counters.write_errors, 1);
         let disk = self.disk.describe();

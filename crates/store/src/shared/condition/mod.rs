@@ -1,17 +1,18 @@
-//! The condition of a store: what it can do at the moment, why, and when that changes.
+//! The condition of a store: what the store can do at the moment, the reason, and the events that
+//! change it.
 //!
 //! | seen | what follows |
 //! |---|---|
-//! | a read fails in a segment three times | the segment is in quarantine, also after a restart: its entries miss, it is not written to |
-//! | 64 reads fail or give what was not written there, with no good one between, or 16 if it is read-only | offline: neither read nor written until the next start |
-//! | three writes fail with no good one between, or one flush | read-only |
-//! | its thread ends by a mistake | offline |
+//! | a read fails in a segment three times | the segment is in quarantine, also after a restart: its entries miss, and it is not written to |
+//! | 64 reads fail or return bytes that were not written there, with no good read between, or 16 reads if the store is read-only | offline: neither read nor written until the next start |
+//! | three writes fail with no good write between, or one flush fails | read-only |
+//! | the store's thread ends by a bug | offline |
 //! | more than a quarter of the segments in quarantine | read-only |
-//! | half of the segments that hold anything in quarantine, if it is read-only | offline |
-//! | a read takes longer than anybody waits, or a write much longer | slow: left alone until what is late has arrived and a pause has passed, which doubles each time |
+//! | half of the segments in use are in quarantine, if the store is read-only | offline |
+//! | a caller gives up waiting for a read, or a write takes much longer | slow: left alone until the late operation has ended and a pause has passed, which doubles each time |
 //!
-//! Each change is told once in the log, with place, error and what to do. While a store is open its
-//! condition never improves, except for slowness.
+//! Each change is logged once, with the place, the error and what the operator can do. While a store is
+//! open its condition never improves, except for slowness.
 
 mod failure;
 mod slow;
@@ -27,13 +28,14 @@ pub(crate) use self::failure::Failure;
 use self::slow::Slowness;
 use crate::interface::Health;
 
-/// Failed reads of a segment after which it is not used any more.
+/// The number of failed reads of a segment after which it is not used any more.
 const SEGMENT_ERRORS_MAX: u8 = 3;
-/// Failed or damaged reads, with no good one between, after which a store is not used any more.
+/// The number of failed or damaged reads, with no good read between, after which a store is not used
+/// any more.
 const READ_ERRORS_MAX: u32 = 64;
-/// The same for one that cannot be written either.
+/// The same number for a store that cannot be written either.
 const READ_ERRORS_MAX_READ_ONLY: u32 = 16;
-/// Failed writes, with no good one between, after which a store is only read.
+/// The number of failed writes, with no good write between, after which a store is only read.
 const WRITE_ERRORS_MAX: u32 = 3;
 
 /// The condition of a store after the failures of its disk. Shared by all threads.
@@ -42,17 +44,17 @@ pub(crate) struct Condition {
     /// A [`Health`], without [`Health::Slow`].
     health: AtomicU8,
     read_errors: AtomicU32,
-    /// Where a read last gave what was not written there.
+    /// The segment where a read last returned bytes that were not written there.
     damaged: AtomicU32,
     write_errors: AtomicU32,
-    /// The last write failed because there was no room for it.
+    /// True if the last write failed because there was no room for it.
     full: AtomicBool,
-    /// Failed reads per segment.
+    /// The number of failed reads per segment.
     segments: Box<[AtomicU8]>,
     quarantined: AtomicU32,
-    /// Reads that nobody waits for any more, but that the device still has.
+    /// The number of reads that the callers gave up, but that the device still has.
     late: AtomicU32,
-    /// Left alone until then, in nanoseconds; 0: it was never slow.
+    /// The time until which the store is left alone, in nanoseconds; 0: it was never slow.
     slow_until: AtomicU64,
     slow: Mutex<Slowness>,
     /// The reason for the last change of the condition.
@@ -76,7 +78,7 @@ impl Condition {
         }
     }
 
-    /// Returns the health of the store, slowness aside.
+    /// Returns the health of the store, without regard to slowness.
     pub(crate) fn health(&self) -> Health {
         match self.health.load(Ordering::Relaxed) {
             h if h == Health::Good as u8 => Health::Good,
@@ -85,7 +87,7 @@ impl Condition {
         }
     }
 
-    /// Returns the reason for the last change of the condition, if it is not good.
+    /// Returns the reason for the last change of the condition, if the condition is not good.
     pub(crate) fn reason(&self) -> Option<String> {
         self.reason.lock().clone()
     }
@@ -95,12 +97,12 @@ impl Condition {
         self.full.load(Ordering::Relaxed)
     }
 
-    /// Segments in quarantine.
+    /// The number of segments in quarantine.
     pub(crate) fn quarantined(&self) -> u32 {
         self.quarantined.load(Ordering::Relaxed)
     }
 
-    /// Takes in what an earlier run knew.
+    /// Takes over the quarantine that an earlier run recorded.
     pub(crate) fn recall(&self, segments: &[u32]) {
         for segment in segments {
             if let Some(errors) = self.segments.get(*segment as usize) {
@@ -114,7 +116,7 @@ impl Condition {
         }
     }
 
-    /// The numbers of segments in quarantine, ascending.
+    /// The numbers of the segments in quarantine, ascending.
     pub(crate) fn bad_segments(&self) -> Vec<u32> {
         let all = self.segments.iter().zip(0..);
         all.filter(|(errors, _)| errors.load(Ordering::Relaxed) >= SEGMENT_ERRORS_MAX)
@@ -122,7 +124,7 @@ impl Condition {
             .collect()
     }
 
-    /// A segment is in order again.
+    /// Notes that a segment is usable again.
     pub(crate) fn forgive(&self, segment: u32) {
         if self.is_quarantined(segment)
             && let Some(errors) = self.segments.get(segment as usize)
@@ -140,14 +142,14 @@ impl Condition {
                 .is_some_and(|errors| errors.load(Ordering::Relaxed) >= SEGMENT_ERRORS_MAX)
     }
 
-    /// A read gave what was wanted.
+    /// Notes that a read returned the expected bytes.
     pub(crate) fn read_well(&self) {
         if self.read_errors.load(Ordering::Relaxed) > 0 {
             self.read_errors.store(0, Ordering::Relaxed);
         }
     }
 
-    /// A read of this segment failed. `used` counts the segments that hold something.
+    /// Notes that a read of this segment failed. `used` counts the segments in use.
     pub(crate) fn read_failed(
         &self,
         disk: &str,
@@ -161,8 +163,8 @@ impl Condition {
         self.count_failed_read(disk, failure);
     }
 
-    /// A read of this segment gave what was not written there. Several in a row in one segment
-    /// count as one: a region may be lost while the rest is in order.
+    /// Notes that a read of this segment returned bytes that were not written there. Several such reads
+    /// in a row in one segment count as one: a region may be lost while the rest is intact.
     pub(crate) fn read_damage(&self, disk: &str, segment: u32, failure: &Failure<'_>) {
         if self.damaged.swap(segment, Ordering::Relaxed) != segment {
             self.count_failed_read(disk, failure);
@@ -179,8 +181,8 @@ impl Condition {
         }
     }
 
-    /// The thread that writes the store has ended by a mistake in this program. What it knew of
-    /// the disk is gone.
+    /// Notes that the thread that writes the store has ended because of a bug in this program. Its
+    /// knowledge of the disk is lost.
     pub(crate) fn abandoned(&self, disk: &str) {
         let why = "the thread that writes it has ended by a mistake in Foxy";
         if self.worsen(Health::Offline, why) {
@@ -216,8 +218,8 @@ impl Condition {
         let (count, all) = (self.quarantined() as usize, self.segments.len());
         let text = || format!("{failure}; {count} segments are in quarantine");
         let is_read_only = count > all / 4 || self.health() == Health::ReadOnly;
-        // Half of the segments in use, not of all: a store that holds little would not reach half of
-        // all.
+        // The limit is half of the segments in use: a store that contains little would not reach half
+        // of all segments.
         if is_read_only && count > 0 && count * 2 >= used() {
             self.degrade(disk, Health::Offline, &text());
         } else if is_read_only {
@@ -225,13 +227,13 @@ impl Condition {
         }
     }
 
-    /// A write ended well.
+    /// Notes that a write succeeded.
     pub(crate) fn wrote_well(&self) {
         self.write_errors.store(0, Ordering::Relaxed);
         self.full.store(false, Ordering::Relaxed);
     }
 
-    /// A write or flush failed. How many in a row.
+    /// Notes that a write or flush failed. Returns the number of failures in a row.
     pub(crate) fn write_failed(
         &self,
         disk: &str,
@@ -239,13 +241,14 @@ impl Condition {
         failure: &Failure<'_>,
     ) -> u32 {
         let count = self.write_errors.fetch_add(1, Ordering::Relaxed) + 1;
-        // After a failed flush nothing is known about what was written before.
+        // After a failed flush, the state of all earlier writes is unknown.
         let flush = rule!(
             "faults: a store whose flush failed is not written any more",
             failure.doing == "flush",
             false
         );
-        // A full file system may get room again, and nothing is broken: writing is tried for ever.
+        // A full file system may get room again, and nothing is broken: the store never stops trying to
+        // write.
         let full = matches!(
             failure.error.kind(),
             std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded
@@ -274,7 +277,8 @@ impl Condition {
         worse
     }
 
-    /// Worsens the health because of what the disk did, and logs it. Returns whether it changed.
+    /// Worsens the health because of a failure of the disk, and logs it. Returns whether the health
+    /// changed.
     fn degrade(&self, disk: &str, to: Health, why: &str) -> bool {
         if !self.worsen(to, why) {
             return false;

@@ -1,5 +1,5 @@
-//! A store that takes longer than anybody waits: left alone until what is late has arrived and a
-//! pause has passed, which doubles each time.
+//! Slow stores: a store whose operation takes too long is left alone until the operation has ended and
+//! a pause has passed, which doubles each time.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -8,40 +8,41 @@ use foxy_base::MonoTime;
 
 use super::Condition;
 
-/// First pause of a slow store, and how often it is doubled.
+/// The first pause of a slow store.
 const PAUSE: Duration = Duration::from_secs(1);
+/// The number of times that the pause can be doubled.
 const DOUBLINGS: u32 = 6;
-/// A store that was not slow for so long begins with the first pause again.
+/// If a store was not slow for this time, the next pause is the first one again.
 const FORGIVEN: Duration = Duration::from_secs(300);
 
 #[derive(Debug, Default)]
 pub(super) struct Slowness {
     strikes: u32,
-    /// The slowness was logged.
+    /// True if the slowness was logged.
     told: bool,
 }
 
 impl Condition {
-    /// Left alone at the moment because it takes too long.
+    /// Returns whether the store is left alone at the moment because it takes too long.
     pub(crate) fn is_slow(&self, now: impl FnOnce() -> MonoTime) -> bool {
         let until = self.slow_until.load(Ordering::Relaxed);
         until != 0 && (self.late.load(Ordering::Relaxed) > 0 || now().nanos() < until)
     }
 
-    /// Nobody waits any longer for a read that the device still has.
+    /// Notes that a caller does not wait any longer for a read that the device still has.
     pub(crate) fn given_up(&self, disk: &str, at: u64, now: MonoTime) {
         self.late.fetch_add(1, Ordering::Relaxed);
         self.strike(disk, &format!("a read at byte {at} takes too long"), now);
     }
 
-    /// A read that nobody waited for any longer has ended after all.
+    /// Notes that a read has ended after its caller gave it up.
     pub(crate) fn arrived(&self, now: MonoTime) {
         self.late.fetch_sub(1, Ordering::Relaxed);
         let slow = self.slow.lock();
         self.pause(&slow, now);
     }
 
-    /// A write has been under way for too long.
+    /// Notes that a write has been under way for too long.
     pub(crate) fn stalled(&self, disk: &str, now: MonoTime) {
         self.strike(disk, "a write takes too long", now);
     }

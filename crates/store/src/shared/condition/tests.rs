@@ -1,4 +1,4 @@
-//! When a store gets worse, one rule after the other.
+//! Tests of the rules by which the condition of a store gets worse, one rule after the other.
 
 use std::io;
 
@@ -19,7 +19,7 @@ fn failure<'a>(doing: &'static str, error: &'a io::Error) -> Failure<'a> {
 }
 
 impl Condition {
-    /// A read failed in a store that is full.
+    /// Notes a failed read in a store whose segments are all in use.
     fn fail_read(&self, segment: Option<u32>, error: &io::Error) {
         let all = || self.segments.len();
         self.read_failed("disk", segment, all, &failure("read", error));
@@ -89,7 +89,7 @@ fn a_store_that_cannot_be_written_nor_read_where_it_holds_something_is_offline()
         (0..SEGMENT_ERRORS_MAX).for_each(|_| read());
         condition.read_well();
     };
-    // Four segments of 64 hold something: whether writing fails first, or reading.
+    // Four segments of 64 are in use. The order of failing writes and failing reads does not matter.
     let condition = Condition::new(64);
     condition.fail_write(4, "flush", &eio);
     in_quarantine(&condition, 0);

@@ -1,4 +1,4 @@
-//! An engine with some stores on disks that may fail, driven by hand.
+//! An engine with some stores on disks that may fail; the test drives it step by step.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,15 +20,15 @@ pub(super) struct Bench {
     writers: Vec<Writer>,
 }
 
-/// Operations of all disks together are counted; these are the places of the faults among those of
-/// the first disk, and of the second.
+/// The operations of all disks are counted together. These are the places of the faults for the first
+/// disk, and for the second disk.
 pub(super) type Plans = Vec<FaultPlan>;
 
-/// A plan with these faults at operations of these numbers, in ascending order.
+/// Makes a plan with these faults at the operations with these numbers, in ascending order.
 pub(super) fn plan(hits: impl Iterator<Item = (u64, Fault)>) -> FaultPlan {
     let mut plan = FaultPlan::none();
     for (before, (at, fault)) in (0..).zip(hits) {
-        // A rule does not see what an earlier one hits.
+        // A rule does not see operations that an earlier rule hits.
         let rule = FaultRule::new(OpClass::Any, fault);
         plan = plan.and(rule.after(at - before).times(1));
     }
@@ -75,8 +75,9 @@ impl Bench {
         })
     }
 
-    /// The next start, after a kill or a power cut. One that the faults prevent is made again
-    /// without them: nothing was served meanwhile. `None` if it fails again: that serves nothing.
+    /// Makes the next start, after a kill or a power cut. If the faults prevent a start, it is made
+    /// again without them: no request was served meanwhile. Returns `None` if it fails again; then no
+    /// request is served.
     pub(super) fn restart(&self, keep: &mut [Keep<'_>], plans: &Plans, seed: u64) -> Option<Self> {
         let left: Vec<_> = (self.disks.iter().zip(keep))
             .map(|(disk, keep)| disk.crash(std::mem::replace(keep, Keep::All)))
@@ -100,7 +101,7 @@ impl Bench {
         self.clock.mono()
     }
 
-    /// Time passes in steps as small as those of a thread that works.
+    /// Advances the time in steps as small as those of a working thread.
     pub(super) fn pass(&mut self, millis: u64) {
         for step in (0..millis.max(1)).step_by(50) {
             self.clock
@@ -113,7 +114,7 @@ impl Bench {
         }
     }
 
-    /// Time for everything that does not hang.
+    /// Advances the time far enough for every operation that does not hang.
     pub(super) fn rest(&mut self) {
         for _ in 0..400 {
             self.pass(20);
@@ -170,7 +171,7 @@ impl Bench {
         Ok(buf)
     }
 
-    /// Faults that struck, by kind and place.
+    /// Returns the faults that struck, by kind and place.
     pub(super) fn struck(&self) -> Vec<String> {
         let geometry = |n: usize| {
             let stores = self.engine.fleet().stores();
@@ -194,7 +195,7 @@ impl Bench {
     }
 }
 
-/// The part of a store that a place belongs to.
+/// Returns the part of a store to which a place belongs.
 fn part(geometry: &Geometry, at: u64) -> &'static str {
     match at {
         _ if at < geometry.journal_at() => "superblocks",

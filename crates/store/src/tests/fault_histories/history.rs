@@ -1,4 +1,4 @@
-//! A random history with faults, and what each key may give.
+//! A random history with faults, and the versions that each key may have.
 
 use std::collections::HashMap;
 
@@ -12,77 +12,78 @@ use super::LIMIT;
 use super::bench::{Bench, Plans, plan};
 use crate::*;
 
-/// Starts of a history.
+/// Number of starts of a history.
 pub(super) const LIVES: usize = 3;
 const KEYS: u64 = 20;
 const TAGS: u64 = 5;
 const SMALL: u64 = 2_500;
 const LARGE: u64 = 24_000;
 
-/// A fault at one operation.
+/// A fault at one operation of a life.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hit {
     pub(super) life: usize,
-    /// Its number among the operations of that life; odd ones are of the second disk, if there is one.
+    /// The number of the operation in that life; odd numbers are for the second disk, if there is one.
     pub(super) at: u64,
     pub(super) fault: Fault,
 }
 
-/// The steps and faults of a history. Everything follows from it.
+/// The steps and faults of a history. Everything in the history is derived from them.
 #[derive(Clone, Debug)]
 pub(super) struct History {
     pub(super) seed: u64,
     pub(super) stores: u64,
     pub(super) steps: u64,
     pub(super) hits: Vec<Hit>,
-    /// The lives that end by a power cut, not a kill.
+    /// True for the lives that end by a power cut and not by a kill.
     pub(super) cuts: [bool; LIVES],
 }
 
 /// Counts of a history.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
-    /// Operations of each life.
+    /// The number of operations of each life.
     pub(super) operations: [u64; LIVES],
     pub(super) faults: u64,
     pub(super) struck: Vec<String>,
-    /// Answers that were checked.
+    /// The number of answers that were checked.
     pub(super) given: u64,
-    /// A store could not be opened any more, and the history ended.
+    /// True if a store could not be opened any more, and the history ended.
     pub(super) refused: bool,
-    /// Removals that came undone, and were neither acknowledged nor older than [`LIMIT`].
+    /// The number of removals that were undone, and were neither acknowledged nor older than [`LIMIT`].
     pub(super) young: u64,
-    /// Others: life, key and version.
+    /// The other removals that were undone: life, key and version.
     pub(super) returns: Vec<(usize, u64, u64)>,
 }
 
-/// A version that a key held.
+/// A version that a key had.
 #[derive(Clone, Debug)]
 struct Held {
     version: u64,
-    /// The removal that ended it; `None`: the key holds it.
+    /// The removal that ended it; `None`: the key still has it.
     ended: Option<Removal>,
     /// The soft purge that covered it.
     stale: Option<Removal>,
 }
 
-/// Something that must not come undone.
+/// A removal that must not be undone.
 #[derive(Clone, Copy, Debug)]
 struct Removal {
     step: u64,
     when: MonoTime,
-    /// A purge of many: the journal of a disk that does not answer tells nobody of it.
+    /// True for a purge of many objects: if a disk does not answer, the journal on that disk cannot
+    /// record it.
     noted: bool,
-    /// A crash came so soon after it that it may have come undone.
+    /// True if a crash came so soon after this removal that the crash may have undone it.
     young: bool,
 }
 
-/// A ticket with the step and the keys that it is about.
+/// A ticket with the step and the keys to which it belongs.
 struct Ticket {
     ticket: SyncTicket,
     step: u64,
     keys: Vec<u64>,
-    /// It tells of a soft purge alone: what ended earlier may still be on its way.
+    /// True if it is for a soft purge only: earlier removals may still be on their way.
     soft: bool,
 }
 
@@ -95,9 +96,9 @@ struct Run<'a> {
     version: u64,
     keys: HashMap<u64, Vec<Held>>,
     tickets: Vec<Ticket>,
-    /// Everything of a key up to this step is acknowledged.
+    /// All removals of a key up to this step are acknowledged.
     acknowledged: HashMap<u64, u64>,
-    /// The soft purges of a key up to this step are.
+    /// All soft purges of a key up to this step are acknowledged.
     stale: HashMap<u64, u64>,
     seen: Seen,
 }
@@ -116,7 +117,7 @@ fn max(version: u64) -> u64 {
 }
 
 impl History {
-    /// For one fault at every operation.
+    /// Makes a history for one fault at every operation.
     pub(super) fn short(seed: u64) -> Self {
         Self {
             seed,
@@ -127,7 +128,7 @@ impl History {
         }
     }
 
-    /// For many faults.
+    /// Makes a history for many faults.
     pub(super) fn long(seed: u64) -> Self {
         Self {
             steps: 160,
@@ -245,14 +246,14 @@ impl Run<'_> {
         });
     }
 
-    /// Notes that the versions that the key holds have ended.
+    /// Notes that the present versions of the key have ended.
     fn ended(&mut self, key: u64) {
         self.ended_by(key, self.removal());
     }
 
     fn ended_by(&mut self, key: u64, now: Removal) {
         for held in self.keys.entry(key).or_default() {
-            // One that may have come undone is made again.
+            // If an earlier removal may have been undone, this removal replaces it.
             held.ended = held.ended.filter(|ended| !ended.young).or(Some(now));
         }
     }
@@ -317,7 +318,7 @@ impl Run<'_> {
         self.await_ticket(ticket, keys, soft);
     }
 
-    /// A 304 for what is stored; the version and the body stay.
+    /// Refreshes a stored object as a 304 does; the version and the body stay.
     fn refresh(&mut self, key: u64) {
         if let Some(old) = self.bench.get(&name(key)) {
             let meta = ObjectMeta {
@@ -337,7 +338,7 @@ impl Run<'_> {
         }
     }
 
-    /// The version that a lookup gives, and whether it is stale; checks every byte.
+    /// Returns the version that a lookup returns, and whether it is stale. It checks every byte.
     fn given(&self, key: u64) -> Option<(u64, bool)> {
         let object = self.bench.get(&name(key))?;
         assert_eq!(object.key(), name(key).as_bytes());
@@ -369,7 +370,7 @@ impl Run<'_> {
             true => self.seen.young += 1,
             false => self.seen.returns.push((self.life, key, version)),
         }
-        // From now on that is what it holds.
+        // From now on, this is the version that the key has.
         all.truncate(at + 1);
         (all[at].ended, all[at].stale) = (None, None);
     }
@@ -378,7 +379,7 @@ impl Run<'_> {
         (0..KEYS).for_each(|key| self.check(key));
     }
 
-    /// False if the stores cannot be opened any more.
+    /// Ends a life. Returns false if the stores cannot be opened any more.
     fn end_of(&mut self, life: usize) -> bool {
         self.check_all();
         let bench = &self.bench;

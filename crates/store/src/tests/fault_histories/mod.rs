@@ -1,11 +1,12 @@
-//! Faults inside random histories, for every fault that the [`Disk`](foxy_disk::Disk) trait knows.
+//! Faults inside random histories, for every fault that the [`Disk`](foxy_disk::Disk) trait defines.
 //!
-//! - One fault in a history, at every operation in turn: nothing comes back that was removed and
-//!   acknowledged, or removed longer ago than [`LIMIT`].
-//! - Many faults in a history: whatever comes back is traced to the smallest set of faults that
-//!   brings it back, by leaving out one after the other. One fault alone must not be enough.
+//! - One test puts one fault into a history, at every operation in turn: no removal is undone that was
+//!   acknowledged or is older than [`LIMIT`].
+//! - The other test puts many faults into a history. For every removed version that returns, it finds
+//!   the smallest set of faults that causes it, by leaving out one fault after the other. A single
+//!   fault must not be enough.
 //!
-//! In both, no lookup ever gives other bytes than were stored under its key.
+//! In both tests, a lookup never returns other bytes than were stored under its key.
 
 mod bench;
 mod history;
@@ -19,12 +20,12 @@ use foxy_disk::Fault;
 
 use self::history::{History, Hit, LIVES, Seen};
 
-/// A removal that is older must not come undone by one fault: the sync interval, and the flushes
-/// that cover it.
+/// One fault must not undo a removal that is older than this: the sync interval, and the time of the
+/// flushes that cover the removal.
 const LIMIT: Duration = Duration::from_secs(3);
 
-/// Every fault. Those of the second list are reported by the disk, so that a power cut after one of
-/// them is no second fault.
+/// The faults in two lists. The disk reports the faults of the second list, so that a power cut after
+/// one of these does not count as a second fault.
 const SILENT: [Fault; 6] = [
     Fault::Torn,
     Fault::Lost,
@@ -47,7 +48,8 @@ fn is_silent(fault: Fault) -> bool {
     SILENT.contains(&fault)
 }
 
-/// Every operation of every life, once with each fault. In the ordinary run a part of them.
+/// Tests every operation of every life, once with each fault. The ordinary run tests only a part of
+/// them.
 #[test]
 fn one_fault_anywhere_undoes_no_removal_that_counts() {
     let (seeds, step) = match super::is_long() {
@@ -68,7 +70,7 @@ fn one_fault_anywhere_undoes_no_removal_that_counts() {
                     let hit = Hit { life, at, fault };
                     let history = History {
                         hits: vec![hit],
-                        // The last end of a life is a power cut only where that is no second fault.
+                        // A life ends by a power cut only if that does not count as a second fault.
                         cuts: [!is_silent(fault) && at % 2 == 0; LIVES],
                         ..History::short(seed)
                     };
@@ -93,7 +95,7 @@ fn one_fault_anywhere_undoes_no_removal_that_counts() {
     assert!(given > runs * 25, "{given} of {runs}");
 }
 
-/// Two operations of a hundred fail. What comes back needs at least two faults.
+/// Two of a hundred operations fail. Each version that returns needs at least two faults.
 #[test]
 fn what_many_faults_bring_back_needs_two_of_them() {
     let seeds = if super::is_long() { 10_000 } else { 250 };
@@ -149,12 +151,12 @@ fn many(seed: u64) -> History {
     history
 }
 
-/// Leaves out every fault, and every power cut, without which something still comes back.
+/// Leaves out every fault, and every power cut, without which a removed version still returns.
 fn smallest(mut history: History) -> History {
     let returns = |history: &History| !history.run().returns.is_empty();
     loop {
         let size = history.hits.len() + history.power_cuts();
-        // Large parts first.
+        // Large parts are tried first.
         let mut part = history.hits.len().next_power_of_two() / 2;
         while part > 0 {
             let mut at = 0;
@@ -186,7 +188,7 @@ impl History {
         self.cuts.iter().filter(|cut| **cut).count()
     }
 
-    /// The faults by kind, and where they struck.
+    /// Describes the faults by kind, and by the places where they struck.
     fn name(&self) -> String {
         let Seen { struck, .. } = self.run();
         let mut parts: Vec<_> = struck;

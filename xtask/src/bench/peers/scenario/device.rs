@@ -1,4 +1,4 @@
-//! The raw device beside S2 and S3, by fio: what no cache on it can exceed.
+//! The raw device, measured by fio for S2 and S3. No cache on this device can be faster.
 
 use std::path::Path;
 

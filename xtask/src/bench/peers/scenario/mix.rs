@@ -8,7 +8,7 @@ use super::super::results::Cell;
 use super::super::servers::{Kind, Server, Shape};
 use super::LIMIT;
 
-/// Document hit ratio 0.4, Zipf 0.6, exponential sizes of mean 5 KB, 20 origins.
+/// Document hit ratio 0.4, Zipf exponent 0.6, exponential sizes with mean 5 KB, 20 origins.
 pub(super) const MIX: [&str; 10] = [
     "--workload",
     "polygraph",
@@ -21,7 +21,7 @@ pub(super) const MIX: [&str; 10] = [
     "--servers",
     "20",
 ];
-/// The origin waits so long before it answers.
+/// The origin waits for 100 ms before it answers.
 pub(super) const DELAY: &str = "&l=100";
 
 pub(super) fn started(run: &Run, kind: Kind, label: &str) -> Result<Server, String> {
@@ -31,7 +31,7 @@ pub(super) fn started(run: &Run, kind: Kind, label: &str) -> Result<Server, Stri
     Ok(server)
 }
 
-/// S4. Each part has a seed of its own, so that no object of one is a hit in the next.
+/// Runs S4. Each part has its own seed, so that no object of one part is a hit in the next part.
 pub(super) fn run(run: &Run, kind: Kind) -> Result<Cell, String> {
     let server = started(run, kind, "s4")?;
     let mut cell = Cell::new("s4", kind);

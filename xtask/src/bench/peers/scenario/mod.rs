@@ -1,4 +1,4 @@
-//! The scenarios: what is asked, and what is kept of the answers.
+//! The scenarios: the requests that are sent, and the figures that are kept.
 
 mod device;
 mod mix;
@@ -13,25 +13,25 @@ use super::load::Run;
 use super::results::Cell;
 use super::servers::Kind;
 
-/// Page cache counts here, so that no peer keeps its whole store in memory.
+/// Memory limit in bytes. It includes the page cache, so that no peer keeps its whole store in memory.
 const LIMIT: u64 = 1 << 30;
 
-/// One question.
+/// One scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Scenario {
     /// Hits in memory.
     S1,
     /// Hits on disk.
     S2,
-    /// Misses, stored.
+    /// Misses that are stored.
     S3,
     /// The mix of the Foxy paper.
     S4,
     /// Restarts.
     S5,
-    /// Load up to saturation.
+    /// Rising load up to saturation.
     S6,
-    /// The same with the store on a slow drive.
+    /// Rising load up to saturation, with the store on a slow drive.
     S7,
 }
 
@@ -58,7 +58,7 @@ impl Scenario {
         }
     }
 
-    /// True if this row makes sense.
+    /// True if a row of this kind makes sense in the scenario.
     pub(super) const fn suits(self, kind: Kind) -> bool {
         match kind {
             Kind::Floor | Kind::FoxyReverse => matches!(self, Self::S1),
@@ -78,14 +78,14 @@ impl FromStr for Scenario {
     }
 }
 
-/// Scenarios that one server instance goes through: the store that S3 fills serves S2 and S5.
+/// Scenarios that use the same server instance: S2 and S5 use the store that S3 fills.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Job {
     pub(super) kind: Kind,
     pub(super) scenarios: Vec<Scenario>,
 }
 
-/// All jobs for the scenarios and kinds wanted.
+/// All jobs for the requested scenarios and kinds.
 pub(super) fn jobs(scenarios: &[Scenario], kinds: &[Kind]) -> Vec<Job> {
     let groups: [&[Scenario]; 5] = [
         &[Scenario::S1],

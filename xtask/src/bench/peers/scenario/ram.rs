@@ -1,4 +1,4 @@
-//! S1: hits in memory. 1000 objects of 4 KiB, Zipf 0.6, all warm.
+//! S1: hits in memory. 1000 objects of 4 KiB, Zipf exponent 0.6, all in memory.
 
 use super::super::lengths::text;
 use super::super::load::Run;
@@ -16,7 +16,8 @@ pub(super) fn run(run: &Run, kind: Kind) -> Result<Cell, String> {
     };
     if kind != Kind::Floor {
         let all = [objects, &["--workload", "scan", "--requests", "1000"]].concat();
-        // Twice: some servers admit to memory only what is asked for again.
+        // All objects are requested twice: some servers admit to memory only objects that are requested
+        // again.
         for _ in 0..2 {
             run.load(&server, &all)?;
         }

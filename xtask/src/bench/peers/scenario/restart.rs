@@ -1,4 +1,5 @@
-//! S5: stop and start, kill and start: how soon there are hits, what is kept.
+//! S5: stop and start, kill and start. The figures show how soon there are hits, and how many objects are
+//! kept.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,9 +14,9 @@ use super::super::load::{Run, number};
 use super::super::results::Cell;
 use super::store::Filled;
 
-/// The check begins so long before the server is started, and waits for it.
+/// The check begins this time before the server is started, and waits for the server.
 const AHEAD: Duration = Duration::from_millis(100);
-/// First of the objects stored right before the kill.
+/// Number of the first of the objects that are stored right before the kill.
 const LAST: &str = "100000000";
 
 pub(super) fn run(run: &Run, filled: &mut Filled) -> Result<Cell, String> {
@@ -65,7 +66,7 @@ pub(super) fn run(run: &Run, filled: &mut Filled) -> Result<Cell, String> {
     Ok(cell)
 }
 
-/// Starts the server while the check is already knocking.
+/// Starts the server while the check already tries to connect.
 fn start_and_ask(run: &Run, filled: &mut Filled, known: &Path) -> Result<Value, String> {
     let asking = expect(run, filled, known, Some("400"))?;
     pause(AHEAD);
@@ -108,14 +109,14 @@ fn take(cell: &mut Cell, part: &str, report: &Value) {
     }
     let all = number(report, &["share_of_hits"]).unwrap_or(0.0);
     cell.set(&format!("{part} hits from the start"), all);
-    // An object that is asked for before it is loaded is a miss, but not lost: so the second half
-    // of the answers counts. The newest are asked for last, when all is loaded.
+    // An object that is requested before it is loaded is a miss, but it is not lost. So only the second
+    // half of the answers counts. The newest objects are requested last, when all objects are loaded.
     let later = number(report, &["restart", "later_level"]).unwrap_or(0.0);
     let kept = if part == "newest" { all } else { later };
     cell.set(&format!("{part} retained"), kept);
 }
 
-/// Lines of a record, evenly spread: reading 300,000 of them would take longer than a start.
+/// Evenly spread lines of a record. Reading all 300,000 lines would take longer than a start.
 fn sample(record: &Path, count: usize) -> Result<PathBuf, String> {
     let shown = record.display();
     let text = fs::read_to_string(record).map_err(|e| format!("{shown}: {e}"))?;

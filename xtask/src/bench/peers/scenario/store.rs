@@ -1,4 +1,5 @@
-//! S3: misses that are stored, S2: hits on disk of what S3 stored, S5: restarts with it.
+//! S3: misses that are stored. S2: hits on disk of the objects that S3 stored. S5: restarts with these
+//! objects.
 
 use std::path::PathBuf;
 
@@ -14,9 +15,9 @@ use super::{Keep, LIMIT, Scenario, restart};
 /// A server with a full store.
 pub(super) struct Filled {
     pub(super) server: Server,
-    /// Record of the stored objects and their times.
+    /// Path of the record with the stored objects and their times.
     pub(super) record: PathBuf,
-    /// When it was first started.
+    /// Time when the server was first started.
     pub(super) begun: MonoTime,
     pub(super) clock: SystemClock,
 }
@@ -36,7 +37,7 @@ pub(super) fn run(
         server,
     };
     filled.server.start()?;
-    // Filling the store is the measurement of S3; without S3, its row is not kept.
+    // S3 is the measurement of filling the store. If S3 is not requested, its row is dropped.
     let cell = misses(run, &mut filled)?;
     if scenarios.contains(&Scenario::S3) {
         keep(cell)?;
@@ -53,7 +54,7 @@ pub(super) fn run(
     Ok(())
 }
 
-/// S3.
+/// Runs S3.
 fn misses(run: &Run, filled: &mut Filled) -> Result<Cell, String> {
     let server = &filled.server;
     let mut cell = Cell::new("s3", server.kind);
@@ -83,7 +84,7 @@ fn misses(run: &Run, filled: &mut Filled) -> Result<Cell, String> {
         ],
     )?;
     let full = server.memory();
-    // What the proxy still holds back gets its chance to be written.
+    // The proxy gets time to write the objects that are still in its buffers.
     pause(run.lengths.warm_up * 3);
     sync();
     let after = run.host.device();
@@ -121,7 +122,7 @@ fn written(cell: &mut Cell, before: &DeviceCounts, after: &DeviceCounts, bodies:
     cell.set("KB per write", bytes / 1000.0 / writes.max(1.0));
 }
 
-/// S2.
+/// Runs S2.
 fn hits(run: &Run, filled: &mut Filled) -> Result<Cell, String> {
     let server = &filled.server;
     let mut cell = Cell::new("s2", server.kind);
@@ -135,7 +136,7 @@ fn hits(run: &Run, filled: &mut Filled) -> Result<Cell, String> {
         text(run.lengths.open),
         text(run.lengths.warm_up),
     );
-    // Numbers of reads are the device's, bytes are those of the proxy's processes.
+    // The number of reads is that of the device, the number of bytes is that of the proxy's processes.
     let before = (run.host.device().reads, server.group.bytes_read());
     let args = [
         "--workload",

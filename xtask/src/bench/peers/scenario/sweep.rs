@@ -1,4 +1,4 @@
-//! The mix at rising offered load: S6 on this machine's disk, S7 on a drive of the paper's class.
+//! The mix with rising offered load: S6 on this machine's disk, S7 on a drive as slow as that of the paper.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use super::super::results::Cell;
 use super::super::servers::{Kind, Server, Shape};
 use super::mix::{DELAY, MIX, started};
 
-/// S7: little memory for contents, and no page cache beside it that could hold the store.
+/// S7 has little memory for contents, and no additional page cache that could hold the store.
 const SLOW_MEMORY_MIB: u64 = 128;
 const SLOW_LIMIT: u64 = 384 << 20;
-/// The origins of the paper wait for a second; while the store is filled they do not.
+/// The origins of the paper wait for one second. While the store is filled, they do not wait.
 const SLOW_DELAY: [&str; 2] = ["--latency", "1s"];
 const SLOW_SEED: u64 = 7;
 
@@ -23,15 +23,16 @@ const SLOW_SEED: u64 = 7;
 struct Climb<'a> {
     offered: &'a [u32],
     knobs: &'a str,
-    /// Longest time that an answer waits for the origin, seconds.
+    /// Longest time in seconds for which an answer waits for the origin.
     wait: u32,
     warm_up: Duration,
     step: Duration,
-    /// One stream that goes on from here; otherwise each step has a stream of its own.
+    /// `Some`: all steps continue one stream after this many requests. `None`: each step has its own
+    /// stream.
     goes_on_from: Option<u64>,
 }
 
-/// S6.
+/// Runs S6.
 pub(super) fn to_saturation(run: &Run, kind: Kind) -> Result<Cell, String> {
     let server = started(run, kind, "s6")?;
     let mut cell = Cell::new("s6", kind);
@@ -48,7 +49,7 @@ pub(super) fn to_saturation(run: &Run, kind: Kind) -> Result<Cell, String> {
     Ok(cell)
 }
 
-/// S7. The store holds more than memory before the drive gets slow.
+/// Runs S7. Before the drive becomes slow, the store contains more than fits into memory.
 pub(super) fn on_a_slow_drive(run: &Run, kind: Kind) -> Result<Cell, String> {
     let origin = Origin::start(&run.host, &run.programs.lab)?;
     let port = origin.port;
@@ -67,16 +68,16 @@ pub(super) fn on_a_slow_drive(run: &Run, kind: Kind) -> Result<Cell, String> {
     let mut cell = Cell::new("s7", kind);
     fill(run, &server)?;
     if kind.is_layout() {
-        // The server's memory has the contents that the layout does not keep; they are no page
-        // cache, so the limit allows for them.
+        // The server's memory contains the contents that the layout does not store. They are not page
+        // cache, so the limit is increased by their size.
         let room = SLOW_LIMIT - (SLOW_MEMORY_MIB << 20);
         server.group.limit(Some(server.memory() + room))?;
     }
     drop(origin);
     let _slow = Origin::start_at(port, &run.host, &run.programs.lab, &SLOW_DELAY)?;
-    // The page cache keeps what it holds, as in a proxy that has run for a while. If the tables of
-    // the file system had to be read first, one file per object would carry anything from nothing
-    // to 300/s.
+    // The page cache is kept, as in a proxy that has run for a while. Otherwise the tables of the file
+    // system would have to be read first, and the rate of one file per object would vary between 0 and
+    // 300/s.
     sync();
     drive.slow_down()?;
     let climb = Climb {
@@ -108,8 +109,7 @@ fn fill(run: &Run, server: &Server) -> Result<(), String> {
 }
 
 impl Climb<'_> {
-    /// Offers one load after the other; ends at the second one in a row that the server does not
-    /// carry.
+    /// Offers one load after the other. Ends after two consecutive loads that the server cannot sustain.
     fn run(&self, run: &Run, server: &Server, cell: &mut Cell) -> Result<(), String> {
         let (mut behind, mut best, mut skip) = (0, 0.0f64, self.goes_on_from.unwrap_or(0));
         for (at, &offered) in self.offered.iter().enumerate() {
@@ -120,7 +120,7 @@ impl Climb<'_> {
             }
             if number(&report, &["answers"]).unwrap_or(0.0) < 1.0 {
                 let none = format!("no answers at {offered}/s in time");
-                // A server that cannot carry even the smallest load has no result.
+                // A server that cannot sustain even the smallest load has no result.
                 match at {
                     0 => cell.problems.push(none),
                     _ => cell.note(none),
@@ -150,8 +150,8 @@ impl Climb<'_> {
         at: u64,
         skip: u64,
     ) -> Result<Value, String> {
-        // Enough for what waits for the origin and a queue as long; a proxy that cannot even
-        // accept more is saturated already.
+        // This is enough for all requests that wait for the origin and for a queue of the same length. A
+        // proxy that needs more is saturated already.
         let connections = 100 + offered / 4 + 2 * self.wait * offered;
         let seed = self.goes_on_from.map_or(100 + at, |_| SLOW_SEED);
         let numbers = [
@@ -175,7 +175,7 @@ impl Climb<'_> {
     }
 }
 
-/// Keeps a step's figures; the answers per second.
+/// Records a step's figures. Returns the answers per second.
 fn note(cell: &mut Cell, offered: u32, report: &Value) -> f64 {
     let part = offered.to_string();
     cell.take(&part, report);
@@ -186,7 +186,7 @@ fn note(cell: &mut Cell, offered: u32, report: &Value) -> f64 {
     cell.get(&format!("{part} rate")).unwrap_or(0.0)
 }
 
-/// Mean response time of hits and misses together, ms.
+/// Mean response time of hits and misses together, in ms.
 fn mean(report: &Value) -> f64 {
     let get = |group: &str, what: &str| number(report, &[group, what]).unwrap_or(0.0);
     let groups = ["hits", "misses", "unknown"];

@@ -1,4 +1,4 @@
-//! Foxy, its front end over published layouts, the floor, and the model with a process per request.
+//! Foxy, its front end with published layouts, the floor server, and the model with a process per request.
 
 use foxy_lab::kit::Launch;
 
@@ -48,7 +48,8 @@ pub(super) fn fork(site: &Site<'_>, cache: bool) -> Launch {
     Launch::new(super::super::fork::program(&site.programs.foxy), args)
 }
 
-/// Objects on disk of a layout, GiB. Its file is there in full length before anything is asked.
+/// Size of a layout's objects on disk, in GiB. The file of a layout has its full length before the first
+/// request.
 const LAYOUT_GIB: u64 = 2;
 
 pub(super) fn layout(site: &Site<'_>, layout: &str) -> Launch {

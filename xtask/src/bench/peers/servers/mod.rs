@@ -1,7 +1,7 @@
-//! The servers compared: how each is configured, started, pinned, stopped and looked at.
+//! The compared servers: how each is configured, started, pinned, stopped and measured.
 //!
-//! All get one core, 256 MB of memory for contents, 8 GB of disk and no log, and whatever else
-//! is their own best configuration for small objects.
+//! All servers get one core, 256 MB of memory for contents, 8 GB of disk and no log. The other settings are
+//! the best configuration of each server for small objects.
 
 mod foxy;
 
@@ -21,36 +21,38 @@ use super::host::{Core, Group, Host, pause, signal};
 use super::load::Run;
 use crate::workspace::Released;
 
-/// Memory for contents, MiB, unless the scenario says otherwise.
+/// Memory for contents in MiB, unless the scenario sets another value.
 const MEMORY_MIB: u64 = 256;
-/// Disk, GiB.
+/// Disk space in GiB.
 const DISK_GIB: u64 = 8;
 
 /// Compared programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
-    /// The plainest server there can be.
+    /// The simplest possible server.
     Floor,
-    /// The raw device, by fio.
+    /// The raw device, measured by fio.
     Device,
     /// Foxy as a forward proxy.
     Foxy,
-    /// Foxy as a reverse proxy, beside nginx and Varnish.
+    /// Foxy as a reverse proxy, as nginx and Varnish are.
     FoxyReverse,
     Ats,
     Nginx,
     SquidRock,
     SquidAufs,
     Varnish,
-    /// The model with a process per request; with files, and without. In a table of their own.
+    /// The model with a process per request, with files. It has its own table.
     Fork,
+    /// The model with a process per request, without files. It is in the same table.
     ForkBare,
-    /// Foxy's front end over the layout of the published Foxy, and over one file for each URL.
+    /// Foxy's front end with the layout of the published Foxy.
     FoxyPublished,
+    /// Foxy's front end with one file for each URL.
     FoxyFiles,
 }
 
-/// All, in the order of the tables.
+/// All kinds in the order of the tables.
 pub(super) const KINDS: [Kind; 9] = [
     Kind::Floor,
     Kind::Device,
@@ -63,7 +65,7 @@ pub(super) const KINDS: [Kind; 9] = [
     Kind::Varnish,
 ];
 
-/// Those that are measured only if they are named.
+/// Kinds that are measured only if they are named.
 pub(super) const LAYOUTS: [Kind; 2] = [Kind::FoxyPublished, Kind::FoxyFiles];
 
 impl Kind {
@@ -85,7 +87,7 @@ impl Kind {
         }
     }
 
-    /// Asked by path with a fixed Host instead of by absolute URL.
+    /// True if requests contain a path and a fixed Host, in place of an absolute URL.
     pub(super) const fn is_reverse(self) -> bool {
         matches!(
             self,
@@ -93,12 +95,13 @@ impl Kind {
         )
     }
 
-    /// Foxy's front end over a layout that keeps no contents: they are in memory besides.
+    /// True for Foxy's front end with a layout that keeps no contents. The contents are additionally in
+    /// memory.
     pub(super) const fn is_layout(self) -> bool {
         matches!(self, Self::FoxyPublished | Self::FoxyFiles)
     }
 
-    /// A proxy, and not something to compare proxies with.
+    /// True for proxies. The other kinds are references for the proxies.
     pub(super) const fn is_proxy(self) -> bool {
         !matches!(self, Self::Floor | Self::Device)
     }
@@ -125,20 +128,20 @@ impl FromStr for Kind {
 
 /// Parameters of a server in a scenario.
 pub(super) struct Shape<'a> {
-    /// Names its folder and control group.
+    /// Name of the server's folder and control group.
     pub(super) label: &'a str,
-    /// Its folder.
+    /// Folder that contains the server's folder.
     pub(super) place: &'a Path,
-    /// Memory for contents, MiB.
+    /// Memory for contents in MiB.
     pub(super) memory_mib: u64,
     /// Port of the origin.
     pub(super) origin: u16,
-    /// Hits come from the disk, so reads must not block the one worker.
+    /// True if hits are read from the disk. Then reads must not block the only worker.
     pub(super) disk: bool,
 }
 
 impl<'a> Shape<'a> {
-    /// The usual: contents in the run's scratch folder, the run's origin.
+    /// The usual parameters: contents in the run's scratch folder, and the run's origin.
     pub(super) fn new(run: &'a Run, label: &'a str) -> Self {
         Self {
             label,
@@ -149,7 +152,7 @@ impl<'a> Shape<'a> {
         }
     }
 
-    /// The same where hits come from the disk.
+    /// The usual parameters for hits that are read from the disk.
     pub(super) fn on_disk(run: &'a Run, label: &'a str) -> Self {
         Self {
             disk: true,
@@ -164,7 +167,7 @@ pub(super) struct Site<'a> {
     /// The server's own folder.
     pub(super) folder: PathBuf,
     pub(super) port: u16,
-    /// A second port, for those who have an admin address.
+    /// A second port, for servers with an admin address.
     pub(super) admin: u16,
     pub(super) origin: u16,
     /// See [`Shape`].
@@ -188,9 +191,9 @@ impl Site<'_> {
         }
     }
 
-    /// Squid, with its store prepared.
+    /// Launch of Squid, with its store prepared.
     fn squid(&self, disk: SquidDisk) -> Result<Launch, String> {
-        // Shared memory gets a name that the run's watcher recognises and removes.
+        // The name of shared memory is one that the run's watcher recognises and removes.
         let name = format!("{}x{}", self.host.name, self.port);
         let launch = peers::squid(&self.peer(&name), disk)?;
         let output = self
@@ -212,13 +215,13 @@ impl Site<'_> {
     }
 }
 
-/// A configured server with its contents; started, stopped and started again.
+/// A configured server with its contents. It can be started and stopped repeatedly.
 pub(super) struct Server {
     pub(super) kind: Kind,
     pub(super) group: Group,
     pub(super) port: u16,
     pub(super) admin: u16,
-    /// Port of its origin.
+    /// Port of the server's origin.
     pub(super) origin: u16,
     folder: PathBuf,
     start: Launch,
@@ -226,7 +229,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Writes the configuration with empty contents.
+    /// Writes the configuration. The contents are empty.
     pub(super) fn new(run: &Run, kind: Kind, shape: &Shape<'_>) -> Result<Self, String> {
         let (host, name) = (&run.host, format!("{}-{kind}", shape.label));
         let folder = shape.place.join(&name);
@@ -268,14 +271,14 @@ impl Server {
         })
     }
 
-    /// Starts it and waits until it accepts connections, then pins its threads.
+    /// Starts the server and waits until it accepts connections, then pins its threads.
     pub(super) fn start(&mut self) -> Result<(), String> {
         self.spawn()?;
         let clock = SystemClock::default();
         let begun = clock.mono();
         while clock.mono().since(begun) < Duration::from_secs(60) {
             if TcpStream::connect(("127.0.0.1", self.port)).is_ok() {
-                // Some go on opening their store after they listen.
+                // Some servers open their store after they begin to listen.
                 pause(Duration::from_secs(1));
                 return self.pin();
             }
@@ -299,7 +302,7 @@ impl Server {
         ))
     }
 
-    /// Starts it and waits for nothing.
+    /// Starts the server without waiting.
     pub(super) fn spawn(&mut self) -> Result<(), String> {
         let log = self.folder.join("output.log");
         let problem = |e: std::io::Error| format!("{}: {e}", self.kind);
@@ -319,7 +322,7 @@ impl Server {
         Ok(())
     }
 
-    /// Every thread on the proxy's core: some set their own affinity at start.
+    /// Pins every thread to the proxy's core. Some servers set their own affinity when they start.
     pub(super) fn pin(&self) -> Result<(), String> {
         let core = Core::Proxy.number();
         for _ in 0..3 {
@@ -345,12 +348,12 @@ impl Server {
         ))
     }
 
-    /// The process whose tree is the server.
+    /// Root of the server's process tree.
     pub(super) fn pid(&self) -> u32 {
         self.child.as_ref().map_or(0, Child::id)
     }
 
-    /// Asks it to stop; the seconds until its last process is gone.
+    /// Asks the server to stop. Returns the seconds until its last process has ended.
     pub(super) fn stop(&mut self) -> Result<f64, String> {
         let clock = SystemClock::default();
         let begun = clock.mono();
@@ -369,7 +372,7 @@ impl Server {
         Ok(took)
     }
 
-    /// SIGKILL to all its processes.
+    /// Sends SIGKILL to all its processes.
     pub(super) fn kill(&mut self) {
         self.group.kill();
         if let Some(mut child) = self.child.take() {
@@ -385,7 +388,7 @@ impl Server {
         }
     }
 
-    /// Anonymous and shared memory of all its processes, bytes; pages mapped from files left out.
+    /// Anonymous and shared memory of all its processes, in bytes, without pages mapped from files.
     pub(super) fn memory(&self) -> u64 {
         self.group
             .pids()
@@ -394,7 +397,7 @@ impl Server {
             .sum()
     }
 
-    /// Resident memory of all its processes, shared pages counted once, bytes.
+    /// Resident memory of all its processes in bytes. Shared pages count once.
     pub(super) fn resident(&self) -> u64 {
         self.group
             .pids()
@@ -409,8 +412,8 @@ impl Server {
         lines.into_iter().rev().collect::<Vec<_>>().join(" | ")
     }
 
-    /// Ends it and frees its disk, unless that is many files: deleting those slows ext4 down for
-    /// minutes, so they stay until the end of the run.
+    /// Ends the server and frees its disk space. Stores of many files stay until the end of the run,
+    /// because deleting them slows ext4 down for minutes.
     pub(super) fn discard(mut self) {
         self.kill();
         if !matches!(self.kind, Kind::Nginx | Kind::SquidAufs | Kind::FoxyFiles) {
@@ -442,7 +445,7 @@ fn anonymous_and_shared(pid: u32) -> u64 {
     rollup(pid, &["Pss_Anon:", "Pss_Shmem:"])
 }
 
-/// Sum of fields of `/proc/<pid>/smaps_rollup`, bytes.
+/// Sum of fields of `/proc/<pid>/smaps_rollup`, in bytes.
 fn rollup(pid: u32, fields: &[&str]) -> u64 {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
     let kib = |line: &str| {
@@ -454,7 +457,7 @@ fn rollup(pid: u32, fields: &[&str]) -> u64 {
     text.lines().filter_map(kib).sum::<u64>() * 1024
 }
 
-/// Bytes of Foxy's index, as it counts them itself.
+/// Bytes of Foxy's index, according to Foxy's own statistics.
 pub(super) fn foxy_index_bytes(server: &Server) -> Option<f64> {
     use std::io::{Read, Write};
     let mut stream = TcpStream::connect(("127.0.0.1", server.admin)).ok()?;

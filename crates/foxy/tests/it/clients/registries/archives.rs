@@ -1,4 +1,4 @@
-//! apt, go and Maven, each with an archive of one package.
+//! apt, go and Maven: an archive with one package for each client.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,13 +9,13 @@ use super::settings::{set_up, undo};
 use super::{alone, file, three_times};
 use crate::clients::process::{Foxy, run, tool};
 
-/// The text by which each package is known.
+/// A text that each package contains.
 const MARK: &str = "out of an archive";
 
 const CONTROL: &str = "Package: foxydemo\nVersion: 1.0\nArchitecture: all\n\
     Maintainer: Foxy <foxy@example.com>\nDescription: a package for a test\n";
 
-/// A Debian package: an archive of `ar` with three members.
+/// Returns a Debian package: an `ar` archive with three members.
 fn deb() -> Vec<u8> {
     let mut out = b"!<arch>\n".to_vec();
     let members = [
@@ -44,7 +44,7 @@ fn package_list() -> String {
     )
 }
 
-/// The document that names the lists.
+/// Returns the document that names the lists.
 fn release() -> String {
     let list = package_list();
     format!(
@@ -55,13 +55,13 @@ fn release() -> String {
     )
 }
 
-/// That document with the signature of a key, and the key.
+/// The release document with its signature, and the key.
 struct Signed {
     release: Vec<u8>,
     key: Vec<u8>,
 }
 
-/// Signed once; `None` without gpg.
+/// Returns the document, which is signed once; `None` without gpg.
 fn signed() -> Option<&'static Signed> {
     static SIGNED: OnceLock<Option<Signed>> = OnceLock::new();
     let made = SIGNED.get_or_init(|| {
@@ -111,7 +111,7 @@ fn pom(group: &str, name: &str, version: &str, packaging: &str) -> String {
     )
 }
 
-/// Media type and body for a path.
+/// Returns media type and body for a path.
 pub(super) fn answer(path: &str) -> Option<(&'static str, Vec<u8>)> {
     let plain = "text/plain";
     let list = format!(
@@ -145,7 +145,7 @@ pub(super) fn answer(path: &str) -> Option<(&'static str, Vec<u8>)> {
             ("text/xml", pom("foxy.test", "demo", "1.0", "jar").into())
         }
         "/maven2/foxy/test/demo/1.0/demo-1.0.jar" => ("application/java-archive", jar()),
-        // Maven adds this to every extension.
+        // Maven adds this file to every extension.
         "/maven2/org/codehaus/plexus/plexus-utils/1.1/plexus-utils-1.1.jar" => {
             ("application/java-archive", jar())
         }
@@ -162,7 +162,7 @@ fn apt() {
     installs_by_apt("yes");
 }
 
-/// Without names by hash, all versions of a list have one name.
+/// Without names by hash, all versions of a list have the same name.
 #[test]
 fn apt_without_names_by_hash() {
     installs_by_apt("no");
@@ -190,7 +190,7 @@ fn installs_by_apt(by_hash: &str) {
             foxy.url()
         );
         std::fs::write(folder.join("etc/sources.list"), sources).unwrap();
-        // apt reads this file first, and so none of the system's own settings.
+        // apt reads this file first, and therefore none of the system's own settings.
         let settings = format!(
             "Dir \"{root}\";\nDir::Etc \"etc\";\nDir::Etc::parts \"parts\";\nDir::State \"state\";\n\
              Dir::State::status \"{root}/state/status\";\nDir::Cache \"cache\";\n\
@@ -219,7 +219,7 @@ fn go() {
         let mut go = alone(Command::new("go"), folder);
         set_up(foxy, "go", folder, &[]);
         for (name, value) in [
-            // Nobody has signed for the archive of the test.
+            // The test's module is in no checksum database.
             ("GOSUMDB", "off".to_owned()),
             ("GOFLAGS", "-modcacherw".to_owned()),
             ("GOPATH", folder.join("path").display().to_string()),
@@ -237,8 +237,8 @@ fn go() {
     three_times(install, |_| module());
 }
 
-/// A project that has a parent by a range of versions and one extension: what Maven itself resolves,
-/// without a plugin.
+/// A project that has a parent by a version range, and one extension. Maven itself resolves both, without a
+/// plugin.
 #[test]
 fn maven() {
     let Some(_) = tool("mvn", "maven") else {

@@ -14,12 +14,12 @@ use super::{alone, file};
 use crate::clients::process::{Foxy, fetched_tool, run, tool};
 use crate::clients::web::{Request, Response, Web, serve};
 
-/// Each registry has a version of 2020, and one of a moment ago.
+/// Each registry has a version of the year 2020, and a version that is one hour old.
 const OLD: (&str, &str) = ("1.0.0", "2020-01-01T00:00:00.000Z");
 const YOUNG: &str = "1.1.0";
 
 fn now() -> String {
-    // An hour ago, so that clocks do not matter.
+    // The version is one hour old, so that differences between clocks do not matter.
     let seconds = SystemClock::default().wall().0.div_euclid(1000) - 3600;
     jiff::Timestamp::from_second(seconds).unwrap().to_string()
 }
@@ -71,7 +71,7 @@ fn wheel_name(version: &str) -> String {
     format!("foxydemo-{version}-py3-none-any.whl")
 }
 
-/// Joins the texts that `each` makes of every version and its time.
+/// Joins the texts that `each` returns for every version and its time.
 fn list(each: impl Fn(&str, &str) -> String, between: &str) -> String {
     let all = versions();
     let each = all.iter().map(|(version, time)| each(version, time));
@@ -90,7 +90,7 @@ fn simple(base: &str) -> String {
     format!("{{\"meta\":{{\"api-version\":\"1.1\"}},\"name\":\"foxydemo\",\"files\":[{files}]}}")
 }
 
-/// The abbreviated form has no dates, as npm's own.
+/// Returns the packument. Its abbreviated form has no dates, as in npm's own registry.
 fn packument(base: &str, is_short: bool) -> String {
     let version = |version: &str, _: &str| {
         format!(
@@ -134,7 +134,7 @@ fn artefact(path: &str) -> Option<Vec<u8>> {
     })
 }
 
-/// Media type and body for a path.
+/// Returns media type and body for a path.
 fn answer(request: &Request) -> Option<(&'static str, Vec<u8>)> {
     let base = format!("http://{}", request.fields["host"]);
     let (content_type, text) = match &request.path[..] {
@@ -162,7 +162,7 @@ fn registries() -> Web {
     .unwrap()
 }
 
-/// A mirror with a minimum of age, and one that blocks the young version as well.
+/// Starts a Foxy whose mirror has a minimum age, and a Foxy that also blocks the young version.
 fn foxy(web: &Web, preset: &str, path: &str) -> [Foxy; 2] {
     let section = |more: &str| {
         let url = web.url(path);
@@ -175,7 +175,7 @@ fn foxy(web: &Web, preset: &str, path: &str) -> [Foxy; 2] {
     ]
 }
 
-/// Runs a command that is to fail, and returns what it says.
+/// Runs a command that must fail, and returns its output.
 fn fails(command: &mut Command) -> String {
     let output = command.output().unwrap();
     let said = [output.stdout, output.stderr].concat();
@@ -292,7 +292,7 @@ fn npm() {
         ]);
         npm
     };
-    // Writes a lock file as npm makes it without the mirror.
+    // Writes a lock file like npm's without the mirror.
     let locked = |folder: &Path| {
         let text = format!(
             "{{\"name\":\"x\",\"version\":\"1.0.0\",\"lockfileVersion\":3,\"requires\":true,\"packages\":{{\

@@ -1,4 +1,5 @@
-//! uv, pnpm and both generations of yarn, set up by `foxy mirror setup`: installations, and their lock files.
+//! uv, pnpm and both generations of yarn, configured by `foxy mirror setup`: installations, and their lock
+//! files.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,14 +12,14 @@ use crate::clients::process::{Foxy, fetched_tool, run};
 const PROJECT: &str =
     "{\"name\":\"x\",\"version\":\"1.0.0\",\"dependencies\":{\"foxydemo\":\"1.0.0\"}}";
 
-/// A command for this program, with the program's own folder first in PATH.
+/// Returns a command for this program, with the program's own folder first in PATH.
 fn client(program: &Path, folder: &Path) -> Command {
     let mut client = alone(Command::new(program), folder);
     client.env("PATH", path(program));
     client
 }
 
-/// The present PATH behind the program's own folder.
+/// Returns the current PATH, with the program's own folder first.
 fn path(program: &Path) -> std::ffi::OsString {
     let own = program.parent().unwrap().to_path_buf();
     let others = std::env::var_os("PATH").unwrap_or_default();
@@ -48,14 +49,14 @@ fn uv() {
         };
         uv(&["sync"]);
         assert!(names(foxy, folder, "uv.lock"));
-        // The lock file's URLs differ from the registry's own by their beginnings alone.
+        // The URLs in the lock file differ from the registry's own URLs only at their beginning.
         let lock = std::fs::read_to_string(folder.join("uv.lock")).unwrap();
         assert!(
             lock.contains(&format!("{}/pypi/simple/\"", foxy.url())),
             "{lock}"
         );
         assert!(lock.contains(&format!("{}/pypi/~", foxy.url())), "{lock}");
-        // Requirements with digests and without URLs.
+        // The exported requirements have digests, but no URLs.
         uv(&[
             "export",
             "--frozen",
@@ -100,7 +101,7 @@ fn yarn_1() {
     let install = |foxy: &Foxy, folder: &Path| {
         std::fs::write(folder.join("package.json"), PROJECT).unwrap();
         let path = path(&yarn).into();
-        // With this variable, yarn 1 keeps its settings in the home folder for root as well.
+        // With this variable, yarn 1 keeps its settings in the home folder also for root.
         let yes = PathBuf::from("yes");
         let env = [("PATH", &path), ("FAKEROOTKEY", &yes)];
         set_up(foxy, "yarn", folder, &env);
@@ -129,7 +130,7 @@ fn yarn_later() {
             .env("YARN_NODE_LINKER", "node-modules")
             .env("YARN_ENABLE_TELEMETRY", "0")
             .env("YARN_ENABLE_IMMUTABLE_INSTALLS", "0")
-            // The test's packument has no dates.
+            // The packument of this test has no dates.
             .env("YARN_NPM_MINIMAL_AGE_GATE", "0");
         run(install.arg("install"));
         assert!(!names(foxy, folder, "yarn.lock"));

@@ -1,4 +1,4 @@
-//! One package for each client, and the documents that name it.
+//! One package for each client, and the index documents that name it.
 
 use std::io::Write;
 
@@ -14,7 +14,7 @@ pub(super) const SOURCE: &str = "module.exports = 1;\n";
 /// The only file of the package for Python.
 pub(super) const MODULE: &str = "mark = 1\n";
 
-/// The artefacts.
+/// The artefacts of all packages.
 pub(super) struct Packages {
     pub(super) wheel: Vec<u8>,
     tarball: Vec<u8>,
@@ -56,7 +56,7 @@ impl Packages {
         }
     }
 
-    /// Media type and body for a path; `base` is scheme and authority of the registry.
+    /// Returns media type and body for a path. `base` is scheme and authority of the registry.
     pub(super) fn answer(&self, path: &str, base: &str) -> Option<(&'static str, Vec<u8>)> {
         const WHEEL: &str = "foxydemo-1.0-py3-none-any.whl";
         let text = |text: String| text.into_bytes();
@@ -116,7 +116,7 @@ pub(super) fn tar(files: &[(&str, &str)]) -> Vec<u8> {
     tar.into_inner().unwrap().finish().unwrap()
 }
 
-/// A zip file without compression.
+/// Returns a zip file without compression.
 pub(super) fn zip(files: &[(&str, &str)]) -> Vec<u8> {
     let (mut out, mut directory) = (Vec::new(), Vec::new());
     for (name, text) in files {
@@ -125,7 +125,8 @@ pub(super) fn zip(files: &[(&str, &str)]) -> Vec<u8> {
         let size = u32::try_from(text.len()).unwrap().to_le_bytes();
         let length = u16::try_from(name.len()).unwrap().to_le_bytes();
         let offset = u32::try_from(out.len()).unwrap().to_le_bytes();
-        // Version, flags, method, time and date; sizes; lengths of name and of what follows it.
+        // The fields are version, flags, method, time and date, then sizes, then the lengths of the name and
+        // of the extra field.
         let about = [
             &[20, 0, 0, 0, 0, 0, 0, 0, 33, 0][..],
             &crc.sum().to_le_bytes(),

@@ -1,4 +1,4 @@
-//! The settings of clients as `foxy mirror setup` makes and undoes them.
+//! The settings of clients that `foxy mirror setup` makes and undoes.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use super::alone;
 use crate::clients::process::{Foxy, run};
 
-/// Makes the client whose home is `home`, with these variables, use the mirror.
+/// Applies the mirror's settings to the client whose home folder is `home`, with these variables.
 pub(super) fn set_up(foxy: &Foxy, tool: &str, home: &Path, env: &[(&str, &PathBuf)]) {
     run(setup(foxy, tool, home, env).arg("--write"));
     assert!(
@@ -15,7 +15,7 @@ pub(super) fn set_up(foxy: &Foxy, tool: &str, home: &Path, env: &[(&str, &PathBu
     );
 }
 
-/// Undoes that. No setting names the mirror any more.
+/// Undoes the settings, and checks that no setting names the mirror any more.
 pub(super) fn undo(foxy: &Foxy, tool: &str, home: &Path, env: &[(&str, &PathBuf)]) {
     run(setup(foxy, tool, home, env).arg("--undo"));
     let left: Vec<_> = names(foxy, home).collect();
@@ -24,7 +24,7 @@ pub(super) fn undo(foxy: &Foxy, tool: &str, home: &Path, env: &[(&str, &PathBuf)
 
 fn setup(foxy: &Foxy, tool: &str, home: &Path, env: &[(&str, &PathBuf)]) -> Command {
     let mut setup = alone(Command::new(env!("CARGO_BIN_EXE_foxy")), home);
-    // Settings are to be below the home folder.
+    // Settings must be below the home folder.
     for name in ["XDG_CONFIG_HOME", "CARGO_HOME", "GRADLE_USER_HOME", "GOENV"] {
         setup.env_remove(name);
     }
@@ -33,7 +33,7 @@ fn setup(foxy: &Foxy, tool: &str, home: &Path, env: &[(&str, &PathBuf)]) -> Comm
     setup
 }
 
-/// Files of settings below a home folder that name the mirror.
+/// Returns the settings files below a home folder that name the mirror.
 fn names(foxy: &Foxy, home: &Path) -> impl Iterator<Item = PathBuf> {
     let mut folders = vec![home.to_path_buf()];
     let mut found = Vec::new();
@@ -65,7 +65,7 @@ fn names(foxy: &Foxy, home: &Path) -> impl Iterator<Item = PathBuf> {
     found.into_iter()
 }
 
-/// Returns whether a file of this name is one of settings, and not a lock file.
+/// Returns whether a file with this name contains settings, and is not a lock file.
 fn is_settings(name: &str) -> bool {
     let ends = [
         "pip.conf",

@@ -1,5 +1,5 @@
-//! The admission of a request by the gatekeeper: who asks, and whether rules and limits let it go on.
-//! Without a gatekeeper none of this runs.
+//! The admission of a request by the gatekeeper: who sends the request, and whether rules and limits admit
+//! it. Without a gatekeeper none of this runs.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -17,13 +17,13 @@ use crate::access::logins::{Checked, Login};
 use crate::origin::UpstreamError;
 use crate::state::local::Local;
 
-/// The fate of a request.
+/// The decision about a request.
 pub(in crate::client::conn) enum Admission {
-    /// It goes on.
+    /// The request goes on.
     Open,
-    /// A rule refuses it.
+    /// The rule with this number refuses the request.
     Refused(usize),
-    /// The user has to log in; true: what was sent is wrong.
+    /// The user has to log in. True: the login that was sent is wrong.
     LogIn(bool),
     /// Too many logins are being checked.
     Busy,
@@ -31,7 +31,7 @@ pub(in crate::client::conn) enum Admission {
     Limited(Exceeded),
     /// The name of the destination has no address.
     NoAddress(UpstreamError),
-    /// A login is to be checked.
+    /// A login has to be checked.
     Check(Box<Login>),
     /// The judgement depends on the address of this host.
     Resolve(Box<Reach>),
@@ -46,7 +46,7 @@ impl Caller {
         secure: bool,
     ) -> Admission {
         self.client.pass = None;
-        // A client that is not allowed is refused later, without being asked for a login.
+        // A client that is not allowed is refused later, and is not asked for a login.
         if !self.client.allowed {
             return Admission::Open;
         }
@@ -54,7 +54,7 @@ impl Caller {
         self.within_limits(local, admission)
     }
 
-    /// Counts a request that the rules let go on.
+    /// Counts a request that the rules admit.
     pub(in crate::client::conn) fn within_limits(
         &mut self,
         local: &Local,
@@ -86,8 +86,8 @@ impl Caller {
         }
     }
 
-    /// Judges a request, as far as nobody has to be waited for. `found`: the user, if a login was
-    /// checked for this request.
+    /// Judges a request without waiting for anything. `found` is the user, if a login was checked for this
+    /// request.
     fn admission(
         &mut self,
         local: &Local,
@@ -151,8 +151,8 @@ impl Caller {
             Judgement::None => None,
             Judgement::Rule(rule) => Some(rule),
         };
-        // Rules about addresses may precede the rule that decides. They are judged again for each
-        // address before it is connected to.
+        // Rules about addresses may precede the rule that decides. These rules are judged again for each
+        // address before Foxy connects to that address.
         let depends = gate.names_addresses() && wanted.address.is_none();
         let reach = depends.then(reach);
         let asked = (&wanted, rule, spent);
@@ -161,7 +161,7 @@ impl Caller {
         admission
     }
 
-    /// The user, and true if the request has sent a login for Foxy.
+    /// Returns the user, and true if the request contains a login for Foxy.
     fn who(
         &self,
         local: &Local,
@@ -225,7 +225,7 @@ impl Caller {
     }
 }
 
-/// The user has to log in before a rule can be judged.
+/// Decision when the user has to log in before a rule can be judged.
 fn for_login() -> Admission {
     rule!(
         "access: a rule about users waits for the login",
@@ -234,7 +234,7 @@ fn for_login() -> Admission {
     )
 }
 
-/// The address has to be known before a rule can be judged.
+/// Decision when the address has to be known before a rule can be judged.
 fn for_address(reach: Reach) -> Admission {
     rule!(
         "access: a rule about addresses waits for the address",

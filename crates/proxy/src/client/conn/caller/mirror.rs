@@ -15,8 +15,8 @@ use crate::mirrors::{NoMirror, Wants, own_name};
 use crate::state::local::Local;
 
 impl Caller {
-    /// Sets the role to that of the mirror for this request, if it is for one. Returns why it is
-    /// refused.
+    /// If the request is for a mirror, sets the role of the mirror for this request; otherwise the role of
+    /// the listener. Returns a refusal if the mirror refuses the request.
     #[inline]
     pub(super) fn mirrored<T: Transport>(
         &mut self,
@@ -60,13 +60,13 @@ impl Caller {
         };
         match target.form {
             TargetForm::Origin => {}
-            // The client sends all its requests through Foxy as a proxy, also those for Foxy itself.
+            // The client sends all its requests through Foxy as a proxy, also requests for Foxy itself.
             TargetForm::Absolute if mirrors.sites.iter().any(|s| s.mirror.has(target.path)) => {
                 base().ok_or(NoMirror::Path)?;
             }
             _ => return Err(NoMirror::Path),
         }
-        // Where Foxy itself wants logins, `Authorization` may be for Foxy.
+        // If Foxy itself requires logins here, `Authorization` may be for Foxy.
         let gate = config.gatekeeper.as_ref();
         let takes_none = gate.is_none_or(|gate| !gate.has_logins_at(mirrors));
         let login = takes_none.then(|| all_of(&head)).flatten();
@@ -82,8 +82,8 @@ impl Caller {
     }
 }
 
-/// The credential of a request. Several `Authorization` fields are joined into one credential: which of
-/// them a registry takes is not known.
+/// The credential of a request. Several `Authorization` fields are joined into one credential, because it is
+/// not known which of them a registry takes.
 fn all_of<'a>(head: &'a RequestHead<'_>) -> Option<Cow<'a, [u8]>> {
     let mut all = values(head, "Authorization");
     let one = all.next()?;

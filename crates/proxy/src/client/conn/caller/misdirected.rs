@@ -1,4 +1,4 @@
-//! The hosts that a client may ask for over a TLS connection.
+//! The hosts for which a client may send requests over a TLS connection.
 
 use foxy_base::rule;
 use foxy_http1::{RequestHead, RequestParts, Scheme};
@@ -9,16 +9,16 @@ use crate::access::refusal::Refusal;
 use crate::http::connection::Link;
 use crate::http::net::Transport;
 
-/// The request is for a host that is not on the certificate of the connection.
+/// Refusal of a request for a host that is not on the certificate of the connection.
 const MISDIRECTED: Refusal = Refusal {
     status: 421,
     reason: "host-not-on-certificate",
 };
 
 impl Caller {
-    /// Why this request may not come over this connection. A client that asked for one name in the
-    /// handshake may ask for all names of the same certificate, and for no others (RFC 9110 section
-    /// 7.4). One that got the default certificate may ask for any.
+    /// Returns a refusal if this request may not come over this connection. A client that requested one name
+    /// in the handshake may send requests for all names of the same certificate, and for no other names (RFC
+    /// 9110 section 7.4). A client that got the default certificate may send requests for any name.
     #[inline]
     pub(super) fn misdirected<T: Transport>(
         &self,

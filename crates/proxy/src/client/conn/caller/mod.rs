@@ -1,4 +1,4 @@
-//! The client of a connection, and the role that its present request is for.
+//! The client of a connection, and the role of its present request.
 
 mod admission;
 mod mirror;
@@ -26,13 +26,13 @@ use crate::state::local::Local;
 pub(super) use admission::Admission;
 use visiting::Visiting;
 
-/// The client of a connection, and what it may ask for.
+/// The client of a connection, and the roles and names that are permitted to the client.
 #[derive(Debug)]
 pub(super) struct Caller {
     client: Asker,
     /// The role of the present request.
     role: Rc<Role>,
-    /// The role of requests for no mirror and no site.
+    /// The role of requests that are for no mirror and no site.
     door_role: Rc<Role>,
     /// The sites of the listener, if there are several.
     sites: Option<Rc<Sites>>,
@@ -40,7 +40,7 @@ pub(super) struct Caller {
     given: Option<Arc<Served>>,
     /// If set, the client may ask only for the names on this certificate.
     served: Option<Arc<Served>>,
-    /// The rules for the present visit.
+    /// The rules for the visitor of the present request.
     visit: Option<Box<Visiting>>,
     /// The limits that count the present request.
     counted_by: Option<Rc<Counted>>,
@@ -81,12 +81,12 @@ impl Caller {
         &self.role
     }
 
-    /// Sets the role of the present request, whose client has proven its right to it.
+    /// Sets the role of the present request after its client has proven its right to it.
     pub(super) fn prove(&mut self, role: Role) {
         self.role = Rc::new(role);
     }
 
-    /// The same client under other settings.
+    /// Gives the same client other settings.
     pub(super) fn renew(&mut self, local: &Local, door: Door) {
         let access = &local.proxy.config.access;
         let client = Asker {
@@ -99,7 +99,7 @@ impl Caller {
         self.door_role = door.role;
     }
 
-    /// Notes what a client has shown in the handshake, and what it got.
+    /// Notes the certificate that the client has shown in the handshake, and the certificate that it got.
     pub(super) fn shook_hands(&mut self, local: &Local, stream: &TlsStream) {
         if !matches!(*self.role, Role::Forward) {
             self.served = stream.served();
@@ -131,7 +131,7 @@ impl Caller {
         self.client = self.client.clone().at(access, &self.role);
     }
 
-    /// Ends the present request; true if limits counted it.
+    /// Ends the present request. Returns true if limits counted it.
     pub(super) fn end_request(&mut self) -> bool {
         self.client.arrival.request += 1;
         self.counted_by.take().is_some()

@@ -11,7 +11,7 @@ use crate::http::net::Transport;
 use crate::state::local::Local;
 use crate::{NoSite, Role};
 
-/// The certificate of the connection belongs to other sites.
+/// Refusal of a request whose site has another certificate than the connection.
 const OTHER_CERTIFICATE: Refusal = Refusal {
     status: 421,
     reason: "site-has-other-certificate",
@@ -23,7 +23,8 @@ const DOTS: Refusal = Refusal {
 };
 
 impl Caller {
-    /// Why this request is not answered here. On a listener of several sites, sets the role.
+    /// Returns a refusal if this request may not be answered here. On a listener of several sites, also sets
+    /// the role.
     #[inline]
     pub(in crate::client::conn) fn misplaced<T: Transport>(
         &mut self,
@@ -63,7 +64,7 @@ impl Caller {
         }
     }
 
-    /// Sets the role to that of the site for this request.
+    /// Sets the role to that of the site of this request.
     fn site<T: Transport>(
         &mut self,
         local: &Local,
@@ -91,8 +92,8 @@ impl Caller {
         if let Some(refusal) = self.misdirected(link, parts) {
             return Err(refusal);
         }
-        // The connection's certificate covers the host, but the site has certificates of its own, and
-        // this may be none of them.
+        // The connection's certificate covers the host. But the site has certificates of its own, and the
+        // connection may have been made with another certificate.
         if let (Some(own), Some(served)) = (certificates, &self.served)
             && rule!(
                 "site: a connection is for the sites of its certificate",

@@ -1,4 +1,4 @@
-//! The visitor of a connection, and the rules for that visitor while it stays the same.
+//! The visitor of a connection, and the rules that apply while the visitor stays the same.
 
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -11,7 +11,7 @@ use crate::Role;
 use crate::access::gatekeeper::{Gatekeeper, Pass};
 use crate::access::parents::Parents;
 
-/// The rules that are for the visitor of a connection, while it stays the same.
+/// The rules that apply to the visitor of a connection while the visitor stays the same.
 #[derive(Debug)]
 pub(in crate::client::conn) struct Visiting {
     client: Option<IpAddr>,
@@ -19,7 +19,7 @@ pub(in crate::client::conn) struct Visiting {
     role: Rc<Role>,
     minute: u16,
     pub(super) visit: Visit,
-    /// The judgement about the last request, for the next one like it.
+    /// The judgement about the last request. The next request of the same kind uses it.
     pub(super) last: Option<Arc<Pass>>,
 }
 
@@ -57,7 +57,7 @@ impl Who {
 }
 
 impl Visiting {
-    /// The visit in `slot`, made anew if this is another visitor.
+    /// Returns the visit in `slot`. For another visitor, a new visit replaces it.
     pub(super) fn of<'s>(
         slot: &'s mut Option<Box<Self>>,
         gate: &Gatekeeper,
@@ -95,7 +95,7 @@ impl Visiting {
         })
     }
 
-    /// The judgement about the last request, if it holds for this one.
+    /// Returns the judgement about the last request, if it is also right for this request.
     pub(super) fn again(
         &self,
         rule: Option<usize>,

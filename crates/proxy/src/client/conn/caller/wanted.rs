@@ -1,4 +1,4 @@
-//! The destination of a request, as rules see it.
+//! The destination of a request, in the form in which rules judge it.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -20,7 +20,7 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// `None`: nothing that could be fetched.
+    /// Returns the destination; `None` if the request names nothing that could be fetched.
     pub(super) fn of(
         gate: &Gatekeeper,
         head: &RequestHead<'_>,
@@ -63,8 +63,8 @@ impl Wanted {
         });
         Some(Self {
             host,
-            // The address of a site is that of its origin, not of the name that clients use. A build
-            // cache has no origin: rules about addresses have nothing to wait for.
+            // The address of a site is that of its origin, not of the name that clients use. A build cache
+            // has no origin, so rules about addresses need not wait for an address.
             address: match role.objects() {
                 Some(_) => Some(Ipv4Addr::UNSPECIFIED.into()),
                 None => address.filter(|_| matches!(role, Role::Forward)),

@@ -1,4 +1,4 @@
-//! Deadlines, and the connections that are closed where memory or places are short.
+//! Tests of deadlines, and of the connections that are closed when memory or places are short.
 
 use super::*;
 
@@ -57,7 +57,7 @@ fn silence_is_shorter_where_many_wait_for_it() {
             sweep.shed_stalled(1, outside) == 1
         })
     };
-    // A quarter of a second each, and one more: a deadline is not too early.
+    // Each tick is a quarter of a second. One more tick is added, because a deadline must not be too early.
     let inside = [0, 1, 3, 4].map(|waiting| longest(waiting, 0));
     assert_eq!(inside, [21, 9, 9, 5].map(Some));
     assert_eq!([longest(0, 1), longest(2, 2)], [9, 5].map(Some));

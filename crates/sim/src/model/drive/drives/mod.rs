@@ -1,7 +1,7 @@
-//! The parameter tables: one drive per file, the source of each figure beside it.
+//! The parameters of the drives: one drive per file, with the source of each figure beside it.
 //!
-//! *sheet* = data sheet or product manual as quoted in the papers; *memory* = recalled from the
-//! maker's manual, not at hand when the table was written; *derived* = computed from the others.
+//! *sheet* = data sheet or product manual as quoted in the papers; *memory* = recalled from the maker's
+//! manual, which was not available when the parameters were written; *derived* = computed from other figures.
 
 mod atlas10k2;
 mod hdd20t;
@@ -13,13 +13,13 @@ mod st318275lc;
 
 use super::{DiskParams, FlashParams};
 
-/// A table entry.
+/// Parameters of a drive of either kind.
 pub(super) enum Params {
     Disk(DiskParams),
     Flash(FlashParams),
 }
 
-/// The names of [`params`].
+/// The names that [`params`] accepts.
 pub(super) const NAMES: [&str; 8] = [
     "st15150wc",
     "st118202fc",
@@ -31,7 +31,7 @@ pub(super) const NAMES: [&str; 8] = [
     "nvme",
 ];
 
-/// The table of a drive.
+/// The parameters of a drive.
 pub(super) fn params(name: &str) -> Option<Params> {
     Some(match name {
         "st15150wc" => Params::Disk(st15150wc::params()),

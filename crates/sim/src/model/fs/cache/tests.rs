@@ -1,4 +1,4 @@
-//! The order of use, dirt, and runs that are their blocks.
+//! Tests of the order of use, of dirty blocks, and of runs as compared with single blocks.
 
 use super::*;
 

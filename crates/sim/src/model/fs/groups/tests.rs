@@ -1,4 +1,5 @@
-//! Nothing is given twice, everything comes back, and things stay near each other.
+//! Tests that nothing is allocated twice, that all space can be freed, and that allocations are
+//! near each other.
 
 use foxy_base::Rng;
 

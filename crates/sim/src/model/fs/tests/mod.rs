@@ -1,4 +1,4 @@
-//! The file systems as a whole: the published create and delete times, and each rule.
+//! Tests of whole file systems: the published create and delete times, and each rule.
 
 mod rules;
 mod storm;
@@ -14,8 +14,8 @@ fn ufs() -> Ufs {
     fs(FsConfig::ufs(64 << 20))
 }
 
-/// lat_fs in 40 cylinder groups: the times depend on the angle between inode and directory
-/// block, which is the same for all files of a directory.
+/// Runs lat_fs in 40 cylinder groups. The times depend on the angle between inode block and directory block,
+/// which is the same for all files of a directory.
 fn hbench(kb: u64, order: DeleteOrder) -> (f64, f64) {
     let mut sums = (0.0, 0.0);
     for place in 0..40u64 {
@@ -201,7 +201,7 @@ fn metadata_modes_differ_in_what_a_process_waits_for() {
 fn the_textbook_file_system_waits_twice_for_a_create_and_twice_for_a_delete() {
     let mut fs = fs(FsConfig::ffs_sync(64 << 20));
     let root = fs.root();
-    // The directory's and the inodes' blocks are in memory after the first file.
+    // After the first file, the directory's block and the inodes' block are in memory.
     fs.create(root, 0).unwrap();
     let waited = |fs: &Ufs, before: &FsCounters| {
         let now = fs.counters();
@@ -224,7 +224,7 @@ fn the_textbook_file_system_waits_twice_for_a_create_and_twice_for_a_delete() {
 
 #[test]
 fn a_change_of_names_waits_until_its_log_record_is_on_the_medium() {
-    // This drive's write cache is on: another write is done in a fraction of a turn.
+    // This drive uses its write cache: a further write is done in a fraction of a turn.
     let drive = Drive::named("st118202fc").unwrap();
     let turn = drive.turn();
     let mut fs = Ufs::new(drive, FsConfig::xfs(64 << 20));
@@ -279,7 +279,7 @@ fn the_daemon_writes_what_is_old_and_nothing_else() {
         fs.advance(SimTime::from_secs(5.0));
     }
     assert_eq!(fs.counters().requests(), settled);
-    // A read dirties the inode: its time of access.
+    // A read makes the inode dirty, because its access time changes.
     let inodes = written(&fs, IoKind::Inode);
     let file = fs.open(root, 1).unwrap();
     fs.read(file, 0, 100).unwrap();
@@ -321,7 +321,7 @@ fn large_directories_cost_scans_and_the_name_cache_saves_them() {
         ),
         (1, 1)
     );
-    // A scan of a directory reads up to the entry with the name.
+    // A scan of a directory reads up to the entry with the requested name.
     let mut cost = |name: u64| {
         let before = fs.now();
         fs.open(root, name).unwrap();
@@ -391,7 +391,7 @@ fn a_full_file_system_refuses_and_recovers() {
     assert!(fs.write(again, 0, 40 << 20).is_ok());
     assert_eq!(fs.create(root, 1), Err(FsError::Exists));
     assert_eq!(fs.open(DirId(77), 1), Err(FsError::NotFound));
-    // A hole that cannot be filled is refused before anything is taken.
+    // A hole that cannot be filled is refused before any space is allocated.
     let free = fs.available();
     assert_eq!(fs.write(again, 1 << 40, 1), Err(FsError::NoSpace));
     assert_eq!(fs.write(again, u64::MAX, 1), Err(FsError::OutOfRange));

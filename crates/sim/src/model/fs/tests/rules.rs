@@ -1,4 +1,4 @@
-//! Single rules that a run as a whole would hide.
+//! Tests of single rules whose effects are not visible in a complete run.
 
 use super::{super::*, fs, ufs, written};
 use crate::model::{Op, SimTime};
@@ -12,7 +12,7 @@ fn sequential_writes_are_gathered_into_clusters() {
         fs.write(file, i * 1_024, 1_024).unwrap();
     }
     fs.fsync(file).unwrap();
-    // 8 MB in pieces of 128 KB; an indirect block may split one of them.
+    // 8 MB in pieces of 128 KB; an indirect block may split one of these pieces.
     assert!(
         (64..=66).contains(&written(&fs, IoKind::Data)),
         "{}",
@@ -114,7 +114,7 @@ fn pages_under_memory_pressure_are_written_before_they_leave() {
     let mut fs = fs(config);
     let root = fs.root();
     let file = fs.create(root, 1).unwrap();
-    // Parts of pages: nothing starts their write but the want of memory.
+    // These writes cover parts of pages: only a lack of memory starts the writes to the drive.
     for i in 0..512u64 {
         fs.write(file, i * 8_192, 4_096).unwrap();
     }
@@ -180,7 +180,7 @@ fn a_create_looks_through_its_directory_twice_however_long_that_is() {
     let root = fs.root();
     let per_page = fs.config().block / fs.config().name_bytes;
     for pages in 1..=4u64 {
-        // Up to the middle of the last page.
+        // The names fill the directory up to the middle of the last page.
         let names = pages * per_page - per_page / 2;
         let dir = fs.mkdir(root, pages).unwrap();
         for name in 0..names {
@@ -191,7 +191,7 @@ fn a_create_looks_through_its_directory_twice_however_long_that_is() {
         fs.create(dir, names).unwrap();
         let after = fs.counters();
         assert_eq!(after.page_misses, before.page_misses);
-        // Both scans, and the page that the name goes to.
+        // Both scans, and the page in which the new name is stored.
         assert_eq!(after.page_hits - before.page_hits, 2 * pages + 1);
     }
 }

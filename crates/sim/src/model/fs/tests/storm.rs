@@ -1,4 +1,4 @@
-//! Absurd parameters, and random calls: sizes hold, space returns, runs repeat.
+//! Tests with absurd parameters and random calls: sizes are right, space is freed, and runs are repeatable.
 
 use foxy_base::Rng;
 use proptest::prelude::*;
@@ -47,7 +47,7 @@ fn absurd_parameters_make_a_small_file_system_not_a_crash() {
     assert!(drive.serve(zero, crate::model::Request::write(0, 4_096)) > zero);
 }
 
-/// Random calls, with the sizes a program would expect.
+/// Makes random calls and checks the sizes that a program would expect.
 fn storm(seed: u64, config: FsConfig) -> (SimTime, u64) {
     let mut fs = fs(config);
     let root = fs.root();
@@ -125,7 +125,7 @@ proptest! {
             (0..3).for_each(|name| assert!(fs.mkdir(root, name).is_ok()));
             fs.available()
         };
-        // Directories keep their length: at most one block each.
+        // Directories do not shrink: each keeps at most one block.
         prop_assert!(free <= empty && empty - free <= 3 * config.block);
     }
 }

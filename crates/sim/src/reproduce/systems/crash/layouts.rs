@@ -1,10 +1,10 @@
-//! Contents of BUDDY and of the STREAM family after a crash; their tables are in memory alone.
+//! Contents of BUDDY and of the STREAM family after a crash. Their tables are only in memory.
 //!
-//! The papers compare three methods (WebCoSM, section 4): tables written every few minutes; name
-//! and size beside each object on disk, found by a scan of the disk; nothing. A run is stopped at
-//! random operations. An object is recovered if the method finds it at its position. A checkpoint
-//! may have an entry of an object that was deleted since; it leads to other bytes, which only a
-//! name beside the object would reveal.
+//! The papers compare three methods (WebCoSM, section 4): tables written every few minutes; name and size
+//! beside each object on disk, found by a scan of the disk; no method. A run is stopped at random operations.
+//! An object is recovered if the method finds it at its position. A checkpoint may contain an entry of an
+//! object that was deleted after the checkpoint. This entry leads to other bytes, which only a name beside
+//! the object would reveal.
 
 use std::collections::HashMap;
 
@@ -25,16 +25,16 @@ const LAYOUTS: [LayoutSpec; 3] = [
     LayoutSpec::Packetizer,
     LayoutSpec::LazyLoc(128),
 ];
-/// Minutes between checkpoints.
+/// Times between checkpoints, in minutes.
 const EVERY: [f64; 3] = [1.0, 5.0, 15.0];
-/// Bytes of a table's entry: hash of the name, size, place.
+/// Bytes of a table entry: hash of the name, size, place.
 const ENTRY: u64 = 32;
-/// Bytes of name and size beside an object.
+/// Bytes of name and size that are stored beside an object.
 const BESIDE: u64 = 64;
 const OPS: u64 = 400_000;
 const CRASHES: usize = 3;
 
-/// Sums over the crashes of a way.
+/// Sums over the crashes with one method.
 #[derive(Clone, Copy, Default)]
 struct Outcome {
     live: u64,
@@ -83,19 +83,19 @@ pub(super) fn all(conditions: &Conditions, out: &mut Section) -> Result<(), RunE
     out.tables.push(("After a crash: layouts".into(), table));
     out.note(
         "Layouts",
-        "A checkpoint brings back what was there when it was made and is still there; the rest of a \
-         minute's writes is lost, and its entries of objects deleted since lead to other bytes: \
-         without the name beside the object those would be wrong answers. A scan finds everything \
-         that had left the buffers, after reading the whole file once at the sequential rate. \
-         Nobody published figures for this.",
+        "A checkpoint restores the objects that existed when it was made and still exist. The writes after \
+         it, up to a minute of them, are lost. Its entries of objects that were deleted since point to bytes \
+         of other objects; without the name beside each object this would cause wrong answers. A scan finds \
+         all objects that were written from the buffers, after it has read the complete file once at the \
+         sequential rate. Nobody published figures for this.",
     );
     Ok(())
 }
 
-/// A checkpoint: for each object, which of its writes the checkpoint knows.
+/// A checkpoint: for each object, the number of its write that the checkpoint contains.
 type Known = HashMap<u64, u32>;
 
-/// Sums for each way, in the order of the table.
+/// Sums for each method, in the order of the table.
 fn one(config: &RunConfig, ops: &OpStream, points: &[usize]) -> Result<Vec<Outcome>, RunError> {
     let mut layout = config.build(&ops.ops)?;
     let sequential = config.backend.sequential()?;
@@ -107,7 +107,7 @@ fn one(config: &RunConfig, ops: &OpStream, points: &[usize]) -> Result<Vec<Outco
         .collect();
     let (mut written, mut objects) = (0, 0);
     for (number, op) in ops.ops.iter().enumerate() {
-        // What the layout refused for want of space is in no table.
+        // Objects that the layout refused because there was no space are in no table.
         let done = layout.apply(op).is_ok();
         match op.kind {
             DiskOpKind::Write if done => {

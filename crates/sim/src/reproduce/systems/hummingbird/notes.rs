@@ -1,8 +1,8 @@
-//! Words on the differences from Hummingbird's tables, and which of them explains which miss.
+//! Notes on the differences from Hummingbird's tables, and the assignment of notes to missed claims.
 
 use super::{Rows, Section, SystemResult, ratio};
 
-/// Headings of the notes.
+/// Headings of the notes: this one and those below.
 const READS: &str = "Hits are cheaper than published";
 const WRITES: &str = "Time of a miss";
 const XFS: &str = "Squid on XFS";
@@ -16,10 +16,11 @@ pub(super) fn notes(rows: &Rows<'_>, out: &mut Section) {
         READS,
         format!(
             "With 9 GB memory answers {:.0} % of the hits of {:.0} % of the requests (published for 64 KB: \
-             74 of 65), so that {:.1} % of the requests read the disk (published 17), and a request \
-             to the disk takes {:.1} ms (10.8). Both together make a hit {:.1} ms instead of 3.3. The \
-             quick repeats are those of the DEC stream (decision 133): fewer of them would bring it \
-             nearer here and further off in table 5, whose memory hit rates are met at every lifetime.",
+             74 of 65), so that {:.1} % of the requests read the disk (published 17), and a request to the \
+             disk takes {:.1} ms (10.8). Both together make a hit {:.1} ms instead of 3.3. The rate of quick \
+             repeats is that of the DEC stream (decision 133). Fewer quick repeats would bring this table \
+             nearer to the published one, but table 5 further from it, where the memory hit rates are met at \
+             every lifetime.",
             100.0 * nine.ram_share,
             100.0 * nine.hit_ratio,
             100.0 * nine.hit_ratio * (1.0 - nine.ram_share),
@@ -29,34 +30,34 @@ pub(super) fn notes(rows: &Rows<'_>, out: &mut Section) {
     );
     out.note(
         WRITES,
-        "A miss pays for packing and writing a cluster when its room is wanted. The published disk \
-         writes of the 64-KB row take 679,558 ms, 0.40 ms for each miss, of which write_file has 0.21; \
-         the rest fell to reads and daemons. The drive of table 5 is slower, and has 0.11 at every \
-         lifetime. Which call packs depends on when daemons run, once in a thousand events here, and \
-         is not told closer.",
+        "A miss has to pack and write a cluster when it needs the space of that cluster. The published disk \
+         writes of the 64-KB row take 679,558 ms, which is 0.40 ms for each miss. Of this, 0.21 ms are spent \
+         in write_file, and the rest in reads and daemons. In table 5, with a slower drive, write_file takes \
+         0.11 ms at every lifetime. Which call packs depends on when the daemons run (once in a thousand \
+         events here); the papers do not say more.",
     );
     out.note(
         XFS,
         format!(
-            "The published factor is a quotient, and both sides are modelled. Since its log writes wait \
-             for the medium (decision 132) a miss takes {:.1} ms with 9 GB (12.2 published; 3.1 before). \
-             A hit takes {:.1} ms (18.1): a request of the stream needs {:.2} requests to the disk \
-             (2.0), of {:.1} ms (7.9). The published machine held files twice, in Squid's memory and in \
-             the file system's; quick repeats are answered by either here. The caches and the log are \
-             those of a class, not of the measured machine.",
+            "The published factor is a quotient, and both sides are modelled. Since the log writes of XFS \
+             wait for the medium (decision 132), a miss takes {:.1} ms with 9 GB (12.2 published; 3.1 \
+             before). A hit takes {:.1} ms (18.1): a request of the stream needs {:.2} requests to the disk \
+             (2.0), of {:.1} ms (7.9). The published machine held files twice, in Squid's memory and in the \
+             memory of the file system; here either of the two answers quick repeats. The modelled caches \
+             and log are typical of this class of machine, not those of the measured machine.",
             xfs.write_ms, xfs.read_ms, xfs.ios_per_request, xfs.io_ms
         ),
     );
     out.note(
         EARLY,
         format!(
-            "Lifetimes count the time of the run, so a disk that is faster keeps objects longer, in \
-             requests. The published run of 150 minutes found no free cluster after 75 % of the \
-             requests, ours after {:.0} %; the one of 135 minutes ended so too, and those on 4 GB with \
-             30 minutes after {:.0} %. Their run times are not those of the whole stream. To hold the \
-             stream on 4 GB for 30 minutes it must not pass faster than 65,536 clusters x 8.6 files in \
-             1,800 s and at 0.38 misses: 820 requests a second. Published are 485 on average; here it \
-             is {:.0} while the disk is still empty.",
+            "Lifetimes are measured in the time of the run, so with a faster disk an object lives for more \
+             requests. The published run of 150 minutes found no free cluster after 75 % of the requests, \
+             ours after {:.0} %; the run of 135 minutes also ended early, and the runs on 4 GB with 30 \
+             minutes ended after {:.0} %. So their run times do not cover the complete stream. If 4 GB must \
+             hold the stream for 30 minutes, the stream may have at most 820 requests a second: 65,536 \
+             clusters x 8.6 files in 1,800 s, at 0.38 misses per request. The published average is 485 \
+             requests a second; here the rate is {:.0} while the disk is still empty.",
             100.0 * ratio(rows.life(5).requests, rows.life(0).requests.max(1)),
             100.0 * ratio(rows.four().requests, rows.life(0).requests.max(1)),
             rows.four().requests_per_s,
@@ -67,19 +68,19 @@ pub(super) fn notes(rows: &Rows<'_>, out: &mut Section) {
     reasons(out);
 }
 
-/// The note on what the published factor on 4 GB would require.
+/// Adds the note on the conditions under which the published factor on 4 GB would be possible.
 fn factor_note(rows: &Rows<'_>, out: &mut Section) {
     let (four, xfs) = (rows.four(), rows.xfs(0).requests_per_s);
     let hits = four.hit_ratio * four.read_ms;
     out.note(
         FACTOR,
         format!(
-            "Squid on XFS does {xfs:.0} requests a second here, so a factor of 8 needs Hummingbird at {:.0} a \
-             second: {:.2} ms for each request. The published run has 2.06 ms (9,926 s / 4,809,895), the \
-             model {:.2} ms, of which {hits:.2} are hits: {:.0} % of the hits come from memory, and a request to the \
-             disk takes {:.1} ms (published: 9.9). At the most that 4 GB hold for 30 minutes (820 a second, \
-             above) the factor is {:.1}, at the published 485 a second {:.1}. \
-             To slow the drive down for this run alone would be a fit.",
+            "Squid on XFS does {xfs:.0} requests a second here, so a factor of 8 needs Hummingbird at {:.0} \
+             a second: {:.2} ms for each request. The published run has 2.06 ms (9,926 s / 4,809,895), the \
+             model {:.2} ms, of which {hits:.2} are hits: {:.0} % of the hits come from memory, and a \
+             request to the disk takes {:.1} ms (published: 9.9). At the highest rate that 4 GB can hold for \
+             30 minutes (820 a second, above), the factor is {:.1}, at the published 485 a second {:.1}. A \
+             slower drive for only this run would be a fit to the result.",
             8.0 * xfs,
             1000.0 / (8.0 * xfs),
             1000.0 / four.requests_per_s,
@@ -94,24 +95,25 @@ fn factor_note(rows: &Rows<'_>, out: &mut Section) {
 fn more_notes(nine: &SystemResult, out: &mut Section) {
     out.note(
         FREEBSD,
-        "The file systems of 2001 are compared with Hummingbird on 4 GB, whose run ended early, while the \
-         disk was still quick: each factor has that in it. The factors of soft updates are met.",
+        "The file systems of 2001 are compared with Hummingbird on 4 GB. That run of Hummingbird ended \
+         early, while the disk was still fast, and this affects each factor. The factors of soft updates are \
+         met.",
     );
     out.note(
         "Files that come along",
         format!(
             "A cluster read brings {:.1} other files, of which {:.1} % are asked for while they are in \
-             memory. The published study has 8 files for each cluster read. Clusters with many small \
-             files are read more often than others, in the published run too. How much a page's files \
-             stay together depends on the stream: ours is generated from the published sizes of sets and \
-             the share that is fetched again, not from the log.",
+             memory. The published study has 8 files for each cluster read. Clusters with many small files \
+             are read more often than others, in the published run too. How much the files of a page stay \
+             together depends on the stream. Our stream is not the published log; it is generated from the \
+             published sizes of sets and from the published share of a set that is fetched again.",
             nine.prefetched_per_read,
             100.0 * nine.prefetch_hit_ratio
         ),
     );
 }
 
-/// The note that tells why a value is missed.
+/// Assigns to each missed claim the note that explains it.
 fn reasons(out: &mut Section) {
     for source in [
         "Hummingbird table 4",

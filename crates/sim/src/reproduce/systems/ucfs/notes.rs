@@ -1,8 +1,8 @@
-//! Words on the differences from the figures of UCFS, and which of them explains which miss.
+//! Notes on the differences from the figures of UCFS, and the assignment of notes to missed claims.
 
 use super::{SOURCE, Section, SystemResult};
 
-/// Headings of the notes.
+/// Headings of the notes: this one and those below.
 const RECORDED: &str = "At recorded times";
 const ONE_TIMERS: &str = "One-timers";
 const READING: &str = "Where reads are the time";
@@ -10,39 +10,39 @@ const READING: &str = "Where reads are the time";
 pub(super) fn notes(ucfs: &SystemResult, root: &SystemResult, out: &mut Section) {
     out.note(
         "What can be compared",
-        "Cluster size, shares of the buffers, sizes and times of the paper are lost, and so are its \
-         logs. What is asked is whether the order holds and whether the factors come near the \
-         abstract's ranges for any of the lost values. A real implementation by the same group \
-         later gained 2.5 to 3 times on two logs.",
+        "Cluster size, shares of the buffers, sizes and times of the paper are lost, and so are its logs. We \
+         test whether the order is the same, and whether the factors come near the ranges in the abstract \
+         for any of the lost values. A real implementation by the same group later gained 2.5 to 3 times on \
+         two logs.",
     );
     out.note(
         RECORDED,
-        "At recorded times UCFS waits for hardly any write: its clusters are written behind, in the \
-         pauses. So these factors say little. The published factors are of total latency over a week, \
-         which is not told to be at recorded times or back to back.",
+        "At recorded times UCFS waits for almost no write, because it writes its clusters later, during \
+         pauses. So these factors mean little. The published factors are for total latency over a week. The \
+         paper does not say whether the requests came at recorded times or back to back.",
     );
     out.note(
         ONE_TIMERS,
-        "Throwing out clusters after six hours loses two points of hits and with them half of the disk's \
-         time: that factor is not one of speed.",
+        "If clusters are dropped after six hours, two percentage points of hits are lost, and the disk's \
+         time falls to half. So this factor does not show a higher speed.",
     );
     out.note(
         READING,
         format!(
-            "On the stream of the NLANR proxies {:.0} % of the requests are hits on disk, and nearly all \
-             of UCFS' time are reads of clusters, of which async FFS needs two or three shorter ones: \
-             the factor over it is that of the read parts.",
+            "On the stream of the NLANR proxies {:.0} % of the requests are hits on disk, and UCFS spends \
+             nearly all of its time on reads of clusters. Async FFS needs two or three shorter reads for \
+             each of them. So the factor over async FFS is the factor of the reads.",
             100.0 * root.hit_ratio * (1.0 - root.ram_share)
         ),
     );
     out.note(
         "Prefetching",
         format!(
-            "On the DEC stream a disk hit brings {:.1} other files, of which {:.1} % are asked for in \
-             time; on the stream of the NLANR proxies {:.1}, of which {:.1} %, although hits on disk are \
-             five times as many there: with 192 MB of memory a page is seldom visited again before \
-             what came along has left. Most of the gain over Squid on FFS comes from writing: many files \
-             by one request instead of several synchronous ones for each.",
+            "On the DEC stream a disk hit brings {:.1} other files, of which {:.1} % are asked for in time; \
+             on the stream of the NLANR proxies {:.1}, of which {:.1} %, although that stream has five times \
+             as many hits on disk. With 192 MB of memory, the files that came along usually leave memory \
+             before their page is visited again. Most of the gain over Squid on FFS comes from writing: UCFS \
+             writes many files with one request, and FFS needs several synchronous requests for each file.",
             ucfs.prefetched_per_read,
             100.0 * ucfs.prefetch_hit_ratio,
             root.prefetched_per_read,
