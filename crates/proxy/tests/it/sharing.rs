@@ -468,3 +468,23 @@ fn cache_status_does_not_say_stored_of_bodies_that_may_be_too_large() {
     }
     assert_eq!(origin.asked(), 5);
 }
+
+#[test]
+fn cache_status_does_not_say_stored_of_bodies_longer_than_the_store_takes() {
+    let length = Arc::new(AtomicUsize::new(0));
+    let body = Arc::clone(&length);
+    let origin = Origin::start(move |asked: &mut Asked| {
+        let fields = "Cache-Control: max-age=60\r\n";
+        asked.reply("200 OK", fields, "x".repeat(body.load(Ordering::Relaxed)));
+        true
+    });
+    let foxy = Foxy::start(Role::Forward, Config::default(), 1);
+    let most = usize::try_from(foxy.engine.object_bytes_max()).unwrap();
+    for (path, bytes, stored) in [("/longest", most, true), ("/longer", most + 1, false)] {
+        length.store(bytes, Ordering::Relaxed);
+        let answer = foxy.get(&origin, path);
+        let said = answer.cache();
+        assert_eq!(said.contains("; stored"), stored, "{said}");
+        assert_eq!(said.contains("detail=no-room"), !stored, "{said}");
+    }
+}

@@ -367,6 +367,9 @@ async fn stream(
     }
     let part = opened.place.as_ref().and_then(|place| place.sparse);
     let mut keeper = Keeper::new(local, writer.fill(), opened.place, length);
+    if head.not_stored.is_empty() && !keeper.is_kept() {
+        head.not_stored = "no-room";
+    }
     let part = part.and_then(|range| range.span);
     if let Some(running) = keeper.running() {
         head.sparse = part.map(|_| Arc::clone(&running.head));
