@@ -43,6 +43,9 @@ pub use read_gauge::{Device, ReadGauge};
 pub use read_order::{MergedRead, PendingRead, ReadOrder, ReadOrderConfig, ReadQueue, merge};
 pub use rewrite_budget::RewriteBudget;
 pub use s3_fifo::{S3Fifo, S3FifoConfig, S3FifoRule};
+
+/// The policy of the memory tier of Foxy's store. The simulation of the tier's size uses it too.
+pub type MemoryTier<K, V> = S3Fifo<K, V>;
 pub use size_limited::{LruTh, SizeLimited};
 pub use sketch::Sketch;
 pub use slab::Slab;

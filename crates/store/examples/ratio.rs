@@ -406,12 +406,9 @@ fn admission(name: &str, requests: u64, percent: u64) -> Option<bool> {
         all_bytes as f64 / 1e6
     );
     let mut sound = true;
-    for (rule, when_spent, size_max) in [
-        ("second use", AdmissionRule::SecondUse, u64::MAX),
-        ("frequency", AdmissionRule::Frequency, u64::MAX),
-        ("size to 64 KiB", AdmissionRule::Anything, 64 << 10),
-        ("anything", AdmissionRule::Anything, u64::MAX),
-    ] {
+    let rules = AdmissionRule::ALL.map(|rule| (rule.name(), rule, u64::MAX));
+    let sized = ("size to 64 KiB", AdmissionRule::Anything, 64 << 10);
+    for (rule, when_spent, size_max) in rules.into_iter().chain([sized]) {
         for share in [75, 50, 25] {
             let config = AdmissionConfig {
                 write_budget: (all_bytes as f64 / seconds) as u64 * share / 100,

@@ -10,7 +10,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use foxy_policy::{CachePolicy, RewriteBudget, S3Fifo};
+use foxy_policy::{CachePolicy, MemoryTier, RewriteBudget};
 
 use super::gate::{Gate, Rule};
 use super::plan::{FRAGMENT, Plan};
@@ -51,7 +51,7 @@ pub(super) struct StoreCache {
     plan: Plan,
     refused: u64,
     gate: Rule,
-    ram: Option<S3Fifo<u64, Stamp>>,
+    ram: Option<MemoryTier<u64, Stamp>>,
     index: HashMap<u64, Place, BuildIdHasher>,
     sealed: VecDeque<Segment>,
     open: Segment,
@@ -66,7 +66,7 @@ impl StoreCache {
     /// all are stored.
     pub(super) fn new(plan: Plan, gate: Gate, refused: u64) -> Self {
         Self {
-            ram: (plan.ram > 0).then(|| S3Fifo::new(plan.ram)),
+            ram: (plan.ram > 0).then(|| MemoryTier::new(plan.ram)),
             index: HashMap::default(),
             sealed: VecDeque::new(),
             open: Segment::default(),

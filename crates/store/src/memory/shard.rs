@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU64;
 
 use foxy_base::KeyHash;
 use foxy_format::LogPosition;
-use foxy_policy::{CachePolicy, Evicted, S3Fifo};
+use foxy_policy::{CachePolicy, Evicted, MemoryTier};
 use hashbrown::HashMap;
 
 use crate::{Object, StoreId};
@@ -33,7 +33,7 @@ pub(crate) struct Pending {
 
 #[derive(Debug)]
 pub(crate) struct Shard {
-    pub(crate) ram: S3Fifo<KeyHash, Arc<Object>>,
+    pub(crate) ram: MemoryTier<KeyHash, Arc<Object>>,
     pub(crate) pending: HashMap<KeyHash, Pending>,
     /// Hits are counted here, beside the lock, so that a hit touches no other shared memory.
     pub(crate) ram_hits: AtomicU64,
@@ -44,7 +44,7 @@ pub(crate) struct Shard {
 impl Shard {
     pub(crate) fn new(capacity: u64) -> Self {
         Self {
-            ram: S3Fifo::new(capacity),
+            ram: MemoryTier::new(capacity),
             pending: HashMap::new(),
             ram_hits: AtomicU64::new(0),
             pending_hits: AtomicU64::new(0),

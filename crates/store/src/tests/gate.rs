@@ -102,11 +102,7 @@ fn large_ones_stay_out_at_the_end_of_the_budget_and_whole_ones_are_asked_for_onc
 
 #[test]
 fn never_more_is_written_than_the_budget_and_what_was_saved_up() {
-    for when_spent in [
-        AdmissionRule::SecondUse,
-        AdmissionRule::Frequency,
-        AdmissionRule::Anything,
-    ] {
+    for when_spent in AdmissionRule::ALL {
         let (engine, mut writer, clock) = open(when_spent, u64::MAX);
         for n in 0..4_000u32 {
             put(&engine, &format!("key {}", n * 7919 % 700));
