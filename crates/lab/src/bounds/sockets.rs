@@ -1,9 +1,9 @@
 //! Kernel memory of TCP sockets, read by the kernel's socket diagnosis (netlink).
 //!
-//! The program `ss` reads the same figures. But a process that prints 15,000 lines ten times a second uses
-//! a whole core, which the measurement then lacks. Here, one dump of 15,000 sockets takes about 10 ms.
-//! `mem` in /proc/net/sockstat is faster, but it counts the sockets of all processes on the machine,
-//! including the laboratory's own ends of the same connections.
+//! The program `ss` reads the same figures. But a process that prints 15,000 lines ten times a second uses a
+//! whole core, and the measurement needs this core. Here, one dump of 15,000 sockets takes about 10 ms. `mem`
+//! in /proc/net/sockstat is faster, but it counts the sockets of all processes on the machine, including the
+//! laboratory's own ends of the same connections.
 //!
 //! The sum contains these values of `skmem` as `ss -m` prints it: `r` (receive queue), `w` (send queue),
 //! `f` (allocated ahead) and `bl` (backlog). The value `t` counts packets on their way through the network
@@ -160,7 +160,10 @@ mod tests {
         let port = listener.local_addr().unwrap().port();
         let mut client = TcpStream::connect(("127.0.0.1", port)).unwrap();
         let (_server, _) = listener.accept().unwrap();
-        let mut sockets = Sockets::new(port, 1).unwrap();
+        // No process connects to this port. Other tests connect to fixed ports that refuse.
+        let unused = TcpListener::bind("127.0.0.1:0").unwrap();
+        let unused_port = unused.local_addr().unwrap().port();
+        let mut sockets = Sockets::new(port, unused_port).unwrap();
         let before = sockets.sum().unwrap();
         assert_eq!(before.count, 1);
         client.write_all(&[1; 50_000]).unwrap();
