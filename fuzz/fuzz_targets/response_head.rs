@@ -1,5 +1,5 @@
 //! Answers of origins. An accepted answer must have exactly one interpretation, and must be forwarded with
-//! it.
+//! this interpretation.
 
 #![no_main]
 

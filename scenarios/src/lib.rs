@@ -13,7 +13,7 @@
 //! scene.origin.was_asked(1);
 //! ```
 //!
-//! All functions panic if the story takes another course, because this is test code.
+//! All functions panic if the behaviour differs from the story, because this is test code.
 
 mod answer;
 mod client;

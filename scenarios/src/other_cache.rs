@@ -18,7 +18,7 @@ pub enum Next {
     Miss,
     /// The cache reads for some time. True: the read succeeds. False: the read fails.
     Read(bool),
-    /// The cache's disk ends without an answer.
+    /// The cache's read ends without a result.
     Gone,
 }
 

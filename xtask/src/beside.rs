@@ -33,7 +33,8 @@ struct Ended {
 }
 
 impl Beside {
-    /// Starts the steps, which run one after the other. Their output is kept. `long`: with many more seeds.
+    /// Starts the steps, which run one after the other. Their output is kept. With `long`, the tests use many
+    /// more seeds.
     pub(crate) fn start(&mut self, long: bool) {
         self.0 = Some(spawn(move || STEPS.map(|step| run(step, long)).into()));
     }

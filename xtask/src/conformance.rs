@@ -31,7 +31,7 @@ pub(crate) struct Wanted {
     pub(crate) update: bool,
     /// True if Foxy runs without configuration.
     pub(crate) defaults: bool,
-    /// True if TLS is used between client, Foxy and origin.
+    /// True if TLS is used between client and Foxy, and between Foxy and origin.
     pub(crate) tls: bool,
 }
 

@@ -26,7 +26,7 @@ const LICENCES: &[&str] = &[
     "bzip2-1.0.6",
 ];
 
-/// Crates that may have several versions in the workspace, each with the reason.
+/// Crates that may have several versions in the workspace, with the reason for each crate.
 const DUPLICATES: &[(&str, &str)] = &[
     (
         "base64",

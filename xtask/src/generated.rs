@@ -1,4 +1,5 @@
-//! Documents that are generated from code. `check` compares them and `generate` writes them again.
+//! Documents that are generated from code. `check` compares the documents with the code, and `generate`
+//! writes the documents again.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

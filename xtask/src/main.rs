@@ -32,7 +32,7 @@ use report::Report;
 // Only their features are needed, see Cargo.toml.
 use {regex_syntax as _, tokio as _, zerocopy as _};
 
-/// Checks, generated documents and their upkeep.
+/// Checks of the workspace, and documents that are generated from code.
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 struct Args {

@@ -1,12 +1,12 @@
 //! Unsafe code under Miri, which checks every memory access. Miri supports neither io_uring, nor `madvise`,
-//! nor the allocator's C code. So it runs only the tests of memory that needs none of these.
+//! nor the allocator's C code. So only tests of memory that needs none of these three are run.
 
 use std::process::{Command, Stdio};
 
 use crate::report::Outcome;
 use crate::workspace::{root, succeed};
 
-/// Packages, and the filter for those tests of the package that Miri can run.
+/// Packages, and for each package the filter that selects the tests that Miri can run.
 const TESTS: [(&str, &str); 2] = [("foxy-disk", "buf::"), ("foxy-hummingbird-c", "owned::")];
 
 pub(crate) fn run() -> Outcome {

@@ -1,4 +1,5 @@
-//! Runs steps one after the other, prints the result and the duration of each step, and counts.
+//! Runs steps one after the other, prints the result and the duration of each step, and counts passed and
+//! failed checks.
 
 use std::process::ExitCode;
 use std::time::Duration;

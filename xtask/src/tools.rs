@@ -1,5 +1,5 @@
-//! The programs that tests need. They are searched, and installed where possible. Missing programs are
-//! reported.
+//! The programs that tests need. The module finds these programs, and installs missing programs where
+//! possible. Programs that are still missing are reported.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -59,7 +59,8 @@ const FETCHED: [Fetched; 3] = [
 ];
 
 /// Ensures that the client programs of the client tests exist. Returns true if all of them exist. Missing
-/// programs are printed with the command that installs them. Their tests report them too.
+/// programs are printed with the command that installs them. The tests that need these programs report them
+/// too.
 pub(crate) fn ensure() -> bool {
     // The second step needs programs of the first step.
     let installed = install();

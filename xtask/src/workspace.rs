@@ -100,8 +100,8 @@ pub(crate) fn succeed(command: &mut Command, advice: &str) -> Result<(), String>
     }
 }
 
-/// Returns the standard output of a command that must succeed. `help`: how to install the program if it is
-/// missing.
+/// Returns the standard output of a command that must succeed. `help` describes how to install the program if
+/// it is missing.
 ///
 /// # Errors
 /// The command does not start, or it fails. In the second case the error contains its standard error.

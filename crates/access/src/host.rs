@@ -33,7 +33,7 @@ impl HostPattern {
         }
     }
 
-    /// True if the host matches. Case and a dot at the end of the host make no difference.
+    /// Returns true if the host matches. Case and a dot at the end of the host make no difference.
     #[must_use]
     pub fn fits(&self, host: &[u8]) -> bool {
         let is = |name: &str, host: &[u8]| name.as_bytes().eq_ignore_ascii_case(host);

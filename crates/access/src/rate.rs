@@ -33,7 +33,7 @@ impl Rate {
     /// Takes units if the rate allows them now. Otherwise takes no units.
     ///
     /// # Errors
-    /// Nanoseconds until the rate allows this number of units.
+    /// Returns the nanoseconds until the rate allows this number of units.
     pub fn take(&self, charge: &mut Charge, units: u64, now: MonoTime) -> Result<(), u64> {
         let until = self.after(*charge, units, now);
         let ahead = until.saturating_sub(now.nanos());
@@ -58,7 +58,7 @@ impl Rate {
         ahead.saturating_sub(self.burst as u64)
     }
 
-    /// True if all units taken are paid for. The charge then behaves like a new charge.
+    /// Returns true if all units taken are paid for. The charge then behaves like a new charge.
     #[must_use]
     pub fn is_idle(charge: Charge, now: MonoTime) -> bool {
         charge.until <= now.nanos()

@@ -60,7 +60,8 @@ impl Standing {
         Self { token, ..self }
     }
 
-    /// Returns the number of the token that the user logged in with; 0 for another kind of login.
+    /// Returns the number of the token that the user logged in with. Returns 0 if the user logged in without
+    /// a token.
     #[must_use]
     pub const fn token(&self) -> u64 {
         self.token
@@ -82,8 +83,8 @@ impl Standing {
 /// The part of a request that stays the same for many requests.
 #[derive(Clone, Copy, Debug)]
 pub struct Visitor<'a> {
-    /// Address of the client. `None`: the address is unknown. Rules that refuse some clients then apply to
-    /// this client too.
+    /// Address of the client. `None` means that the address is unknown. Rules that refuse some clients then
+    /// apply to this client too.
     pub client: Option<IpAddr>,
     /// User of the request.
     pub user: User<'a>,
@@ -109,7 +110,7 @@ pub struct Visit {
     found: [Found; FOUND],
 }
 
-/// A number that is not the number of a class: there are always fewer classes.
+/// A number that is not the number of a class, because there are always fewer classes.
 const NO_CLASS: Class = Class::MAX;
 
 /// Number of host classes that a visit remembers.
@@ -119,7 +120,7 @@ const FOUND: usize = 4;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Found {
     class: Class,
-    /// The judgement. `None`: rules have to be compared with the request.
+    /// The judgement. `None` means that rules have to be compared with the request.
     pub(crate) judgement: Option<Judgement>,
 }
 
@@ -144,7 +145,7 @@ impl Visit {
         }
     }
 
-    /// True if the request differs from the last request only in host and path.
+    /// Returns true if the request differs from the last request only in host and path.
     #[inline]
     pub(crate) fn goes(&self, request: &Request<'_>) -> bool {
         (self.port, self.scheme) == (request.port, request.scheme)
@@ -203,7 +204,7 @@ pub struct Request<'a> {
     pub scheme: Scheme,
     /// The method as the client wrote it.
     pub method: &'a [u8],
-    /// Path without query, in the form of paths in rules; `None` for tunnels.
+    /// Path without query, in the form of paths in rules. `None` for tunnels.
     pub path: Option<&'a [u8]>,
 }
 

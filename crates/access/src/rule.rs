@@ -18,7 +18,7 @@ pub enum Action {
     Deny,
     /// The request is refused unless it is a tunnel.
     Tunnel,
-    /// The request goes past the cache.
+    /// The request bypasses the cache.
     Bypass,
     /// The request goes through this parent, or this group of parents.
     Parent(String),
@@ -37,7 +37,7 @@ impl Action {
         }
     }
 
-    /// True if a request with this scheme is refused.
+    /// Returns true if a request with this scheme is refused.
     #[must_use]
     pub fn refuses(&self, scheme: Scheme) -> bool {
         match self {
@@ -55,7 +55,7 @@ pub struct Rule {
     pub name: String,
     /// Networks of clients.
     pub clients: Vec<IpNet>,
-    /// Names of users; `*` stands for all users who are logged in.
+    /// Names of users. `*` stands for all users who are logged in.
     pub users: Vec<String>,
     /// Groups of users.
     pub groups: Vec<String>,
@@ -102,12 +102,12 @@ impl From<bool> for Fit {
 }
 
 impl Rule {
-    /// True if the rule has a condition on users.
+    /// Returns true if the rule has a condition on users.
     pub(crate) fn names_users(&self) -> bool {
         !self.users.is_empty() || !self.groups.is_empty()
     }
 
-    /// True if an unknown client fits the rule's condition on clients.
+    /// Returns true if an unknown client fits the rule's condition on clients.
     pub(crate) fn means_unknown(&self) -> bool {
         self.clients.is_empty() || matches!(self.action, Action::Deny | Action::Tunnel)
     }

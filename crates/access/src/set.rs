@@ -74,32 +74,32 @@ impl RuleSet {
         self.index.judge(&self.rules, visit, request)
     }
 
-    /// True if rules differ by client (by network, user or time) and a rule names this address. Answers from
-    /// this address may then be for some clients only.
+    /// Returns true if rules differ by client (by network, user or time) and a rule names this address.
+    /// Answers from this address may then be for some clients only.
     #[must_use]
     pub fn keeps_apart(&self, address: IpAddr) -> bool {
         self.index.keeps_apart(address)
     }
 
-    /// True if a rule has a condition on addresses.
+    /// Returns true if a rule has a condition on addresses.
     #[must_use]
     pub fn names_addresses(&self) -> bool {
         self.rules.iter().any(|rule| !rule.addresses.is_empty())
     }
 
-    /// True if a rule has a condition on paths.
+    /// Returns true if a rule has a condition on paths.
     #[must_use]
     pub fn names_paths(&self) -> bool {
         self.rules.iter().any(|rule| !rule.paths.is_empty())
     }
 
-    /// True if a rule has a condition on times.
+    /// Returns true if a rule has a condition on times.
     #[must_use]
     pub fn names_times(&self) -> bool {
         self.rules.iter().any(|rule| !rule.times.is_empty())
     }
 
-    /// True if a rule has a condition on users.
+    /// Returns true if a rule has a condition on users.
     #[must_use]
     pub fn names_users(&self) -> bool {
         self.rules.iter().any(Rule::names_users)

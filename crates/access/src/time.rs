@@ -22,7 +22,7 @@ impl Span {
     /// Reads `mon-fri 08:00-17:30`, `sat,sun`, or `22:00-06:00`.
     ///
     /// # Errors
-    /// The mistake, in a few words.
+    /// Returns a short description of the mistake.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut words = text.split_ascii_whitespace();
         let (first, second) = (words.next().unwrap_or_default(), words.next());
@@ -40,7 +40,7 @@ impl Span {
         Ok(Self { days, from, to })
     }
 
-    /// True if this minute of the week is in the time.
+    /// Returns true if this minute of the week is in the time.
     #[must_use]
     pub fn contains(&self, minute: u16) -> bool {
         self.ranges()

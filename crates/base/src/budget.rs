@@ -20,7 +20,8 @@ impl Budget {
     const FEW_REQUESTS: u64 = 20 << 20;
 
     /// Divides `memory`. The program and the allocator get their shares first. Of the rest, requests get
-    /// three eighths up to 20 MiB, a third up to 96 MiB, and an eighth if there is much memory.
+    /// three eighths, but at most 20 MiB, or a third if that is more. They get at most 96 MiB, or an eighth
+    /// of the rest if that is more.
     #[must_use]
     pub fn of(memory: u64) -> Self {
         let rest = memory.saturating_sub(Self::PROGRAM + Self::allocator(memory));

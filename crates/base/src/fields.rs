@@ -28,7 +28,7 @@ impl Fields for [(&[u8], &[u8])] {
     }
 }
 
-/// As above, with string literals.
+/// Fields in a slice of pairs of string literals.
 impl Fields for [(&str, &str)] {
     fn count(&self) -> usize {
         self.len()

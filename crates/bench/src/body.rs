@@ -74,7 +74,7 @@ impl BodyKey {
     /// Compares bytes with the bytes that the body has at `offset`.
     ///
     /// # Errors
-    /// Offset of the first wrong byte, counted from the begin of the body.
+    /// Offset of the first wrong byte, counted from the beginning of the body.
     pub fn check(self, offset: u64, bytes: &[u8]) -> Result<(), u64> {
         let lead = ((8 - offset % 8) % 8).min(bytes.len() as u64) as usize;
         let (first, rest) = bytes.split_at(lead);

@@ -39,7 +39,7 @@ pub enum Piece {
 }
 
 impl Dechunk {
-    /// Decodes the begin of `input`, which must not be empty.
+    /// Decodes the beginning of `input`, which must not be empty.
     ///
     /// # Errors
     /// The coding is invalid.

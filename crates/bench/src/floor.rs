@@ -1,7 +1,7 @@
 //! The simplest possible server: one `recv` into a buffer, one `send` of always the same bytes.
 //!
-//! The server parses no request and looks nothing up. So its CPU time per answer is the cost of the kernel,
-//! the loopback device and the readiness call on this machine. No HTTP server with the same system calls
+//! The server parses no request and looks nothing up. So its CPU time per answer is the time that the kernel,
+//! the loopback device and the readiness call need on this machine. No HTTP server with the same system calls
 //! can need less.
 
 use std::io::{self, ErrorKind, Read, Write};

@@ -12,7 +12,7 @@ pub struct Knobs {
     pub size: u64,
     /// `v`: version. A request field `Bench-Want: <version> <size>` overrides version and size.
     pub version: u32,
-    /// `h`: server number, if the host does not identify the server (reverse mode). Then the body is that
+    /// `h`: server number, if the host does not identify the server (reverse mode). Then the body is the body
     /// of host `h<number>`.
     pub server: Option<u32>,
     /// `m`: `max-age` in seconds.

@@ -1,4 +1,4 @@
-//! Load tools: an origin server whose bytes can all be checked, and a load generator that checks them.
+//! Load tools: an origin server whose bytes can all be checked, and a load generator that checks these bytes.
 //!
 //! [`Origin`] answers `/o/<id>?s=<size>&...` with a body that follows from host, id, version and size
 //! ([`Identity`]). The URL also contains all other behaviour of the origin (latency, broken answers,

@@ -99,7 +99,7 @@ impl Jumper {
         Ok(jumped)
     }
 
-    /// Range of each read: first byte, and the byte after the last.
+    /// Range of each read: its first byte, and the byte after its last byte.
     fn places(&self) -> Vec<(u64, u64)> {
         let mut rng = Rng::new(self.seed);
         let size = self.knobs.size;

@@ -1,4 +1,4 @@
-//! Polling without sleeping. The core stays awake, so no other process pays for waking it. CPU time of
+//! Polling without sleeping. The core stays awake, so no other process uses CPU time to wake it. CPU time of
 //! polls that found nothing is counted separately from work.
 
 use std::time::Duration;
@@ -8,7 +8,7 @@ use crate::load::cpu;
 /// CPU time of polls that found nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Spin {
-    /// Thread CPU time at the begin of the current series of unsuccessful polls.
+    /// Thread CPU time at the beginning of the current series of unsuccessful polls.
     since: Option<Duration>,
     total: Duration,
 }

@@ -3,8 +3,8 @@
 //!
 //! All clients connect before the first request. The leader sends its request first, and the other clients
 //! send theirs after the lead time. Every byte is compared with the byte that the origin generates. All
-//! clients share one thread. The first read of each client is small, so that the turns of other clients add
-//! little to the times of first bytes.
+//! clients share one thread. The first read of each client is small, so that reads of other clients delay the
+//! first byte of a client only a little.
 
 mod client;
 

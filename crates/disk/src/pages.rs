@@ -1,4 +1,5 @@
-//! Mapped memory that costs nothing before it is used, and advice to the system about memory of other crates.
+//! Mapped memory that takes no physical memory before it is used, and advice to the system about memory of
+//! other crates.
 
 use std::sync::{Mutex, PoisonError};
 

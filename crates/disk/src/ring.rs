@@ -27,9 +27,9 @@ const DEPTH_MAX: u32 = 4096;
 /// Most times that one `reap` checks for completions, including those that arrive during the call. The
 /// remaining completions are left for a later call.
 const LOOKS: u32 = 4;
-/// A dropped queue waits at most this many turns for operations in flight.
+/// A dropped queue waits for operations in flight at most this many times, [`DRAIN_TURN`] each.
 const DRAIN_TURNS: u32 = 100;
-/// Length of one of these turns.
+/// Longest duration of one of these waits.
 const DRAIN_TURN: Duration = Duration::from_millis(100);
 
 /// Ways to deliver completions to the owner, best first.

@@ -29,8 +29,9 @@ pub struct ChainLink {
     /// Checksum of the cluster with the previous number, as [`chain_sum`] returns it, or [`CHAIN_BEGINS`], or
     /// [`CHAIN_UNKNOWN`].
     pub before: u32,
-    /// Number of a cluster: the log was durable up to and including it when this cluster was written. 0 means
-    /// not known. On disk this is a distance; a distance of 65,535 or more is read as 0.
+    /// Number of a cluster. When this cluster was written, the log was durable up to and including that
+    /// cluster. 0 means that no such number is known. On disk this is the distance back from
+    /// [`Self::number`]; a distance of 65,535 or more is read as 0.
     pub flushed: u64,
 }
 
@@ -39,7 +40,7 @@ pub const CHAIN_BEGINS: u32 = 0;
 /// A value of [`ChainLink::before`]. It means that the previous number was assigned, but the writer did not
 /// know the checksum of that cluster.
 pub const CHAIN_UNKNOWN: u32 = 1;
-/// Limit of cluster numbers: all are below it.
+/// All cluster numbers are below this limit.
 const NUMBERS: u64 = 1 << 48;
 
 /// The checksum of a cluster, as the link of the next cluster contains it. `bytes` begin with the cluster's

@@ -100,14 +100,15 @@ pub struct JournalBlock {
     pub seen: u64,
     /// The highest number of a purge that has ended in all stores.
     pub retired: u64,
-    /// Records of this store that were fetched under a smaller purge number are void.
+    /// A purge number. Records of this store that were fetched under a smaller purge number are
+    /// void.
     pub floor: u64,
     /// The purges in this block.
     pub notes: Vec<PurgeNote>,
 }
 
 impl JournalBlock {
-    /// Encodes the block as it is on disk: one [`BLOCK`].
+    /// Returns the bytes of the block as they are on disk. Their length is exactly [`BLOCK`] bytes.
     ///
     /// # Errors
     /// `Invalid` if the notes do not fit.
@@ -284,7 +285,8 @@ pub fn read_journal_half(half: &[u8], uuid: StoreUuid) -> Option<JournalHalf> {
 }
 
 impl JournalBlock {
-    /// Positions in their half of the block with this sequence and of its copy.
+    /// Positions of the block with this sequence and of its copy, counted in blocks from the
+    /// beginning of the half. Both are equal if blocks are not written twice.
     fn places(&self, sequence: u64) -> [usize; 2] {
         let number = usize::try_from(sequence - self.first).unwrap_or(usize::MAX / 4);
         let number = number.min(usize::MAX / 4);

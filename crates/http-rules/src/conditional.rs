@@ -82,8 +82,8 @@ fn not_modified_since(digest: &Digest, since: WallTime) -> bool {
     modified.secs() <= since.secs()
 }
 
-/// True if a Range field may be obeyed: there is no If-Range, or it names the stored response by a strong
-/// validator (RFC 9110 section 13.1.5). If false, the complete response is sent.
+/// True if a Range field may be obeyed: there is no If-Range, or If-Range names the stored response by a
+/// strong validator (RFC 9110 section 13.1.5). If false, the complete response is sent.
 pub fn range_applies<Q, S>(request: &Q, stored: &S, now: WallTime) -> bool
 where
     Q: Fields + ?Sized,

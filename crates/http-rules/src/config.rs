@@ -13,13 +13,13 @@ foxy_base::settings! {
         /// Obey the legacy field `Surrogate-Control`.
         "surrogate_control" surrogate_control: bool = Plain::Flag(false), Range::Flag;
         /// Lifetime of answers that state no lifetime, in percent of the time since `Last-Modified`; 0
-        /// turns this off. It does not apply to requests with `Authorization`. It applies to requests with
-        /// `Cookie` only if the answer is an image, font, sound, video, style sheet or script.
+        /// turns this off. Such a lifetime does not apply to requests with `Authorization`. It applies to
+        /// requests with `Cookie` only if the answer is an image, font, sound, video, style sheet or script.
         "heuristic_percent" heuristic_percent: u8 = Plain::Number(10), Range::Count(0, 100);
         /// Upper bound of a lifetime by `heuristic_percent`.
         "heuristic_max" heuristic_max_s: u32 = Plain::seconds(7 * DAY), Range::Time(0, YEAR);
-        /// Lifetime of cacheable answers without any freshness information. Unlike the guess by
-        /// `heuristic_percent`, it applies to requests with cookies as well: set it only if such
+        /// Lifetime of cacheable answers without any freshness information. Unlike
+        /// `heuristic_percent`, this lifetime applies to requests with cookies as well. Set it only if such
         /// answers are the same for all users.
         "default_ttl" default_ttl_s: Option<u32> = Plain::OFF, Range::TimeOrOff(0, YEAR);
         /// Lifetime of answers 404, 405, 410, 414 and 501 that state no lifetime.

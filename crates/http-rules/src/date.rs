@@ -1,5 +1,5 @@
 //! HTTP dates (RFC 9110 section 5.6.7). The three formats are parsed strictly, except that letter case is
-//! ignored. Other text gives `None`, which for Expires means "already expired".
+//! ignored. For other text the result is `None`, which for Expires means "already expired".
 
 use foxy_base::WallTime;
 

@@ -31,7 +31,7 @@ pub enum Decision {
         why: StaleUse,
     },
     /// Send the request to the origin. The stored response's validators ([`crate::conditional::validators`])
-    /// replace the client's.
+    /// replace the client's validators.
     Revalidate {
         /// The reason: [`Fwd::Stale`] or [`Fwd::Request`].
         reason: Fwd,
@@ -82,7 +82,7 @@ pub enum Miss {
     Uri,
     /// Only other variants are stored.
     Vary,
-    /// The settings send the request past the cache.
+    /// The settings make the request bypass the cache.
     Bypass,
     /// The stored parts do not cover the request.
     Partial,

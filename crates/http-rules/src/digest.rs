@@ -171,8 +171,8 @@ impl Digest {
         out
     }
 
-    /// Reads the fixed form. `None` for another version, and for values that no encoder writes. Then the
-    /// caller makes the digest again from the stored fields, or treats the record as a miss.
+    /// Reads the fixed form. Returns `None` for an unknown version, and for values that no encoder writes.
+    /// Then the caller makes the digest again from the stored fields, or treats the record as a miss.
     #[must_use]
     pub fn decode(bytes: &[u8; DIGEST_BYTES]) -> Option<Self> {
         let flags = u16::from_le_bytes([bytes[2], bytes[3]]);

@@ -48,14 +48,14 @@ pub fn invalidated_by<F: Fields + ?Sized>(
     }
 }
 
-/// True if a reference leads to the target itself.
+/// True if a reference resolves to the target itself.
 #[must_use]
 pub fn same_target(target: &TargetUri<'_>, reference: &[u8]) -> bool {
     resolve(target, reference).is_some_and(|path| path == target.path)
 }
 
-/// Path and query of a URI reference, resolved against the target (RFC 3986 section 5.2). `None` if
-/// the reference leads to another origin or is not a URI.
+/// Path and query of a URI reference, resolved against the target (RFC 3986 section 5.2). `None` if the
+/// reference resolves to a URI of another origin, or is not a URI.
 fn resolve(target: &TargetUri<'_>, reference: &[u8]) -> Option<String> {
     let text = str::from_utf8(reference).ok()?;
     let text = text.split('#').next().unwrap_or_default();

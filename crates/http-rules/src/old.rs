@@ -11,7 +11,7 @@ use crate::status;
 
 /// Updates the digest of a stored response to today's rules. Returns true if the response may be used, that
 /// is, if the record proves that today's rules would have stored it. For a record of today's rules, the call
-/// costs only one comparison.
+/// makes only one comparison.
 #[inline]
 pub fn admits<F: Fields + ?Sized>(digest: &mut Digest, fields: &F) -> bool {
     !digest.flags.has(Flags::OLD_RULES) || judged(digest, fields)

@@ -46,7 +46,7 @@ impl<'a, F: Fields + ?Sized> Relevant<'a, F> {
     }
 }
 
-/// True if decisions may read this field. Only length and first letter are compared, which costs less than a
+/// True if decisions may read this field. Only length and first letter are compared, which is faster than a
 /// comparison of the name. A needless field does no harm; a missing field would be an error.
 fn matters(name: &[u8], config: &Config) -> bool {
     let first = name.first().map_or(0, u8::to_ascii_lowercase);

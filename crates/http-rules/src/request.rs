@@ -30,8 +30,8 @@ pub struct RequestDigest {
     pub authorization: bool,
     /// True if Cookie is present.
     pub cookie: bool,
-    /// True if the request has content. No cache key covers content, so such a request is neither
-    /// answered from the cache nor is its response stored.
+    /// True if the request has content. No cache key covers content, so such a request is not answered from
+    /// the cache, and its response is not stored.
     pub body: bool,
     /// True if Range is present.
     pub range: bool,

@@ -2,8 +2,8 @@
 //! applies. Settings that the rule does not contain have the same values as for requests without a
 //! rule.
 //!
-//! With a place, sites have other caching rules than the forward proxy, for requests with and
-//! without a rule. If there are no rules, a request costs only one more comparison.
+//! A [`Place`] gives sites caching rules that differ from those of the forward proxy, for requests with and
+//! without a rule. If there are no rules, a request needs only one more comparison.
 
 mod bypass;
 mod query;
@@ -187,8 +187,8 @@ impl RuleSet {
     }
 }
 
-/// True if a partition is the site's partition, or `site@part`, which is a part of its keys with
-/// the same rules.
+/// True if a partition is the site's partition, or `site@part`, a part of the site's keys to which the same
+/// rules apply.
 fn is_of(partition: &str, site: &str) -> bool {
     let rest = partition.strip_prefix(site);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('@'))

@@ -27,8 +27,8 @@ pub struct Refresh {
     pub effect: RefreshEffect,
 }
 
-/// The effect of an update. An update that `Extends` may be written later. Other updates must be durable
-/// before the old form can come back, or the entry must be dropped.
+/// The effect of an update. An update that `Extends` may be written later. Any other update must be durable
+/// before the old form of the response could be used again; otherwise the entry must be dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefreshEffect {
     /// The same rules apply to the response, and its lifetime is not shorter.

@@ -2,8 +2,9 @@
 //!
 //! Two rules decide which fields are dropped. Fields that are hop-by-hop by definition are always dropped.
 //! Fields that the sender names in Connection are dropped too, except those that every recipient needs. RFC
-//! 9110 forbids senders to name the latter. If they were dropped on request, an attacker could remove a
-//! cookie, a length, a validator or the client's address before the request reaches the origin.
+//! 9110 forbids senders from naming these protected fields. If they were dropped on request, an attacker
+//! could remove a cookie, a length, a validator or the client's address before the request reaches the
+//! origin.
 
 use foxy_base::{Fields, FieldsIter, eq_name};
 
@@ -11,7 +12,7 @@ use crate::facts::members;
 use crate::slots::FieldView;
 
 /// Names of fields that are never forwarded, in addition to Connection's own list. `Proxy-Authorization` and
-/// `Proxy-Authenticate` are between the client and this proxy. `HTTP2-Settings` belongs to an h2c upgrade,
+/// `Proxy-Authenticate` concern only the client and this proxy. `HTTP2-Settings` belongs to an h2c upgrade,
 /// which is not forwarded.
 const HOP_BY_HOP: &[&str] = &[
     "connection",

@@ -31,7 +31,7 @@ pub(crate) struct Facts {
     pub(crate) length: Length,
     pub(crate) close: bool,
     pub(crate) keep_alive: bool,
-    /// True if Connection names something else than `close`, `keep-alive` and `upgrade`.
+    /// True if Connection names an option other than `close`, `keep-alive` and `upgrade`.
     pub(crate) lists_names: bool,
     pub(crate) te_trailers: bool,
     /// True if there is a Via field.

@@ -29,8 +29,8 @@ impl Escapes {
     }
 }
 
-/// True if there is a percent sign. Eight bytes are examined at a time: paths are short, and the
-/// start of a vectorised search costs more.
+/// True if there is a percent sign. Eight bytes are examined at a time: paths are short, and the start of a
+/// vectorised search takes longer.
 fn has_percent(text: &[u8]) -> bool {
     const PERCENTS: u64 = u64::from_ne_bytes([b'%'; 8]);
     const ONES: u64 = u64::from_ne_bytes([1; 8]);

@@ -1,7 +1,7 @@
 //! Request heads. They are parsed once and checked completely.
 //!
-//! This module promises that an accepted head is unambiguous: it has only one meaning for its own
-//! end, for the end of its body, and for the server that it is for. All other heads are refused
+//! This module promises that an accepted head is unambiguous. Its own end, the end of its body, and the
+//! server to which the request is addressed can be understood in only one way. All other heads are refused
 //! with a [`Reject`].
 
 use std::mem::MaybeUninit;

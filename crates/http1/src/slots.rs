@@ -86,7 +86,7 @@ impl<'b> FieldView<'b> {
         }
     }
 
-    /// Names and values in order of appearance. They live as long as the buffer.
+    /// Names and values in order of appearance. They are valid as long as the buffer.
     pub fn iter(self) -> impl Iterator<Item = (&'b [u8], &'b [u8])> {
         self.spans
             .iter()

@@ -122,7 +122,8 @@ int64_t hummingbird_read_file(hummingbird *fs, const void *name, size_t name_siz
 int64_t hummingbird_read_nomem_file(hummingbird *fs, const void *name, size_t name_size,
                                     const void **buf);
 
-/* Ends one read (section 4.1). HUMMINGBIRD_NOT_FOUND: there is no read of this name and address. */
+/* Ends one read (section 4.1). Returns HUMMINGBIRD_NOT_FOUND if there is no read of this name and
+ * address. */
 int64_t hummingbird_done_read_file(hummingbird *fs, const void *name, size_t name_size,
                                    const void *buf);
 
@@ -134,13 +135,13 @@ int64_t hummingbird_delete_file(hummingbird *fs, const void *name, size_t name_s
 int64_t hummingbird_collocate_files(hummingbird *fs, const void *first, size_t first_size,
                                     const void *second, size_t second_size);
 
-/* Change the lifetimes of files and clusters, also of existing ones (section 4.2). A negative number of
- * seconds means no limit. */
+/* These calls change the lifetimes of files and of clusters, including existing files and clusters
+ * (section 4.2). A negative number of seconds means no limit. */
 int64_t hummingbird_update_file_lifetime(hummingbird *fs, int64_t seconds);
 int64_t hummingbird_update_cluster_lifetime(hummingbird *fs, int64_t seconds);
 
 /* hummingbird_checkpoint() packs all waiting files, and waits until all writes and deletions are durable
- * (sections 4.5 and 4.6). hummingbird_begin_checkpoint() begins the same and returns at once. */
+ * (sections 4.5 and 4.6). hummingbird_begin_checkpoint() begins this work and returns at once. */
 int64_t hummingbird_checkpoint(hummingbird *fs);
 int64_t hummingbird_begin_checkpoint(hummingbird *fs);
 

@@ -104,7 +104,7 @@ pub unsafe extern "C" fn hummingbird_close(fs: *mut Handle) -> i64 {
     })
 }
 
-/// Writes a file in one of the ways.
+/// Writes a file by the library's function `how`.
 ///
 /// # Safety
 /// See the head of this crate.
@@ -202,7 +202,7 @@ pub unsafe extern "C" fn hummingbird_write_file_beside(
     }
 }
 
-/// Reads a file in one of the ways.
+/// Reads a file by the library's function `how`.
 ///
 /// # Safety
 /// See the head of this crate.

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use foxy_hummingbird::Error;
 
-/// A pointer is NULL that must not be NULL.
+/// A pointer that must not be NULL is NULL.
 pub(crate) const NULL: Failure = Failure::Text(-8, "a pointer is NULL");
 /// The meaning of `HUMMINGBIRD_BUSY` for a file system.
 pub(crate) const READS_OPEN: Failure = Failure::Text(-2, "there are reads that were not ended");

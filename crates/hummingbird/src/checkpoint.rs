@@ -56,8 +56,8 @@ impl Hummingbird {
         Checkpoint(self.inner.engine.sync())
     }
 
-    /// Begins a checkpoint and waits for its end. It must not be called on the thread that turns a
-    /// [`crate::Driver`].
+    /// Begins a checkpoint and waits for its end. It must not be called on a thread that calls
+    /// [`crate::Driver::turn`].
     ///
     /// # Errors
     /// [`Error::NotDurable`].

@@ -13,7 +13,7 @@ use crate::Error;
 pub struct DiskPath {
     /// Path of the file or device. A file is created if it is missing.
     pub path: PathBuf,
-    /// Number of bytes that are used. `None`: the complete device, or the complete existing file.
+    /// Number of bytes that are used. `None` means the complete device, or the complete existing file.
     pub bytes: Option<u64>,
 }
 
@@ -36,12 +36,12 @@ pub struct Config {
     /// If true, a hint for a file that is already in a cluster writes the file once more, beside the other
     /// file (section 4.3: "it can still be added to the current cluster if the file is in memory").
     pub replicas: bool,
-    /// Time after the writing of a file from which on the file is no longer found (section 4.5). `None`: no
+    /// Time from the writing of a file until the file is no longer found (section 4.5). `None` means no
     /// limit.
     pub file_lifetime: Option<Duration>,
     /// A file is no longer found when this time has passed since the writing of the last file of its cluster
-    /// (section 4.5). The last file counts as written [`Config::pack_age`] after the file itself. `None`: no
-    /// limit.
+    /// (section 4.5). The last file counts as written [`Config::pack_age`] after the file itself. `None`
+    /// means no limit.
     pub cluster_lifetime: Option<Duration>,
     /// If true, a disk is formatted even if it contains other data. This destroys the data.
     pub force_format: bool,

@@ -1,9 +1,9 @@
 //! Hints about files that belong together (sections 4.1 and 4.3).
 //!
 //! A set has the name of its first file. The files of a set gather in one locality buffer of the store. The
-//! buffer is written in one piece when it is full, when it is old, or when another set needs a buffer and
-//! this one was not used for the longest time. All files without a hint gather in one buffer, in the order of
-//! writing.
+//! buffer is written in one piece when it is full or old. It is also written when another set needs a buffer
+//! and this buffer was not used for the longest time. All files without a hint gather in one buffer, in the
+//! order of writing.
 
 use foxy_base::hash64;
 
@@ -51,8 +51,8 @@ impl Hummingbird {
 }
 
 impl Inner {
-    /// Returns the set of a file. A file without a set begins its own set, and is moved there if this costs
-    /// nothing.
+    /// Returns the set of a file. A file without a set begins its own set. The file is moved to this set only
+    /// if it still waits to be packed and is not a long file.
     fn open_set(self: &std::sync::Arc<Self>, name: Name<'_>) -> Result<u64, Error> {
         let set = set_of(name);
         let _held = self.names.hold(name.hash);

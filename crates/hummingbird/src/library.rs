@@ -30,10 +30,10 @@ pub(crate) struct Inner {
     pub(crate) names: Arc<Names>,
     pub(crate) counters: Counters,
     pub(crate) replicas: bool,
-    /// True if the library's own threads turn the drivers.
+    /// True if the library's own threads call [`Driver::turn`].
     pub(crate) driven: bool,
     pack_age: Duration,
-    /// Lifetime in milliseconds; `FOR_EVER`: no limit.
+    /// Lifetime in milliseconds; `FOR_EVER` means no limit.
     file_lifetime: AtomicU64,
     cluster_lifetime: AtomicU64,
     threads: Mutex<Option<Threads>>,
@@ -86,8 +86,9 @@ impl Hummingbird {
         Ok(library)
     }
 
-    /// Opens the library on open disks, without threads. The caller turns the drivers, one for each disk. All
-    /// random choices follow from `seed`, so that a run can be repeated.
+    /// Opens the library on disks that are already open, and starts no threads. It returns one driver for
+    /// each disk, and the caller calls [`Driver::turn`] of each driver. All random choices follow from
+    /// `seed`, so that a run can be repeated.
     ///
     /// # Errors
     /// [`Error::Config`], [`Error::Store`].

@@ -16,8 +16,8 @@ const LOOKS: u32 = 8;
 
 impl Hummingbird {
     /// Finds a file and lends its contents (section 4.1). If the file is not in memory, it is read from the
-    /// disk. If measurements have shown that it pays, the neighbouring bytes are read too, so that the rest
-    /// of the file's set comes into memory (section 4.3). The call blocks until the read has ended.
+    /// disk. If measurements have shown that this saves reads, the neighbouring bytes are read too, so that
+    /// the rest of the file's set comes into memory (section 4.3). The call blocks until the read has ended.
     ///
     /// # Errors
     /// [`Error::NotFound`]. This includes a file whose disk fails; such a file may be forgotten, and a

@@ -12,7 +12,7 @@ pub const UNIT_BYTES: u64 = 512;
 pub struct Address(u64);
 
 impl Address {
-    /// Bits that the index keeps of an address.
+    /// Number of bits of an address that the index keeps.
     pub const BITS: u32 = 36;
     /// The greatest address.
     pub const MAX: Self = Self((1 << Self::BITS) - 1);

@@ -3,9 +3,9 @@
 //!
 //! Memory is handed out in order, so lines that are used together lie together. In many small pages, a random
 //! access spends as much time on the translation of its address as on the data. All of the memory comes from
-//! one *reserve*: mapped memory that costs nothing until it is used. So the number of a line is enough to
-//! find the line. A huge page is requested only when all of its memory has been handed out. An earlier
-//! request would make memory resident that nobody uses yet.
+//! one *reserve*: mapped memory that takes no physical memory until it is used. So the number of a line is
+//! enough to find the line. A huge page is requested only when all of its memory has been handed out. An
+//! earlier request would make memory resident that nobody uses yet.
 //!
 //! If the system cannot map memory, or the reserve is used up, *regions* of the heap follow. The first
 //! regions are short: each is as long as all regions before it together. So a small index stays small.
@@ -22,8 +22,8 @@ const SHORT_BITS: u32 = if cfg!(loom) { 8 } else { 15 };
 /// `2^REGION_BITS` lines make a long region: 64 MiB, as long as the longest chunk.
 pub(crate) const REGION_BITS: u32 = if cfg!(loom) { 8 } else { 20 };
 const SHORT: usize = (SHORT_BITS - FIRST_BITS + 1) as usize;
-/// Number of regions: enough for all shards at their greatest size, and as many again, because the end of a
-/// region stays unused if a chunk does not fit into it.
+/// Number of regions. There are enough regions for all shards at their greatest size, and as many again,
+/// because the end of a region stays unused if a chunk does not fit into it.
 const REGIONS: usize = SHORT + if cfg!(loom) { 1 } else { 1024 };
 /// The reserve of an index without a limit has `2^RESERVE_BITS` lines: 16 GiB.
 const RESERVE_BITS: u32 = 28;
@@ -40,8 +40,8 @@ pub type PageAdvice = fn(start: *const u8, len: usize);
 /// Functions that get memory from the system. This crate has no unsafe code of its own for this.
 #[derive(Clone, Copy, Debug)]
 pub struct Pages {
-    /// Returns zeroed memory of this many bytes (a multiple of 4096), aligned to 64. The memory costs nothing
-    /// until it is used.
+    /// Returns zeroed memory of this many bytes (a multiple of 4096), aligned to 64. It takes no physical
+    /// memory until it is used.
     pub map: fn(usize) -> Option<&'static mut [u8]>,
     /// Takes back memory that `map` returned.
     pub unmap: fn(&'static mut [u8]),
@@ -204,7 +204,7 @@ impl Arena {
     }
 
     /// Takes `lines` empty lines in a row (at most a long region). Returns the handle of the first line; the
-    /// handles of the further lines follow it. Returns `None` if there is no more room.
+    /// handles of the other lines follow it. Returns `None` if there is no more room.
     pub(crate) fn take(&self, lines: u32) -> Option<u32> {
         let mut next = self.next.lock();
         let reserved = self.reserved();

@@ -1,5 +1,6 @@
-//! The lines of a shard by number. They lie in chunks, each a sixteenth of the shard's size before
-//! it, so that growth is smooth. Chunks are added, never moved, and freed only with the index.
+//! The lines of a shard by number. The lines lie in chunks. The length of a chunk is a sixteenth of
+//! the shard's size before it, so that growth is smooth. Chunks are added, never moved, and freed
+//! only with the index.
 
 use crate::arena::{Arena, NO_HANDLE, REGION_BITS};
 use crate::bits::{BASE_BITS, LINE_BITS_MAX};
@@ -58,7 +59,7 @@ impl Chunks {
         number - offset + lines
     }
 
-    /// Bytes that line `number` would cost; 0 if the line exists already.
+    /// Bytes of memory to allocate before line `number` can be used; 0 if the line exists already.
     pub(crate) fn cost(&self, number: u32) -> u64 {
         let (chunk, _, lines) = place(number);
         match self.starts.get(chunk) {
@@ -70,7 +71,7 @@ impl Chunks {
     }
 
     /// Makes line `number` if it does not exist. Only the holder of the shard's lock calls this.
-    /// Returns false beyond the greatest size.
+    /// Returns false if the line is beyond the greatest size, or if there is no memory for it.
     pub(crate) fn ensure(&self, number: u32, arena: &Arena) -> bool {
         let (chunk, _, lines) = place(number);
         let Some(start) = self.starts.get(chunk) else {

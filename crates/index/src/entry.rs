@@ -58,7 +58,7 @@ impl Candidates {
         }
     }
 
-    /// The first candidate. A caller that treats a mismatch as a miss needs no further candidates.
+    /// The first candidate. A caller that treats a mismatch as a miss needs only this candidate.
     #[must_use]
     #[inline]
     pub fn first(&self) -> Option<Entry> {
@@ -96,7 +96,8 @@ pub enum Insert {
     Replaced(Entry),
     /// Not stored, because this entry exists and stays. Only [`crate::Index::insert_if_absent`] returns this.
     Present(Entry),
-    /// Not stored and counted: the table is at its limit, or all slots that the hash could have are full.
+    /// The entry was dropped, and the drop is counted: the table is at its limit, or all slots that the hash
+    /// could have are full.
     Dropped,
 }
 

@@ -15,7 +15,7 @@ pub(crate) struct Place<'a> {
 
 /// Both places of a fingerprint.
 ///
-/// The cost of a lookup is the memory that it waits for. If few instructions remain until the next
+/// A lookup spends most of its time on waiting for memory. If few instructions remain until the next
 /// lookup begins, the processor requests the lines of the next lookup during that wait. So lookups
 /// here are straight code: no branch depends on the slot, and no value passes through memory.
 #[derive(Clone, Copy, Debug)]
@@ -42,8 +42,8 @@ impl<'a> Home<'a> {
         found
     }
 
-    /// Returns the position of the fingerprint's entry, at `address` if an address is given. For the holder
-    /// of the lock.
+    /// Returns the position of the fingerprint's entry. If `address` is given, only an entry with this
+    /// address is found. For the holder of the lock.
     pub(crate) fn position(&self, address: Option<Address>) -> Option<(Place<'a>, usize)> {
         self.tagged()
             .find(|(place, slot)| place.line.holds(place.fp, *slot, address))

@@ -132,8 +132,8 @@ impl Line {
         self.tags.load(Ordering::Relaxed) >> shift(slot) & TAG_MASK
     }
 
-    /// True if `slot` holds an entry of `fp`, at `address` if an address is given. The slot must have the tag
-    /// of `fp`.
+    /// True if `slot` contains an entry of `fp`. If `address` is given, the entry must also have this
+    /// address. The caller has checked that the slot has the tag of `fp`.
     pub(crate) fn holds(&self, fp: Fingerprint, slot: usize, address: Option<Address>) -> bool {
         let packed = self.get(slot);
         let is_it = !packed.is_empty() && packed.is_rest_of(fp);

@@ -21,8 +21,8 @@ const LOAD_PERMILLE: u64 = 855;
 /// Load above which the shard grows if an entry found no room. It is not zero, so that colliding keys of an
 /// attacker cannot make the table grow without limit.
 const EARLY_PERMILLE: u64 = 600;
-/// Number of lines by which a full shard grows. A split of several neighbouring lines costs little more than
-/// a split of one line, because their memory is waited for only once.
+/// Number of lines by which a full shard grows. A split of several neighbouring lines takes little longer
+/// than a split of one line, because there is only one wait for their memory.
 const GROWTH: u32 = if cfg!(loom) { 1 } else { 16 };
 /// Most attempts to place an entry. The shard grows by a line after each failed attempt.
 const EARLY_LINES_MAX: u32 = 16;

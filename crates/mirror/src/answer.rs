@@ -10,7 +10,7 @@ use crate::{Kind, Mirror, Place, etag};
 pub struct Document {
     /// Scheme and authority by which clients reach Foxy.
     pub base: String,
-    /// The mark of these values; see [`Mirror::mark`].
+    /// The mark of these values (see [`Mirror::mark`]).
     pub mark: String,
 }
 
@@ -114,7 +114,7 @@ pub fn answer<'a>(
     answer
 }
 
-/// True if a URL is absolute, or is not relative to the document's folder.
+/// Returns true if a URL is absolute, or is not relative to the document's folder.
 fn is_elsewhere(url: &[u8]) -> bool {
     let end = url
         .iter()

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use crate::Upstream;
 
-/// Lifetime in seconds of a token that does not state its own (the protocol's default).
+/// Lifetime in seconds of a token that does not state its own lifetime (the protocol's default).
 const TOKEN_SECONDS: u64 = 60;
 /// Most bytes of a token.
 const TOKEN_MAX: usize = 16 << 10;
@@ -23,7 +23,7 @@ pub enum Challenge {
     Basic,
 }
 
-/// Reads a `WWW-Authenticate` value; `None` if it requires neither a token nor a password.
+/// Reads a `WWW-Authenticate` value. Returns `None` if the value requires neither a token nor a password.
 #[must_use]
 pub fn challenge(value: &[u8]) -> Option<Challenge> {
     let text = std::str::from_utf8(value).ok()?;
@@ -60,7 +60,7 @@ pub fn push_parameter(target: &mut String, name: &str, value: &str) {
     }
 }
 
-/// The value of a quoted parameter.
+/// Returns the value of a parameter, which may have quotes.
 fn parameter<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let mut rest = text;
     loop {
@@ -77,8 +77,8 @@ fn parameter<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     }
 }
 
-/// Server, and path with query, of a URL in a document of `from`. `None` if the URL is neither absolute nor
-/// begins with `/`, or if it has characters that no URL has.
+/// Returns the server, and the path with query, of a URL in a document of `from`. Returns `None` if the URL
+/// is neither absolute nor begins with `/`, or if it has characters that no URL has.
 #[must_use]
 pub fn place(from: Option<&Upstream>, url: &[u8]) -> Option<(Upstream, String)> {
     let text = std::str::from_utf8(url).ok()?;

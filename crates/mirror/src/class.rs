@@ -14,16 +14,16 @@ const STALE: u32 = 365 * 86_400;
 /// The kind of resource that a URL names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// An artefact: the bytes under the URL never change.
+    /// An artefact. The bytes under the URL never change.
     Immutable,
-    /// A document that lists artefacts: fresh for this many seconds.
+    /// A document that lists artefacts. It is fresh for this number of seconds.
     Index(u32),
-    /// Any other resource: the upstream's own fields decide.
+    /// Any other resource. The upstream's own fields decide about its freshness.
     Pass,
 }
 
 impl Kind {
-    /// The same kind, but fresh for at most this many seconds.
+    /// Returns the same kind, but fresh for at most this number of seconds.
     #[must_use]
     pub(crate) fn at_most(self, seconds: u32) -> Self {
         match self {
@@ -33,7 +33,8 @@ impl Kind {
         }
     }
 
-    /// The `Cache-Control` that replaces the upstream's field; `None`: the upstream's field stays.
+    /// Returns the `Cache-Control` that replaces the upstream's field. `None` means that the upstream's field
+    /// stays.
     #[must_use]
     pub fn cache_control(self) -> Option<String> {
         match self {
@@ -62,7 +63,7 @@ pub enum Transform {
 }
 
 impl Transform {
-    /// The transform of this name.
+    /// Returns the transform of this name.
     #[must_use]
     pub fn of(name: &str) -> Option<Self> {
         match name {
@@ -75,7 +76,7 @@ impl Transform {
         }
     }
 
-    /// True if this transform writes the name by which the client knows Foxy into documents.
+    /// Returns true if this transform writes the name by which the client knows Foxy into documents.
     #[must_use]
     pub fn writes(self) -> bool {
         !matches!(self, Self::Crates | Self::Release)
@@ -114,7 +115,7 @@ impl Class {
         listing: None,
     };
 
-    /// Index in `accept` of the form that a client requests; `None` if no entry fits.
+    /// Returns the index in `accept` of the form that a client requests. Returns `None` if no entry fits.
     #[must_use]
     pub fn form(&self, accept: &[u8]) -> Option<usize> {
         let has = |part: &str| {

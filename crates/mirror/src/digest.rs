@@ -76,7 +76,7 @@ pub(crate) fn of_integrity(text: &[u8]) -> Option<Digest> {
 }
 
 impl Digest {
-    /// The value of a `Repr-Digest` field with this digest (RFC 9530 section 3).
+    /// Returns the value of a `Repr-Digest` field with this digest (RFC 9530 section 3).
     #[must_use]
     pub fn field_value(&self) -> String {
         match self {
@@ -85,7 +85,7 @@ impl Digest {
         }
     }
 
-    /// True if both digests have the same algorithm, so that they can be compared.
+    /// Returns true if both digests have the same algorithm, so that they can be compared.
     #[must_use]
     pub const fn is_like(&self, other: &Self) -> bool {
         matches!(
@@ -95,8 +95,8 @@ impl Digest {
     }
 }
 
-/// The digests in a value of `Repr-Digest` or `Content-Digest` (RFC 9530) that Foxy can compare. Members of
-/// the dictionary that cannot be read are ignored.
+/// Returns the digests in a value of `Repr-Digest` or `Content-Digest` (RFC 9530) that Foxy can compare.
+/// Members of the dictionary that cannot be read are ignored.
 pub fn of_field(value: &[u8]) -> impl Iterator<Item = Digest> {
     value.split(|b| *b == b',').filter_map(|member| {
         let member = member.split(|b| *b == b';').next()?.trim_ascii();

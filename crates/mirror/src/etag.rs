@@ -2,7 +2,7 @@
 //! values that are written into it. So its ETag is the upstream's ETag with a mark of these values. When the
 //! document is validated, the upstream's ETag can be restored.
 
-/// Makes the ETag of the rewritten document; `None` if `etag` is not an ETag.
+/// Makes the ETag of the rewritten document. Returns `None` if `etag` is not an ETag.
 #[must_use]
 pub fn of_mirror(etag: &[u8], mark: &str) -> Option<Vec<u8>> {
     let inner = etag.strip_suffix(b"\"")?;
@@ -11,7 +11,8 @@ pub fn of_mirror(etag: &[u8], mark: &str) -> Option<Vec<u8>> {
         .then(|| [inner, b";", mark.as_bytes(), b"\""].concat())
 }
 
-/// Restores the upstream's ETag from the ETag of a rewritten document; `None` if that has another mark.
+/// Restores the upstream's ETag from the ETag of a rewritten document. Returns `None` if that ETag has
+/// another mark.
 #[must_use]
 pub fn of_origin(etag: &[u8], mark: &str) -> Option<Vec<u8>> {
     let end = format!(";{mark}\"");

@@ -1,5 +1,5 @@
-//! Rewrites the links of an HTML document while it streams: `href` of `<a>`. All other bytes are forwarded
-//! unchanged.
+//! Rewrites the links (`href` of `<a>`) of an HTML document while the document streams. All other bytes are
+//! forwarded unchanged.
 
 use memchr::memchr;
 
@@ -7,13 +7,13 @@ use crate::Found;
 use crate::digest::of_fragment;
 use crate::json::Map;
 
-/// Longest tag that is examined, in bytes; longer tags are forwarded unchanged.
+/// Longest tag that is examined, in bytes. Longer tags are forwarded unchanged.
 const TAG_MAX: usize = 16 << 10;
 
 /// The rewriting of one HTML document.
 #[derive(Debug, Default)]
 pub(crate) struct Html {
-    /// The bytes of the current tag, from its `<` on; empty outside of tags.
+    /// The bytes of the current tag, from its `<` on. Empty outside of tags.
     tag: Vec<u8>,
     /// The quote that is open in the current tag.
     quote: Option<u8>,
@@ -70,7 +70,7 @@ impl Html {
     }
 }
 
-/// True if a tag that begins with these bytes may be a link.
+/// Returns true if a tag that begins with these bytes may be a link.
 fn may_be_link(tag: &[u8]) -> bool {
     match tag {
         [_] => true,
@@ -95,7 +95,7 @@ fn link(tag: &[u8], (base, map): Map<'_>, out: &mut Vec<u8>) -> Option<Found> {
     Some(Found::new(&path, of_fragment(&tag[start..end])?))
 }
 
-/// Start and end of the value of the first `href` of a tag.
+/// Returns the start and the end of the value of the first `href` of a tag.
 pub(crate) fn href(tag: &[u8]) -> Option<(usize, usize)> {
     let find = |from: usize, is: &dyn Fn(u8) -> bool| {
         let found = tag.get(from..)?.iter().position(|byte| is(*byte));

@@ -3,7 +3,7 @@
 //!
 //! A registry is named by `?ns=` (containerd) or by the first part of the repository (`/v2/ghcr.io/a/b/...`).
 //! If a path names no registry, the first configured registry is used. A name that is not configured leads to
-//! no registry; such an image is never requested from another registry.
+//! no registry. Such an image is never requested from another registry.
 
 use crate::Digest;
 use crate::digest;
@@ -19,7 +19,7 @@ const TAG_MAX: usize = 128;
 /// Resource of a registry that a request names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// The registry itself: the client asks whether it supports the protocol.
+    /// The registry itself. The client asks whether the registry supports the protocol.
     Base,
     /// A manifest by its tag.
     Tag,
@@ -40,9 +40,9 @@ pub struct Image {
     pub wanted: Wanted,
     /// Path at the registry, with the query for the registry.
     pub path: String,
-    /// The repository; empty for [`Wanted::Base`].
+    /// The repository. Empty for [`Wanted::Base`].
     pub repository: String,
-    /// The tag or digest; empty for [`Wanted::Base`] and [`Wanted::List`].
+    /// The tag or digest. Empty for [`Wanted::Base`] and [`Wanted::List`].
     pub reference: String,
 }
 
@@ -59,7 +59,7 @@ pub enum NoImage {
 /// them.
 ///
 /// # Errors
-/// The reason why the path names no resource.
+/// Returns the reason why the path names no resource.
 pub fn image(path: &[u8], names: &[&str]) -> Result<Image, NoImage> {
     let text = std::str::from_utf8(path).map_err(|_| NoImage::Path)?;
     let (path, query) = text.split_once('?').unwrap_or((text, ""));
@@ -102,7 +102,7 @@ pub fn image(path: &[u8], names: &[&str]) -> Result<Image, NoImage> {
     })
 }
 
-/// The number of the registry that the query names.
+/// Returns the number of the registry that the query names.
 fn named(query: &str, names: &[&str]) -> Result<Option<usize>, NoImage> {
     let mut values = query.split('&').filter_map(|part| part.strip_prefix("ns="));
     let Some(value) = values.next() else {
@@ -116,7 +116,7 @@ fn named(query: &str, names: &[&str]) -> Result<Option<usize>, NoImage> {
     found.map(Some).ok_or(NoImage::Registry)
 }
 
-/// The number of the registry that the first part of the path names, and the repository.
+/// Returns the number of the registry that the first part of the path names, and the repository.
 fn by_path<'a>(rest: &'a str, names: &[&str]) -> Result<(usize, &'a str), NoImage> {
     let Some((first, repository)) = rest.split_once('/') else {
         return Ok((0, rest));
@@ -159,7 +159,8 @@ fn wanted(tail: &str) -> Result<(Wanted, String), NoImage> {
     }
 }
 
-/// The query without `ns`, with its `?`.
+/// Returns the query without the parameter `ns`, and without parameters that contain unusual characters. The
+/// result begins with `?`, unless it is empty.
 fn without_registry(query: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-._~%=/+:".contains(c);
     let kept: Vec<&str> = query

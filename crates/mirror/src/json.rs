@@ -7,7 +7,7 @@ use crate::digest::{of_hex, of_integrity};
 use crate::versions::crate_path;
 use crate::{Digest, Found, Mirror, Transform};
 
-/// Longest string that is examined, in bytes; longer strings are forwarded unchanged.
+/// Longest string that is examined, in bytes. Longer strings are forwarded unchanged.
 const TEXT_MAX: usize = 8 << 10;
 /// Longest name that is compared, in bytes.
 const NAME_MAX: usize = 16;
@@ -56,7 +56,7 @@ impl Name {
 #[derive(Clone, Copy, Debug)]
 struct Open {
     is_object: bool,
-    /// The name of the member whose value this bracket is. Elements of a list have the name of the
+    /// The name of the member whose value begins with this bracket. Elements of a list have the name of the
     /// list.
     name: Name,
 }
@@ -68,9 +68,9 @@ enum Within {
     Nothing,
     /// A string that is forwarded unchanged.
     Passing,
-    /// A name: it is forwarded, and kept for comparison.
+    /// A name. It is forwarded, and kept for comparison.
     Name,
-    /// A string that is examined: it is kept until its end.
+    /// A string that is examined. It is kept until its end.
     Kept,
 }
 
@@ -222,7 +222,7 @@ impl Json {
         }
     }
 
-    /// True if the innermost open bracket is the object of an artefact.
+    /// Returns true if the innermost open bracket is the object of an artefact.
     fn is_artefact(&self) -> bool {
         let open = &self.open[..];
         if self.deeper > 0 || !open.last().is_some_and(|open| open.is_object) {
@@ -241,7 +241,7 @@ impl Json {
         }
     }
 
-    /// True if the innermost open bracket contains the digests of an artefact.
+    /// Returns true if the innermost open bracket contains the digests of an artefact.
     fn has_digests(&self) -> bool {
         let is = |at: usize, name| self.open.get(at).is_some_and(|open| open.name == name);
         self.transform == Transform::Pypi
@@ -252,7 +252,7 @@ impl Json {
             && is(3, Name::Hashes)
     }
 
-    /// True if a string that begins here is examined.
+    /// Returns true if a string that begins here is examined.
     fn is_wanted(&self) -> bool {
         match (self.transform, self.name) {
             (Transform::Cargo, Name::Dl)
@@ -264,7 +264,7 @@ impl Json {
         }
     }
 
-    /// Takes bytes of a string; returns their number.
+    /// Takes bytes of a string. Returns the number of bytes taken.
     fn string(&mut self, piece: &[u8], map: Map<'_>, out: &mut Vec<u8>) -> usize {
         if self.after_backslash {
             self.after_backslash = false;
@@ -344,7 +344,7 @@ impl Json {
     }
 }
 
-/// The text of a string that has no other escapes than `\/`.
+/// Returns the text of a string that has no other escapes than `\/`.
 fn unescaped(text: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len());
     let mut bytes = text.iter();

@@ -36,12 +36,12 @@ pub struct Mirror {
 pub struct Place {
     /// Number of the server.
     pub server: usize,
-    /// Number of the class; `None` if the URL is in no class.
+    /// Number of the class. `None` if the URL is in no class.
     pub class: Option<usize>,
 }
 
 impl Mirror {
-    /// A mirror of `upstream` and `hosts` below `prefix`.
+    /// Makes a mirror of `upstream` and `hosts` below `prefix`.
     #[must_use]
     pub fn new(
         name: String,
@@ -74,7 +74,7 @@ impl Mirror {
         })
     }
 
-    /// The same mirror with rules about versions.
+    /// Returns the same mirror with rules about versions.
     #[must_use]
     pub fn under(self: Arc<Self>, rules: VersionRules) -> Arc<Self> {
         let mut mirror = Arc::unwrap_or_clone(self);
@@ -82,7 +82,7 @@ impl Mirror {
         Arc::new(mirror)
     }
 
-    /// The same mirror with packages that only this mirror has.
+    /// Returns the same mirror with packages that only this mirror has.
     #[must_use]
     pub fn with_own(self: Arc<Self>, names: OwnNames) -> Arc<Self> {
         let mut mirror = Arc::unwrap_or_clone(self);
@@ -90,14 +90,14 @@ impl Mirror {
         Arc::new(mirror)
     }
 
-    /// Packages that only this mirror has, if the settings name any.
+    /// Returns the packages that only this mirror has, if the settings name any.
     #[must_use]
     pub const fn own(&self) -> Option<&OwnNames> {
         self.own.as_ref()
     }
 
-    /// True if `path` names a package that only this mirror has. `path` is below the prefix of `other` and
-    /// has no query.
+    /// Returns true if `path` names a package that only this mirror has. `path` is below the prefix of
+    /// `other` and has no query.
     #[must_use]
     pub fn owns(&self, other: &Self, path: &[u8]) -> bool {
         let own = self.own.as_ref();
@@ -109,7 +109,7 @@ impl Mirror {
         }
     }
 
-    /// True if the document may determine the digest of the artefact. Both are paths on the mirror. A
+    /// Returns true if the document may determine the digest of the artefact. Both are paths on the mirror. A
     /// document of one package must not determine the digests of another package's files.
     #[must_use]
     pub fn speaks_for(&self, document: &[u8], artefact: &[u8]) -> bool {
@@ -123,8 +123,8 @@ impl Mirror {
         }
     }
 
-    /// The path under which documents name the artefact at `path`, which may have a query. Documents about
-    /// crates contain only the name and the version.
+    /// Returns the path under which documents name the artefact at `path`, which may have a query. Documents
+    /// about crates contain only the name and the version.
     #[must_use]
     pub fn named_path<'a>(&self, path: &'a [u8]) -> Cow<'a, [u8]> {
         let end = path.iter().position(|b| *b == b'?').unwrap_or(path.len());
@@ -140,21 +140,21 @@ impl Mirror {
         }
     }
 
-    /// Rules about versions, if there are any.
+    /// Returns the rules about versions, if there are any.
     #[must_use]
     pub const fn rules(&self) -> Option<&VersionRules> {
         self.rules.as_ref()
     }
 
-    /// The rules by which documents of a class are screened, if there are any.
+    /// Returns the rules by which documents of a class are screened, if there are any.
     #[must_use]
     pub fn screens(&self, class: Option<usize>) -> Option<&VersionRules> {
         let lists = self.class(class).listing.is_some();
         self.rules.as_ref().filter(|_| lists)
     }
 
-    /// The reason why the rules refuse a path at this place; `None` if they permit it. The path may have a
-    /// query.
+    /// Returns the reason why the rules refuse a path at this place. Returns `None` if they permit it. The
+    /// path may have a query.
     #[must_use]
     pub fn refusal(&self, place: Place, path: &[u8]) -> Option<Refused> {
         let rules = self.rules.as_ref()?;
@@ -169,7 +169,7 @@ impl Mirror {
         rules.refusal(rest, kind, place.server == 0, other)
     }
 
-    /// A mirror of container images. Clients know it by the name of its registry.
+    /// Makes a mirror of container images. Clients know the mirror by the name of its registry.
     #[must_use]
     pub fn of_images(
         name: String,
@@ -184,19 +184,20 @@ impl Mirror {
         mirror
     }
 
-    /// Servers to which the mirror may send requests. The first server is the upstream.
+    /// Returns the servers to which the mirror may send requests. The first server is the upstream.
     #[must_use]
     pub fn servers(&self) -> &[Upstream] {
         &self.places
     }
 
-    /// Host and port of each server, in the form of cache keys.
+    /// Returns the host and the port of each server, in the form of cache keys.
     pub fn hosts(&self) -> impl Iterator<Item = Vec<u8>> {
         let servers = self.places.iter();
         servers.map(|server| server.authority.clone().into_bytes())
     }
 
-    /// The class of this number; for `None`, the class of all paths that are in no other class.
+    /// Returns the class of this number. For `None`, returns the class of all paths that are in no other
+    /// class.
     #[must_use]
     pub fn class(&self, number: Option<usize>) -> &Class {
         number
@@ -204,15 +205,15 @@ impl Mirror {
             .unwrap_or(const { &Class::REST })
     }
 
-    /// True if a path is below the prefix.
+    /// Returns true if a path is below the prefix.
     #[must_use]
     pub fn has(&self, path: &[u8]) -> bool {
         let rest = path.strip_prefix(self.prefix.as_bytes());
         rest.is_some_and(|rest| matches!(rest.first(), None | Some(b'/' | b'?')))
     }
 
-    /// Server and class of a path below the prefix; the path includes its query. `None` if the path names a
-    /// host that is not listed.
+    /// Returns the server and the class of a path below the prefix. The path includes its query. Returns
+    /// `None` if the path names a host that is not listed.
     #[must_use]
     pub fn place(&self, path: &[u8]) -> Option<Place> {
         let end = path.iter().position(|b| *b == b'?').unwrap_or(path.len());
@@ -234,7 +235,8 @@ impl Mirror {
         })
     }
 
-    /// The start of all paths of this server on the mirror, and the start that replaces it at the server.
+    /// Returns the start of all paths of this server on the mirror, and the start that replaces it at the
+    /// server.
     #[must_use]
     pub fn beginnings(&self, server: usize) -> (String, &str) {
         match self.places.get(server) {
@@ -246,8 +248,8 @@ impl Mirror {
         }
     }
 
-    /// The path on the mirror of a URL in a document of `server`, with query and fragment. `None` if the URL
-    /// is relative to the document, or leads to a host that is not listed.
+    /// Returns the path on the mirror of a URL in a document of `server`, with query and fragment. Returns
+    /// `None` if the URL is relative to the document, or leads to a host that is not listed.
     #[must_use]
     pub fn path_of(&self, server: usize, url: &[u8]) -> Option<Vec<u8>> {
         let from = self.places.get(server)?;
@@ -283,7 +285,7 @@ impl Mirror {
         Some([beginning.as_bytes(), rest].concat())
     }
 
-    /// The mark of documents into which `base` and this mirror's paths are written.
+    /// Returns the mark of documents into which `base` and this mirror's paths are written.
     #[must_use]
     pub fn mark(&self, base: &str) -> String {
         let mut text = format!("{VERSION}\n{base}\n{}\n", self.prefix);

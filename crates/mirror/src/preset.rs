@@ -27,14 +27,14 @@ pub struct Preset {
 }
 
 impl Preset {
-    /// The way in which the registry's documents and paths name versions, if they do.
+    /// Returns the way in which the registry's documents and paths name versions, if they do.
     #[must_use]
     pub fn listing(&self) -> Option<Listing> {
         self.classes.iter().find_map(|class| class.listing)
     }
 }
 
-/// All presets.
+/// Returns all presets.
 #[must_use]
 pub fn presets() -> &'static [Preset] {
     static PRESETS: OnceLock<Vec<Preset>> = OnceLock::new();
@@ -42,7 +42,7 @@ pub fn presets() -> &'static [Preset] {
     PRESETS.get_or_init(|| read(TEXT).unwrap_or_default())
 }
 
-/// The preset of this name.
+/// Returns the preset of this name.
 #[must_use]
 pub fn preset(name: &str) -> Option<&'static Preset> {
     presets().iter().find(|preset| preset.name == name)

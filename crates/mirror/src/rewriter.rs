@@ -52,7 +52,7 @@ impl Rewriter {
     }
 
     /// Makes a rewriter for a document that was already rewritten. Only the artefacts found in the document
-    /// are useful; the output is not.
+    /// are useful. The output is not useful.
     #[must_use]
     pub fn again(
         transform: Transform,

@@ -12,12 +12,12 @@ pub struct Upstream {
     /// Host in lower case, with IPv6 addresses in brackets, and with the port if it is not the
     /// scheme's default.
     pub authority: String,
-    /// Path without the last `/`; empty for the root.
+    /// Path without the last `/`. Empty for the root.
     pub path: String,
 }
 
 impl Upstream {
-    /// Host and port in the form that a resolver accepts.
+    /// Returns host and port in the form that a resolver accepts.
     #[must_use]
     pub fn host_and_port(&self) -> (String, u16) {
         let default = if self.secure { 443 } else { 80 };
@@ -28,14 +28,14 @@ impl Upstream {
         (host.trim_matches(['[', ']']).to_owned(), port)
     }
 
-    /// The segment of a mirror's path that names the server. Clients encode some characters of an
-    /// authority: brackets are left out, and `:` becomes `~`.
+    /// Returns the segment of a mirror's path that names the server. Clients would encode some characters of
+    /// an authority, so brackets are left out, and `:` becomes `~`.
     #[must_use]
     pub fn segment(&self) -> String {
         self.authority.replace(['[', ']'], "").replace(':', "~")
     }
 
-    /// The same server without a path.
+    /// Returns the same server without a path.
     #[must_use]
     pub fn root(&self) -> Self {
         Self {
@@ -44,7 +44,7 @@ impl Upstream {
         }
     }
 
-    /// True if both are the same server; their paths may differ.
+    /// Returns true if both are the same server. Their paths may differ.
     #[must_use]
     pub fn is_server_of(&self, other: &Self) -> bool {
         (self.secure, &self.authority) == (other.secure, &other.authority)

@@ -32,7 +32,7 @@ pub enum Listing {
 }
 
 impl Listing {
-    /// The listing of this name.
+    /// Returns the listing of this name.
     #[must_use]
     pub fn of(name: &str) -> Option<Self> {
         match name {
@@ -43,8 +43,8 @@ impl Listing {
         }
     }
 
-    /// The `Accept` with which an upstream sends the form of the document that has dates. `None` if
-    /// there is only one form.
+    /// Returns the `Accept` with which an upstream sends the form of the document that has dates. Returns
+    /// `None` if there is only one form.
     #[must_use]
     pub const fn dated(self) -> Option<&'static str> {
         match self {
@@ -54,7 +54,7 @@ impl Listing {
         }
     }
 
-    /// The form in which a client gets the screened document. `accepted` is the number of the form
+    /// Returns the form in which a client gets the screened document. `accepted` is the number of the form
     /// that the client accepts, in the order of the preset.
     const fn form(self, accepted: Option<usize>) -> Form {
         match (self, accepted) {
@@ -89,7 +89,7 @@ impl Selector {
     /// Reads a selector.
     ///
     /// # Errors
-    /// A short description of the mistake.
+    /// Returns a short description of the mistake.
     pub fn read(listing: Listing, text: &str) -> Result<Self, String> {
         let (name, version) = match text.get(1..).and_then(|rest| rest.rfind('@')) {
             Some(at) => (&text[..=at], Some(&text[at + 2..])),
@@ -125,7 +125,7 @@ impl Selector {
         self.name.fits(package.as_bytes())
     }
 
-    /// True if the selector covers this version. Both versions are in normal form.
+    /// Returns true if the selector covers this version. Both versions are in normal form.
     fn is_for(&self, version: &str) -> bool {
         self.version.as_ref().is_none_or(|own| {
             let public = version.split('+').next().unwrap_or(version);
@@ -139,7 +139,7 @@ impl Selector {
 pub struct VersionRules {
     /// The way in which the registry names versions.
     pub listing: Listing,
-    /// Age in seconds below which a version is hidden; `None`: age does not matter.
+    /// Age in seconds below which a version is hidden. `None` means that age does not matter.
     pub min_age: Option<u32>,
     /// Packages that are shown at any age.
     pub except: Vec<Selector>,
@@ -161,13 +161,13 @@ enum Verdict {
 }
 
 impl VersionRules {
-    /// A number that differs if the rules differ.
+    /// Returns a number that differs if the rules differ.
     #[must_use]
     pub fn mark(&self) -> u64 {
         hash64(0, format!("{self:?}").as_bytes())
     }
 
-    /// The entry that blocks a version, or a complete package.
+    /// Returns the entry that blocks a version, or a complete package.
     fn blocking(&self, package: &str, version: Option<&str>) -> Option<&Selector> {
         let package = names::package(self.listing, package);
         let version = version.map(|version| names::version(self.listing, version));
@@ -199,7 +199,7 @@ impl VersionRules {
         })
     }
 
-    /// The part of these rules that concerns one package.
+    /// Returns the part of these rules that concerns one package.
     fn of(&self, package: &str) -> Self {
         let package = names::package(self.listing, package);
         let of = |entries: &[Selector]| {
@@ -220,7 +220,7 @@ impl VersionRules {
         entries.any(|entry| entry.has(&package) && entry.is_for(&version))
     }
 
-    /// True if a version of the package may be hidden or blocked.
+    /// Returns true if a version of the package may be hidden or blocked.
     fn concerns(&self, package: &str) -> bool {
         let package = names::package(self.listing, package);
         let whole = |entry: &Selector| entry.version.is_none() && entry.has(&package);
@@ -232,7 +232,7 @@ impl VersionRules {
     /// the path at the upstream, and `now` is in seconds since 1970.
     ///
     /// # Errors
-    /// If the document cannot be screened: then no client may get it.
+    /// Returns an error if the document cannot be screened. No client may get the document then.
     pub fn screen(
         &self,
         document: Vec<u8>,
@@ -317,7 +317,7 @@ impl Screening<'_> {
     }
 }
 
-/// Reads a time of a document (RFC 3339); returns seconds since 1970.
+/// Reads a time of a document (RFC 3339). Returns seconds since 1970.
 fn time(text: &str) -> Option<i64> {
     let time: jiff::Timestamp = text.parse().ok()?;
     // A fraction counts as a whole second, so that the time is never too early.

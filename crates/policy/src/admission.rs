@@ -2,8 +2,8 @@
 //!
 //! Sources: The size limit is LRU-TH of the Foxy papers (documents over a threshold are not cached). Second
 //! use is the one-timer filter in front of disks (Maltzahn 1999, flash caches today). The byte budget is a
-//! token bucket in front of the writes. The filters decide only when the bucket is empty: a second-use filter
-//! that is always applied costs up to ten points of hit ratio with a real proxy log.
+//! token bucket in front of the writes. The filters decide only when the bucket is empty: with a real proxy
+//! log, a second-use filter that is always applied lowers the hit ratio by up to ten percentage points.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ pub trait Admission<K: Key> {
     fn admit(&mut self, key: K, size: u64, now: MonoTime) -> Admit;
 }
 
-/// Everything enters.
+/// Admits every object.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AdmitAll;
 
@@ -50,7 +50,7 @@ impl<K: Key> Admission<K> for AdmitAll {
     }
 }
 
-/// The size threshold of LRU-TH: objects larger than `max_bytes` stay out.
+/// The size threshold of LRU-TH: objects larger than `max_bytes` are not admitted.
 #[derive(Clone, Copy, Debug)]
 pub struct SizeLimit {
     /// The largest object that enters.
@@ -241,8 +241,8 @@ pub struct Budgeted<A> {
 }
 
 impl<A> Budgeted<A> {
-    /// Creates a rule. `budget` pays for every object. When it is spent, `credit` pays for objects
-    /// that `filter` admits.
+    /// Creates a rule. Every object is charged to `budget`. When `budget` is spent, objects that `filter`
+    /// admits are charged to `credit`.
     #[must_use]
     pub const fn new(budget: TokenBucket, credit: TokenBucket, filter: A) -> Self {
         Self {

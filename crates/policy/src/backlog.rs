@@ -1,9 +1,9 @@
 //! Expected wait of a new read: the reads in flight divided by their completion rate (Little's
 //! law).
 //!
-//! If a disk gets more reads than it can do, every hit waits for all hits before it, until a hit takes longer
-//! than a fetch from the origin. If a caller declines reads beyond a bound, the disk stays fully busy, and
-//! the remaining hits stay fast.
+//! If a disk gets more reads than it can complete, every hit waits for all hits before it, until a hit takes
+//! longer than a fetch from the origin. If a caller declines reads beyond a bound, the disk stays fully busy,
+//! and the remaining hits stay fast.
 
 use std::time::Duration;
 

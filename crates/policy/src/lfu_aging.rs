@@ -3,7 +3,8 @@
 //! Source: Robinson and Devarakonda, SIGMETRICS 1990, in the form that web caching adopted (Arlitt and
 //! others). The object with the fewest counted uses is evicted first; among objects with equal counts, the
 //! least recently used is evicted first. When the mean count exceeds a maximum, all counts are halved, so
-//! that former favourites leave. UCFS replaces its clusters by LFU with ageing; its constants are lost.
+//! that objects that were requested often only in the past can be evicted. UCFS uses LFU with ageing to
+//! choose the clusters to evict; the constants of UCFS are lost.
 
 use crate::cache::{Cache, Key, Rule};
 use crate::slab::{List, Slab};
@@ -58,8 +59,8 @@ impl LfuAgingRule {
         if self.counted <= self.mean_max * self.objects {
             return;
         }
-        // From the lowest count up, and in each list from its tail: objects with fewer uses stay nearer
-        // to the tail.
+        // The lists are halved from the lowest count up, and each list from its tail, so that objects with
+        // fewer uses stay nearer to the tail.
         for count in 2..self.lists.len() {
             let mut old = std::mem::take(&mut self.lists[count]);
             while let Some(at) = old.tail() {

@@ -1,7 +1,8 @@
 //! Rules that decide which objects a cache keeps, where it puts them and in which order it reads them.
 //!
-//! Pure logic: no I/O, no clock (times are arguments), no runtime. The proxy and the simulator share these
-//! rules, so that each rule exists once. The head of each file names the rule's source.
+//! The crate is pure logic: it does no I/O, reads no clock (times are arguments) and needs no runtime. The
+//! proxy and the simulator share these rules, so that each rule exists once. The head of each file names the
+//! rule's source.
 
 mod admission;
 mod backlog;

@@ -22,9 +22,10 @@ pub struct BufferId(pub u32);
 /// Parameters of the buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalityConfig {
-    /// Number of buffers, at least 1. (The papers: 8 to 128; 1 puts all objects in order of arrival.)
+    /// Number of buffers, at least 1. (The papers use 8 to 128. With 1 buffer, all objects are written in
+    /// order of arrival.)
     pub buffers: u32,
-    /// Bytes of each buffer (the papers: 64 KiB).
+    /// Size of each buffer in bytes (64 KiB in the papers).
     pub buffer_bytes: u64,
     /// A buffer is written at most this long after its first object arrived.
     pub age_max: Duration,
@@ -101,9 +102,9 @@ impl LocalityBuffers {
         }
     }
 
-    /// Returns the buffer of a group, if the group has a buffer. Objects of a page mostly arrive in a
-    /// row, so the last buffer is tried first. The scan of the 8 to 1,024 buffers after that costs less
-    /// than copying the object.
+    /// Returns the buffer of a group, if the group has a buffer. Objects of a page mostly arrive in a row, so
+    /// the last buffer is tried first. The scan of the 8 to 1,024 buffers after that takes less time than
+    /// copying the object.
     fn bound(&self, group: GroupId) -> Option<usize> {
         if self.buffers[self.last].group == Some(group) {
             return Some(self.last);
@@ -122,7 +123,8 @@ impl LocalityBuffers {
         victim.map_or(0, |(number, _)| number)
     }
 
-    /// Returns a buffer that is too old at `now` and marks it as written. Callers repeat this until `None`.
+    /// Returns a buffer that is too old at `now` and marks it as written. Callers repeat the call until it
+    /// returns `None`.
     pub fn expire(&mut self, now: MonoTime) -> Option<BufferId> {
         if self.next_expiry()? > now {
             return None;

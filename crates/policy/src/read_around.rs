@@ -1,10 +1,11 @@
 //! Decides if an object's neighbours are read together with the object.
 //!
 //! Objects that were requested together were written together, so one longer read may save several later
-//! reads (UCFS and Hummingbird read complete clusters). The rule measures whether this pays. While longer
-//! reads are off, the rule remembers the places read lately, and counts the reads that an earlier longer read
-//! would have saved. While they are on, it counts the neighbours that are requested after they were read.
-//! Longer reads are on only while the reads saved outweigh their additional cost.
+//! reads (UCFS and Hummingbird read complete clusters). The rule measures whether longer reads save more than
+//! they cost. While longer reads are off, the rule remembers the places read lately, and counts the reads
+//! that an earlier longer read would have saved. While they are on, it counts the neighbours that are
+//! requested after they were read. Longer reads are on only while the reads saved outweigh their additional
+//! cost.
 
 /// Number of reads in a window. The rule judges at the end of each window.
 const WINDOW: u32 = 64;
@@ -12,7 +13,7 @@ const WINDOW: u32 = 64;
 const LEAST: f64 = 0.125;
 /// Expected gain, as a multiple of the cost, at which longer reads are turned on.
 const MARGIN: f64 = 1.5;
-/// Longest pause, in windows, after longer reads did not pay.
+/// Longest pause, in windows, after longer reads cost more than they saved.
 const HOLD_MAX: u32 = 256;
 
 /// The state of the rule for one store.
@@ -30,7 +31,7 @@ pub struct ReadAround {
     saved: u32,
     /// Windows until longer reads may be turned on again.
     wait: u32,
-    /// Windows to wait the next time that longer reads do not pay.
+    /// Number of windows to wait the next time that longer reads cost more than they save.
     hold: u32,
 }
 
@@ -76,7 +77,7 @@ impl ReadAround {
 
     fn was_near(&mut self, place: u64) -> bool {
         let spread = place.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        // Less than the length, which is a usize.
+        // The remainder is less than the length, so it fits in a usize.
         let slot = (spread % self.recent.len() as u64) as usize;
         std::mem::replace(&mut self.recent[slot], place) == place
     }
@@ -171,7 +172,8 @@ mod tests {
         }
     }
 
-    /// Two of five neighbours are used: too few if a longer read costs two more reads, but many on a disk.
+    /// On average, one of the four neighbours is used. This is too few if a longer read costs as much as two
+    /// more reads, but enough if it costs hardly more than a short read.
     #[test]
     fn what_it_costs_decides() {
         for (cost, on) in [(2.0, false), (0.05, true)] {

@@ -17,13 +17,13 @@ use crate::slab::{List, Slab};
 /// The rule's parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct S3FifoConfig {
-    /// Share of the small queue in the capacity, in percent (10).
+    /// Share of the small queue in the capacity, in percent (default: 10).
     pub small_percent: u8,
-    /// Bytes of objects that the ghost remembers, in percent of the capacity (90).
+    /// Bytes of objects that the ghost remembers, in percent of the capacity (default: 90).
     pub ghost_percent: u8,
-    /// Number of uses after insertion that moves an object from small to main (2).
+    /// Number of uses after insertion that moves an object from small to main (default: 2).
     pub promote_at: u8,
-    /// Maximum of the use counter (3).
+    /// Maximum of the use counter (default: 3).
     pub freq_max: u8,
 }
 

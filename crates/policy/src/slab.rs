@@ -8,7 +8,7 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 
 use crate::cache::{Evicted, Key};
 
-/// Value for: no slot.
+/// Value that means "no slot".
 pub(crate) const NIL: u32 = u32::MAX;
 
 #[derive(Debug)]

@@ -146,7 +146,8 @@ fn w_tiny_lfu_ages_as_its_twin_does() {
     let (mut cache, mut naive) = tiny(2_048);
     let mut rng = Rng::new(9);
     let mut evicted = Vec::new();
-    // Five times the number of uses after which counts are halved. The popular keys change meanwhile.
+    // The number of requests is five times the number of uses after which counts are halved. The popular keys
+    // change meanwhile.
     for number in 0..100_000u64 {
         let favourite = number / 10_000 * 40;
         let key = favourite + rng.below(rng.clone().below(120) + 1);

@@ -14,9 +14,9 @@ pub type WTinyLfu<K, V> = Cache<K, V, WTinyLfuRule>;
 /// The rule's parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WTinyLfuConfig {
-    /// Share of the window in the capacity, in percent (1).
+    /// Share of the window in the capacity, in percent (default: 1).
     pub window_percent: u8,
-    /// Share of the protected part in the main part, in percent (80).
+    /// Share of the protected part in the main part, in percent (default: 80).
     pub protected_percent: u8,
     /// Number of different objects for which the sketch is sized (about as many as the cache contains).
     pub objects: usize,

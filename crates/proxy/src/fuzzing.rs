@@ -1,4 +1,5 @@
-//! Checks of invariants for fuzzers and tests: of any URL under any query rule, and of the PROXY header.
+//! Checks of invariants, for fuzzers and tests. The checks cover any URL under any query rule, and the header
+//! of the PROXY protocol.
 
 use foxy_http_rules::RuleSet;
 use foxy_http_rules::rules::{Pattern, QueryRule, Rule, Which};
@@ -7,14 +8,14 @@ use foxy_http1::{Escapes, Url};
 use crate::cache::key;
 use crate::client::listen::proxy_header::parse;
 
-/// Names in rules, selected by the bits of a byte.
+/// Parameter names for query rules. The bits of one byte select the names of a rule.
 const NAMES: [&str; 4] = ["id", "utm_*", "a b", "*"];
 
 /// Makes the key of a URL and checks the request that the key stands for. The first byte of `data` selects
 /// the rule. Returns false if the rest of `data` is not a URL.
 ///
 /// # Panics
-/// An invariant is violated.
+/// Panics if an invariant is violated.
 pub fn query_rules(data: &[u8]) -> bool {
     let Some((setting, text)) = data.split_first() else {
         return false;
@@ -50,7 +51,7 @@ pub fn query_rules(data: &[u8]) -> bool {
 /// header.
 ///
 /// # Panics
-/// An invariant is violated.
+/// Panics if an invariant is violated.
 pub fn proxy_header(data: &[u8]) -> bool {
     let Ok(Some(header)) = parse(data) else {
         return false;

@@ -73,8 +73,8 @@ fn main() -> Result<(), RunError> {
     Ok(())
 }
 
-/// The elements of `all` that `words` name, by their own name or by the name of the whole part; all if
-/// `words` is empty.
+/// The elements of `all` that `words` name, by their own name or by the name of the whole part; all elements
+/// if `words` is empty.
 fn chosen<T: Copy + ToString>(all: &[T], part: &str, words: &[String]) -> Vec<T> {
     let is_named = |one: &&T| {
         let name = one.to_string();

@@ -40,7 +40,8 @@ fn memory(engine: &Engine, most: u64) {
     );
 }
 
-/// Measures the cost of a removal to its caller: a replacement's entry in the removal log.
+/// Measures the time that one removal takes its caller, and counts the entries that the removals
+/// add to the removal log.
 fn removals(engine: &Engine, clock: &SystemClock, objects: u64) {
     let keys: Vec<_> = (0..objects.min(10_000))
         .map(|n| key(objects - 1 - n))

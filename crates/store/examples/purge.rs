@@ -29,7 +29,8 @@ fn main() {
     }
 }
 
-/// Fills and purges in a child process, kills the process at the acknowledgement, and checks the store.
+/// Fills a store and purges it in a child process, kills the process when the purge is acknowledged, and
+/// checks the store.
 fn run(file: &str, objects: u64) {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args([file, &objects.to_string(), "fill"])

@@ -1,5 +1,6 @@
-//! Hit ratio against write amplification, compared with an exact LRU of the same bytes, and the cost of
-//! the packing. Traces and generated streams are replayed on a store in memory.
+//! Measures the hit ratio at several write amplifications, and compares it with an exact LRU of the same
+//! number of bytes. It also measures the bytes that packing loses. Traces and generated streams are replayed
+//! on a store in memory.
 //!
 //! `cargo run --release -p foxy-store --example ratio [-- STREAM [REQUESTS [DISK-PERCENT]]]`, where
 //! STREAM is one of `bu98` (if its file is there), `dec`, `isp`, `all`. With `admission` as a fourth
@@ -27,7 +28,7 @@ const SEGMENTS: u64 = 128;
 /// Bytes per second that clients request.
 const RATE: u64 = 20_000_000;
 const MEMORY: u64 = 12 << 20;
-/// The part of the memory for objects that wait to be written: no object may be dropped here.
+/// Number of bytes of `MEMORY` for objects that wait to be written. It is so large that no object is dropped.
 const PENDING: u64 = 8 << 20;
 
 /// A request: the object, its version and its size in bytes.
@@ -390,7 +391,8 @@ fn admitted(stream: &[Asked], disk: u64, rule: AdmissionConfig) -> Option<(u64, 
     Some((hits, bytes, seconds))
 }
 
-/// Tests every rule at several budgets. Returns false if a rule loses more than it saves.
+/// Tests every rule at several budgets. Returns false if a rule loses a greater share of the hits than it
+/// saves of the bytes.
 fn admission(name: &str, requests: u64, percent: u64) -> Option<bool> {
     let stream = stream(name, requests)?;
     let mut distinct = std::collections::HashMap::new();

@@ -19,7 +19,7 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// Reads a certificate; `None` if the bytes are not a certificate.
+    /// Reads a certificate. Returns `None` if the bytes are not a certificate.
     pub(crate) fn read(der: &CertificateDer<'_>) -> Option<Self> {
         let (_, parsed) = X509Certificate::from_der(der).ok()?;
         let alternative = parsed.subject_alternative_name().ok().flatten();
@@ -43,14 +43,14 @@ impl Certificate {
         })
     }
 
-    /// Days from `now` until the certificate expires; negative afterwards. `now` is in seconds
-    /// since 1970.
+    /// Returns the number of days from `now` until the certificate expires. The number is negative
+    /// afterwards. `now` is in seconds since 1970.
     #[must_use]
     pub fn days_left(&self, now: i64) -> i64 {
         (self.not_after - now).div_euclid(86_400)
     }
 
-    /// True if the certificate is for this host: a name, or an address without brackets.
+    /// Returns true if the certificate is for this host. The host is a name, or an address without brackets.
     #[must_use]
     pub fn is_for(&self, host: &[u8]) -> bool {
         let host = host.strip_suffix(b".").unwrap_or(host);

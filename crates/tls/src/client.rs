@@ -23,7 +23,7 @@ pub struct ClientOptions {
 }
 
 impl ClientOptions {
-    /// The verifier of these certificates.
+    /// Returns the verifier of these certificates.
     pub(crate) fn verifier(&self) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
         let path = &self.authorities;
         let mut roots = RootCertStore::empty();

@@ -36,7 +36,7 @@ impl Failure {
         Self::Handshake,
     ];
 
-    /// The failure that corresponds to an error of the TLS library.
+    /// Returns the failure that corresponds to an error of the TLS library.
     pub(crate) fn of(error: &Error) -> Self {
         match error {
             Error::InvalidCertificate(error) => Self::of_certificate(error),

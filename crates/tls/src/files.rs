@@ -21,7 +21,7 @@ fn failed(path: &Path, error: pem::Error, what: &str) -> TlsError {
     }
 }
 
-/// All certificates in a file. There is at least one.
+/// Returns all certificates in a file. There is at least one.
 pub(crate) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let fail = |error| failed(path, error, "certificate");
     let found: Result<Vec<_>, _> = CertificateDer::pem_file_iter(path).map_err(fail)?.collect();
@@ -32,7 +32,7 @@ pub(crate) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, 
     Ok(found)
 }
 
-/// The first private key in a file.
+/// Returns the first private key in a file.
 pub(crate) fn key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
     PrivateKeyDer::from_pem_file(path).map_err(|error| failed(path, error, "private key"))
 }

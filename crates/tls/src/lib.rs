@@ -32,7 +32,7 @@ use rustls::crypto::CryptoProvider;
 /// The protocol that both sides use inside TLS.
 const ALPN: &[u8] = b"http/1.1";
 
-/// The provider of cryptography.
+/// Returns the provider of cryptography.
 fn provider() -> Arc<CryptoProvider> {
     static PROVIDER: OnceLock<Arc<CryptoProvider>> = OnceLock::new();
     let provider = || Arc::new(rustls::crypto::aws_lc_rs::default_provider());

@@ -1,4 +1,4 @@
-//! The certificates of a listener: those of all its sites.
+//! The certificates of all sites of a listener.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ pub struct ListenerTls(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// The sets in the order in which they are searched, each once.
+    /// The sets, in the order in which they are searched. Each set occurs once.
     sets: Vec<ServerTls>,
     /// The set of each site, as an index into `sets`. The key is a host of the site, or `*.` and its parent
     /// domain.
@@ -32,15 +32,15 @@ impl ListenerTls {
         Self(Arc::new(inner))
     }
 
-    /// A session with a client. None of the client's bytes may have been read.
+    /// Makes a session with a client. None of the client's bytes may have been read before.
     #[must_use]
     pub fn session(&self) -> Session {
         Session::accepting(self.clone())
     }
 
-    /// The certificate for the name that a client requests, and true if the certificate has that name. The
-    /// set of the site with that host is searched first. In the other sets, an exact name has precedence over
-    /// a wildcard. `None` means that the client is refused.
+    /// Returns the certificate for the name that a client requests, and true if the certificate has that
+    /// name. The set of the site with that host is searched first. In the other sets, an exact name has
+    /// precedence over a wildcard. `None` means that the client is refused.
     pub(crate) fn choose(&self, name: Option<&str>) -> Option<(Arc<Served>, bool)> {
         let name = name.map(|name| name.trim_end_matches('.').to_ascii_lowercase());
         let sets = || self.0.sets.iter().map(ServerTls::table);
@@ -57,7 +57,7 @@ impl ListenerTls {
 }
 
 impl Inner {
-    /// The index of a set. A new set is added.
+    /// Returns the index of a set. A set that is not in `sets` yet is added.
     fn sites_place(&mut self, set: &ServerTls) -> usize {
         let known = self.sets.iter().position(|known| known == set);
         known.unwrap_or_else(|| {
@@ -66,7 +66,7 @@ impl Inner {
         })
     }
 
-    /// The set of the site with this host.
+    /// Returns the set of the site with this host.
     fn of_host(&self, name: &str) -> Option<&ServerTls> {
         let parent = || {
             let (_, parent) = name.split_once('.')?;

@@ -16,11 +16,11 @@ use crate::{ALPN, Session, TlsError, files, provider};
 /// TLS settings for the origin of a site. With the defaults, the system's authorities are trusted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OriginOptions {
-    /// PEM file with the only trusted authorities; `None`: the system's authorities are trusted.
+    /// PEM file with the only trusted authorities. `None` means that the system's authorities are trusted.
     pub authorities: Option<PathBuf>,
     /// PEM files of the certificate that Foxy presents, and of its key.
     pub certificate: Option<(PathBuf, PathBuf)>,
-    /// The name that Foxy requests and that the certificate must have; `None`: the origin's host.
+    /// The name that Foxy requests and that the certificate must have. `None` means the origin's host.
     pub name: Option<String>,
 }
 
@@ -39,7 +39,7 @@ struct Inner {
 }
 
 impl OriginTls {
-    /// Settings that trust the system's authorities. These are read at the first use, or by
+    /// Returns settings that trust the system's authorities. The authorities are read at the first use, or by
     /// [`prepare`](Self::prepare).
     #[must_use]
     pub fn system() -> Self {
@@ -49,7 +49,7 @@ impl OriginTls {
     /// Reads the files that the options name.
     ///
     /// # Errors
-    /// If a file cannot be used, or if the name is neither a host name nor an address.
+    /// Returns an error if a file cannot be used, or if the name is neither a host name nor an address.
     pub fn new(options: &OriginOptions) -> Result<Self, TlsError> {
         let roots = match &options.authorities {
             None => system_roots(),
@@ -73,7 +73,7 @@ impl OriginTls {
         Ok(Self::with(name, likeness(options), config))
     }
 
-    /// True if both values had the same options and their files had the same contents, so that each
+    /// Returns true if both values had the same options and their files had the same contents, so that each
     /// can replace the other.
     #[must_use]
     pub fn is_like(&self, other: &Self) -> bool {
@@ -107,10 +107,10 @@ impl OriginTls {
         })
     }
 
-    /// A session with the origin `host`, a name in lower case or an address without brackets.
+    /// Returns a session with the origin `host`, a name in lower case or an address without brackets.
     ///
     /// # Errors
-    /// If the host is not a name that a certificate can have.
+    /// Returns an error if the host is not a name that a certificate can have.
     pub fn session(&self, host: &str) -> Result<Session, TlsError> {
         let name = match &self.0.name {
             Some(name) => name.clone(),

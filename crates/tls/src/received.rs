@@ -45,8 +45,8 @@ impl Received {
         }
     }
 
-    /// Reads about `want` bytes if there are no bytes in the buffer. Returns the number of bytes
-    /// read; 0 at the end of the stream.
+    /// Reads about `want` bytes if there are no bytes in the buffer. Returns the number of bytes read, or 0
+    /// at the end of the stream.
     pub(crate) fn fill<W: Wire>(&mut self, wire: &W, want: usize) -> io::Result<usize> {
         if self.buf.is_empty() {
             self.buf = SHARED.take();

@@ -22,10 +22,10 @@ pub struct ServerOptions {
     /// A folder with further certificates: `NAME.crt` or `NAME.pem` with `NAME.key`, and folders
     /// that contain `tls.crt` with `tls.key` or `fullchain.pem` with `privkey.pem`.
     pub folder: Option<PathBuf>,
-    /// The name whose certificate is used for clients that request no name, or a name without a
-    /// certificate; `None`: these clients are refused.
+    /// The name whose certificate is used for clients that request no name, or a name without a certificate.
+    /// `None` means that these clients are refused.
     pub default: Option<String>,
-    /// Settings for the certificates that clients are asked to present; `None`: clients are not
+    /// Settings for the certificates that clients are asked to present. `None` means that clients are not
     /// asked.
     pub clients: Option<ClientOptions>,
 }
@@ -57,8 +57,8 @@ impl ServerTls {
     /// Reads all certificates.
     ///
     /// # Errors
-    /// If a pair cannot be used, if there is no certificate at all, or if there is no certificate
-    /// for the default name.
+    /// Returns an error if a pair cannot be used, if there is no certificate at all, or if there is no
+    /// certificate for the default name.
     pub fn new(options: ServerOptions) -> Result<Self, TlsError> {
         let failed = |error: rustls::Error| TlsError::Settings(error.to_string());
         let tickets = Ticketer::new().map_err(failed)?;
@@ -158,31 +158,31 @@ impl ServerTls {
         Arc::clone(&self.0.table.read())
     }
 
-    /// True if the certificate belongs or belonged to this set.
+    /// Returns true if the certificate belongs or belonged to this set.
     #[must_use]
     pub fn has(&self, served: &Served) -> bool {
         self.0.set == served.set
     }
 
-    /// The settings for the certificates of clients.
+    /// Returns the settings for the certificates of clients.
     #[must_use]
     pub fn clients(&self) -> Option<&ClientOptions> {
         self.0.options.clients.as_ref()
     }
 
-    /// True if clients that request no name get a certificate.
+    /// Returns true if clients that request no name get a certificate.
     #[must_use]
     pub fn has_default(&self) -> bool {
         self.table().has_default()
     }
 
-    /// The certificates in use now.
+    /// Returns the certificates in use now.
     #[must_use]
     pub fn served(&self) -> Vec<Arc<Served>> {
         self.0.table.read().served.clone()
     }
 
-    /// Advice about the files, as texts; `now` is in seconds since 1970.
+    /// Returns advice about the files, as texts. `now` is in seconds since 1970.
     #[must_use]
     pub fn warnings(&self, now: i64) -> Vec<String> {
         let served = self.served();
@@ -219,7 +219,7 @@ fn nothing(options: &ServerOptions) -> TlsError {
     }
 }
 
-/// The pairs to which the options lead, in a fixed order.
+/// Returns the pairs to which the options lead, in a fixed order.
 fn pairs(options: &ServerOptions) -> Result<Vec<Pair>, TlsError> {
     let mut pairs = Vec::new();
     if let Some((certificate, key)) = &options.certificate {
@@ -248,7 +248,7 @@ fn pairs(options: &ServerOptions) -> Result<Vec<Pair>, TlsError> {
     Ok(pairs)
 }
 
-/// The pair to which an entry of a folder belongs.
+/// Returns the pair to which an entry of a folder belongs.
 fn pair_at(path: &Path, clients: &Option<ClientOptions>) -> Option<Pair> {
     let pair = |certificate: PathBuf, key: PathBuf| {
         (certificate.is_file() && key.is_file()).then_some(Pair {

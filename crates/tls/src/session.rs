@@ -1,4 +1,4 @@
-//! One TLS connection without its socket: the caller provides the socket.
+//! One TLS connection without its socket. The caller provides the socket.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -19,20 +19,21 @@ const UNKNOWN_NAME: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
 
 /// A socket that never blocks.
 pub trait Wire {
-    /// Reads the bytes that have arrived; `WouldBlock` if there are none, 0 at the end of the stream.
+    /// Reads the bytes that have arrived. Returns `WouldBlock` if there are none, and 0 at the end of the
+    /// stream.
     ///
     /// # Errors
-    /// The errors of the socket.
+    /// Returns the errors of the socket.
     fn read(&self, into: &mut [u8]) -> io::Result<usize>;
-    /// Writes as many bytes as the socket accepts; `WouldBlock` if it accepts none.
+    /// Writes as many bytes as the socket accepts. Returns `WouldBlock` if it accepts none.
     ///
     /// # Errors
-    /// The errors of the socket.
+    /// Returns the errors of the socket.
     fn write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize>;
 }
 
 /// A TLS session. All methods take `&self`, as the methods of sockets do. No method may be called from inside
-/// another.
+/// another method.
 pub struct Session {
     state: RefCell<State>,
     failure: Cell<Option<Failure>>,
@@ -89,7 +90,8 @@ impl Session {
     /// Continues the handshake as far as possible. The handshake includes all checks of the peer.
     ///
     /// # Errors
-    /// `WouldBlock` until the peer has sent more bytes; other errors as in [`failure`](Self::failure).
+    /// Returns `WouldBlock` until the peer has sent more bytes. After any other error,
+    /// [`failure`](Self::failure) returns the reason.
     pub fn handshake<W: Wire>(&self, wire: &W) -> io::Result<()> {
         let state = &mut *self.state.borrow_mut();
         let done = match state.accept(wire) {
@@ -115,26 +117,26 @@ impl Session {
         done
     }
 
-    /// The reason why the handshake failed.
+    /// Returns the reason why the handshake failed.
     pub fn failure(&self) -> Option<Failure> {
         self.failure.get()
     }
 
-    /// The certificate that the client got, if the client requested one of its names.
+    /// Returns the certificate that the client got, if the client requested one of its names.
     pub fn served(&self) -> Option<Arc<Served>> {
         let served = self.served.borrow();
         let named = served.as_ref().filter(|(_, named)| *named);
         named.map(|(served, _)| Arc::clone(served))
     }
 
-    /// The certificate that the client got, whatever name it requested.
+    /// Returns the certificate that the client got, whatever name it requested.
     pub fn given(&self) -> Option<Arc<Served>> {
         let served = self.served.borrow();
         served.as_ref().map(|(served, _)| Arc::clone(served))
     }
 
-    /// The certificate that the client presented. It is available after the handshake, in which it was
-    /// verified.
+    /// Returns the certificate that the client presented. It is available after the handshake, in which it
+    /// was verified.
     pub fn client(&self) -> Option<ClientCertificate> {
         let Stage::Running(connection) = &self.state.borrow().stage else {
             return None;
@@ -143,7 +145,7 @@ impl Session {
         (!connection.is_handshaking()).then(|| ClientCertificate::read(shown))
     }
 
-    /// True if the handshake continued an earlier session.
+    /// Returns true if the handshake continued an earlier session.
     pub fn is_resumed(&self) -> bool {
         match &self.state.borrow().stage {
             Stage::Accepting(..) => false,
@@ -151,10 +153,10 @@ impl Session {
         }
     }
 
-    /// Reads plain bytes that have arrived; 0 at the announced end.
+    /// Reads plain bytes that have arrived. Returns 0 at the announced end.
     ///
     /// # Errors
-    /// `WouldBlock` if no bytes have arrived, `UnexpectedEof` at an end that was not announced.
+    /// Returns `WouldBlock` if no bytes have arrived, and `UnexpectedEof` at an end that was not announced.
     pub fn read<W: Wire>(&self, wire: &W, into: &mut [u8]) -> io::Result<usize> {
         let state = &mut *self.state.borrow_mut();
         loop {
@@ -190,7 +192,7 @@ impl Session {
     /// the next call must begin with the same bytes.
     ///
     /// # Errors
-    /// `WouldBlock` if nothing fits, and the errors of the socket.
+    /// Returns `WouldBlock` if nothing fits, and the errors of the socket.
     pub fn write<W: Wire>(&self, wire: &W, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         let state = &mut *self.state.borrow_mut();
         state.flush(wire)?;
@@ -207,17 +209,17 @@ impl Session {
     /// Sends all bytes that wait to be sent.
     ///
     /// # Errors
-    /// `WouldBlock` if the socket does not accept all of them, and the errors of the socket.
+    /// Returns `WouldBlock` if the socket does not accept all of them, and the errors of the socket.
     pub fn flush<W: Wire>(&self, wire: &W) -> io::Result<()> {
         self.state.borrow_mut().flush(wire)
     }
 
-    /// True if bytes wait to be sent.
+    /// Returns true if bytes wait to be sent.
     pub fn wants_write(&self) -> bool {
         self.state.borrow().wants_write()
     }
 
-    /// True if a read returns bytes without reading from the socket.
+    /// Returns true if a read returns bytes without reading from the socket.
     pub fn has_input(&self) -> bool {
         let state = &mut *self.state.borrow_mut();
         if !state.received.is_empty() {
@@ -241,7 +243,7 @@ impl Session {
         self.has_announced(state)
     }
 
-    /// True if the end was announced and the announcement was sent.
+    /// Returns true if the end was announced and the announcement was sent.
     pub fn is_closed(&self) -> bool {
         self.has_announced(&self.state.borrow())
     }
@@ -255,7 +257,7 @@ impl Session {
         self.state.borrow_mut().closing = Closing::Cut;
     }
 
-    /// Bytes of memory in buffers, beyond the memory that every session needs.
+    /// Returns the bytes of memory in buffers, beyond the memory that every session needs.
     pub fn buffered(&self) -> usize {
         let state = self.state.borrow();
         state.owed + state.received.bytes()

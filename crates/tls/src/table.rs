@@ -103,13 +103,13 @@ impl Served {
         })
     }
 
-    /// The contents of the certificate.
+    /// Returns the contents of the certificate.
     #[must_use]
     pub const fn certificate(&self) -> &Certificate {
         &self.certificate
     }
 
-    /// The certificate's file.
+    /// Returns the certificate's file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.pair.certificate
@@ -158,22 +158,23 @@ impl Table {
         self.wildcard.get(parent).copied()
     }
 
-    /// The certificate that has exactly this name. The name is in lower case.
+    /// Returns the certificate that has exactly this name. The name is in lower case.
     pub(crate) fn exact(&self, name: &str) -> Option<Arc<Served>> {
         Some(Arc::clone(&self.served[self.exact_at(name)?]))
     }
 
-    /// The certificate with a wildcard that covers this name. The name is in lower case.
+    /// Returns the certificate with a wildcard that covers this name. The name is in lower case.
     pub(crate) fn wildcard(&self, name: &str) -> Option<Arc<Served>> {
         Some(Arc::clone(&self.served[self.wildcard_at(name)?]))
     }
 
-    /// The default certificate. It is for clients that request no name, or a name without a certificate.
+    /// Returns the default certificate. It is for clients that request no name, or a name without a
+    /// certificate.
     pub(crate) fn fallback(&self) -> Option<Arc<Served>> {
         Some(Arc::clone(&self.served[self.default?]))
     }
 
-    /// True if there is a default certificate.
+    /// Returns true if there is a default certificate.
     pub(crate) const fn has_default(&self) -> bool {
         self.default.is_some()
     }

@@ -115,8 +115,8 @@ pub enum Kind {
 }
 
 impl TraceCommand {
-    /// Runs the command. Exit code 0: success; 2: an error, possibly after a part of the log (the results
-    /// until then are printed).
+    /// Runs the command. The exit code is 0 after success and 2 after an error. If the error occurred after a
+    /// part of the log, the results until then are printed.
     #[must_use]
     pub fn run(&self) -> ExitCode {
         let mut text = String::new();
@@ -134,7 +134,8 @@ impl TraceCommand {
         }
     }
 
-    /// Runs the command. Appends the report to `out`; after an error `out` contains the report up to there.
+    /// Runs the command. Appends the report to `out`; after an error, `out` contains the report up to the
+    /// error.
     ///
     /// # Errors
     /// The log cannot be read (to its end), or the output cannot be written.

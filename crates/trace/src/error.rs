@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// Reasons why a trace cannot be read, or not to its end. Single bad lines are no error: they are
+/// Reasons why a trace cannot be read, or cannot be read to its end. Single bad lines are no error: they are
 /// counted in [`BadLines`](crate::BadLines).
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
@@ -73,7 +73,7 @@ pub enum TraceError {
         /// The mistake.
         problem: &'static str,
     },
-    /// Too many lines are bad, so the format must be another one.
+    /// Too many lines are bad, so the log probably has another format.
     #[error(
         "{path}: {bad} of the first {lines} lines are not {format}; first: line {line}: {reason}",
         path = path.display()

@@ -1,9 +1,9 @@
 //! Writing a trace for other tools.
 //!
-//! `csv`: a line of names, then one request a line. `oracle-general`: the binary form of libCacheSim (24
-//! bytes a request, little endian: seconds since the first request, object, size, and the number of the
-//! object's next request, -1 for none). `oracle-general` needs later requests, so that 24 bytes of memory for
-//! each request are kept until the end.
+//! `csv` has a line of names, and then one line for each request. `oracle-general` is the binary form of
+//! libCacheSim. It has 24 bytes for each request, little endian: seconds since the first request, object,
+//! size, and the number of the object's next request (-1 if there is none). This form needs data of later
+//! requests, so 24 bytes of memory for each request are kept until the end.
 
 use std::collections::HashMap;
 use std::io::{self, BufWriter, Write};
@@ -119,7 +119,8 @@ impl<W: Write> Export<W> {
 }
 
 fn oracle(output: &mut impl Write, all: &[Access]) -> io::Result<()> {
-    // From the end to the start: the number of the next request for each request's object.
+    // This pass from the end to the start finds, for each request, the number of the next request for the
+    // same object.
     let mut next = vec![-1i64; all.len()];
     let mut last: HashMap<u64, i64> = HashMap::new();
     for (number, access) in all.iter().enumerate().rev() {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-/// An LRU list of keys, weighted by bytes. Exact and simple; O(1) per access.
+/// An LRU list of keys, weighted by bytes. It is exact and simple, and each access takes O(1) time.
 #[derive(Debug, Default)]
 pub struct ByteLru {
     capacity: u64,

@@ -1,4 +1,4 @@
-//! Opening a trace: decompression and format detection, then one request after the other.
+//! Opens a trace: decompresses it, detects its format, and returns one request after the other.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -347,8 +347,7 @@ fn decompressed<R: BufRead + Send + 'static>(
     })
 }
 
-/// Reads up to [`SAMPLE`] bytes. There are fewer only at the end of the input, or if an error
-/// ended the reading.
+/// Reads [`SAMPLE`] bytes. Returns fewer bytes only if the input ended, or if an error ended the reading.
 fn first_bytes(input: &mut Box<dyn BufRead + Send>) -> (Vec<u8>, Option<std::io::Error>) {
     let mut start = Vec::new();
     let read = input.take(SAMPLE as u64).read_to_end(&mut start);

@@ -1,4 +1,4 @@
-//! An object that has changed at the origin replaces the stored one.
+//! An object that has changed at the origin replaces the stored object.
 
 use foxy_scenarios::*;
 

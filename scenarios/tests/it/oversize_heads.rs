@@ -1,4 +1,4 @@
-//! Heads beyond the limits are refused with the status for this case.
+//! Heads that exceed the limits are refused with the status for this case.
 
 use foxy_scenarios::*;
 

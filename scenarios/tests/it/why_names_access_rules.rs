@@ -19,7 +19,7 @@ fn story() {
         .is(200)
         .mentions("office: not for this client")
         .mentions("allowed: no access rule fits");
-    // Without a client in the query, the client is one on this machine.
+    // Without a client in the query, Foxy assumes a client on this machine.
     why("").is(200).mentions("office: not for this client");
     why("&from=nobody").is(400).mentions("not an address");
 }

@@ -46,8 +46,8 @@ pub(crate) fn run(bench: &Bench) -> Outcome {
     outcome
 }
 
-/// 100 clients request an object of 100 MB, which the origin sends at 50 MB/s. Then the same with a leader
-/// that disconnects and a client that reads 10 KB/s.
+/// 100 clients request an object of 100 MB, which the origin sends at 50 MB/s. Then the crowd runs again with
+/// a leader that disconnects and a client that reads 10 KB/s.
 fn large(bench: &Bench) -> Result<(), String> {
     let (foxy, _) = foxy(bench, "collapse-large")?;
     let calm = crowd(

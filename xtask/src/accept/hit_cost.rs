@@ -1,4 +1,5 @@
-//! CPU time of a memory hit of 4 KiB and of a small disk hit. Foxy runs on one core, the load on another.
+//! CPU time of a memory hit of 4 KiB and of a small disk hit. Foxy runs on one core, and the load runs on
+//! another core.
 
 use std::process::Command;
 
@@ -7,7 +8,7 @@ use serde_json::Value;
 use super::process::{Bench, Foxy, number, report_of};
 use crate::report::Outcome;
 
-/// Number of repetitions. The lowest value is the cost. The differences to it are noise of the machine.
+/// Number of repetitions. The lowest value is the cost. Higher values contain noise of the machine.
 const RUNS: usize = 5;
 
 pub(crate) fn run(bench: &Bench) -> Outcome {

@@ -20,7 +20,7 @@ pub(crate) struct Bench {
     origin: Child,
 }
 
-/// A running Foxy. It is killed when this is dropped.
+/// A running Foxy. It is killed when this value is dropped.
 pub(crate) struct Foxy {
     child: Child,
     port: u16,

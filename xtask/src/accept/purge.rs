@@ -1,5 +1,5 @@
-//! Purge by tag of a million tagged objects. It must be acknowledged in time, take effect at once, and
-//! still hold after SIGKILL.
+//! Purge by tag of a million tagged objects. The purge must be acknowledged in time, take effect at once, and
+//! still apply after SIGKILL.
 
 use super::process::Bench;
 use crate::report::Outcome;

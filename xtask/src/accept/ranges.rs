@@ -1,4 +1,4 @@
-//! Ranges of large objects: the bytes that they cost the origin, in one run of Foxy and over a restart.
+//! Ranges of large objects: the bytes that the origin sends for them, in one run of Foxy and over a restart.
 
 use super::process::{Bench, Foxy, number};
 use crate::report::Outcome;

@@ -88,8 +88,8 @@ fn kill_and_expect(bench: &Bench) -> Result<(), String> {
     judge(&report)
 }
 
-/// The load continues while Foxy is killed and restarted. It rejects every version that was replaced
-/// before.
+/// The load continues while Foxy is killed and restarted. The load rejects every answer with a version that
+/// was replaced earlier.
 fn kill_under_a_checking_load(bench: &Bench) -> Result<(), String> {
     let store = bench.path("checked-store").to_string_lossy().into_owned();
     let args = [

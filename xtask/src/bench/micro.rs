@@ -1,8 +1,8 @@
 //! `cargo xtask bench micro`: instruction counts of the frequently executed code, compared with a baseline.
 //!
 //! Each case runs under callgrind with two repetition counts. The difference of the instructions is divided
-//! by the difference of the counts. The result is the cost of a case without the start of the program. Only
-//! instructions are judged, because they are repeatable and times are not.
+//! by the difference of the counts. The result is the number of instructions for one repetition, without the
+//! start of the program. Only instructions are judged, because they are repeatable and times are not.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -197,7 +197,7 @@ fn wall(program: &Path, case: &str, few: u64, many: u64) -> Result<f64, String> 
     Ok(((time(many * 10)? - time(few * 10)?) / ((many - few) as f64 * 10.0)).max(0.0))
 }
 
-/// A child process that is killed when this is dropped.
+/// A child process that is killed when this value is dropped.
 struct Ended(Child);
 
 impl Drop for Ended {

@@ -2,9 +2,10 @@
 //! Foxy. The silent Foxy has no log, and its metrics are not read. The watched Foxy writes its JSON log,
 //! and its metrics are read each second.
 //!
-//! Each turn starts a new Foxy, because two processes of one program differ in speed by the positions of
-//! their memory. The silent Foxy has two turns in a round, and the ratio of its two medians is the noise.
-//! CPU is the run time of the server's threads as the kernel reports it, divided by the number of answers.
+//! Each turn starts a new Foxy, because the speed of a process depends on the addresses of its memory, which
+//! differ between two processes of one program. The silent Foxy has two turns in a round, and the ratio of
+//! its two medians is the noise. CPU is the run time of the server's threads as the kernel reports it,
+//! divided by the number of answers.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -26,8 +27,8 @@ const TURNS: [&str; 3] = ["silent", "watched", "silent again"];
 const WATCHED: usize = 1;
 /// Core of Foxy, and core of the load, the origin and the reader of metrics.
 const CORES: [&str; 2] = ["0", "1"];
-/// Number of pauses between two readings of the metrics. Together they take one second. After each pause
-/// the reader may end.
+/// Number of pauses between two readings of the metrics. All these pauses together take one second. After
+/// each pause the reader may end.
 const PAUSES: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(50);
 

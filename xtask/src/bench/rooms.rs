@@ -196,7 +196,7 @@ fn own_file(line: &str) -> Option<&str> {
     own.then_some(name)
 }
 
-/// The room of a file. It is the crate, and in a crate with folders also the first folder.
+/// The room of a file: the name of its crate, and in a crate with folders also the name of the first folder.
 fn room(file: &str) -> String {
     let parts: Vec<&str> = file.split('/').collect();
     match parts.as_slice() {

@@ -1,5 +1,5 @@
-//! Losses of the defaults. For each mode, these are the tests whose verdict differs from the table, with
-//! the reason.
+//! Losses of the defaults. For each mode, the losses are the tests whose verdict differs from the table, each
+//! with the reason.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

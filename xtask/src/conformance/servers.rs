@@ -78,7 +78,7 @@ fn below(mode: Mode, papers: &Papers, (address, origin): (&str, &str)) -> String
     }
 }
 
-/// A server that is killed when this is dropped.
+/// A server that is killed when this value is dropped.
 #[derive(Debug)]
 pub(super) struct Running {
     child: Child,

@@ -1,4 +1,4 @@
-//! The files of the package, and the path of each.
+//! The files of the package, and the path of each file.
 
 use super::archive::{Tree, gzip};
 use super::program::Program;

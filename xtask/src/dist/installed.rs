@@ -159,7 +159,7 @@ fn units(root: &Path) -> Result<(), String> {
     }
 }
 
-/// Checks that the alerts that fire are those of the incidents in `alerts_test.yaml`.
+/// Checks that exactly the expected alerts fire in the incidents of `alerts_test.yaml`.
 fn alerts() -> Result<(), String> {
     let mut promtool = Command::new("promtool");
     promtool.args(["test", "rules"]);

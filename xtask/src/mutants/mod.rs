@@ -46,8 +46,8 @@ pub(crate) enum Killer {
     Nobody,
 }
 
-/// Checks that the table contains the rules of the sources, each with the test that notices or with a
-/// reason why there is none. This is fast.
+/// Checks that the table contains the rules of the sources, each with the test that notices, or with the
+/// reason why no test notices. This is fast.
 pub(crate) fn check() -> Outcome {
     let (rules, told) = match rules::find().and_then(|rules| Ok((rules, table::read()?))) {
         Ok(both) => both,

@@ -24,7 +24,7 @@ pub(crate) struct Program {
     pub(crate) package: String,
     path: PathBuf,
     folder: PathBuf,
-    /// The tests of the program, and the duration of each. They are determined at the first use.
+    /// The tests of the program, and the duration of each test. They are determined at the first use.
     tests: OnceLock<BTreeMap<String, Duration>>,
 }
 
@@ -172,7 +172,8 @@ impl Program {
         }
     }
 
-    /// Runs these tests (none: all) one by one. `passed` is called for each test that passes.
+    /// Runs these tests one by one; an empty list means all tests. `passed` is called for each test that
+    /// passes.
     fn watch(&self, rule: &str, tests: &[String], mut passed: impl FnMut(&str)) -> End {
         let mut command = Command::new(&self.path);
         command.current_dir(&self.folder).env("FOXY_MUTANT", rule);

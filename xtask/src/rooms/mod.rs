@@ -1,8 +1,8 @@
 //! The rooms of a crate: the modules of its `lib.rs`, in layers. Code of a room may use the rooms below it.
 //!
-//! The tables define the architecture of these crates, as the tables of [`crate::arrows`] define that of
-//! the workspace. An arrow that leads up is an exception and needs a reason. Tests may use every room.
-//! `paths.rs` reads the code, and its comment lists the code that it does not see.
+//! The tables define the architecture of these crates, as the tables of [`crate::arrows`] define the
+//! architecture of the workspace. An arrow that leads up is an exception and needs a reason. Tests may use
+//! every room. `paths.rs` reads the code, and its comment lists the code that it does not see.
 
 mod paths;
 #[cfg(test)]
@@ -123,8 +123,8 @@ struct Found {
     source: String,
     /// Modules of `lib.rs`.
     rooms: Vec<String>,
-    /// Names that `lib.rs` makes available in the crate, with the room of each; `None`: the name belongs to
-    /// no room.
+    /// Names that `lib.rs` makes available in the crate, with the room of each name; `None`: the name belongs
+    /// to no room.
     names: BTreeMap<String, Option<String>>,
     uses: Vec<Use>,
     /// Complaints about files that cannot be read.

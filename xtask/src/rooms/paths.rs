@@ -1,9 +1,9 @@
 //! Reads the paths of a source file: `use` declarations, and expressions that begin with `crate`, `super`
 //! or `self`.
 //!
-//! It reads tokens and does not parse the grammar. Code that is compiled only for tests (`#[cfg(test)]`) is
-//! left out. It does not see paths in attributes that are strings, and it does not see method calls. In a
-//! module that is written inside a file, `super` counts as the parent of the file.
+//! This module reads tokens and does not parse the grammar. Code that is compiled only for tests
+//! (`#[cfg(test)]`) is left out. It does not see paths in attributes that are strings, and it does not see
+//! method calls. In a module that is written inside a file, `super` counts as the parent of the file.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
@@ -107,7 +107,7 @@ pub(super) fn modules(code: &[TokenTree]) -> Vec<String> {
     declared.map(ToString::to_string).collect()
 }
 
-/// The names that `lib.rs` makes available in the crate, each with the module that owns it. `None`:
+/// The names that `lib.rs` makes available in the crate, each name with the module that owns it. `None`:
 /// `lib.rs` defines the name itself or takes it from another crate.
 pub(super) fn reexports(code: &[TokenTree]) -> Vec<(String, Option<String>)> {
     const KINDS: [&str; 8] = [
@@ -165,7 +165,7 @@ fn paths(code: &[TokenTree], leaves: &mut Vec<Leaf>) {
     }
 }
 
-/// Converts a path to one from the root of the crate. `super` at the root has no effect.
+/// Converts a path to a path from the root of the crate. `super` at the root has no effect.
 fn resolved(path: &[String], module: &[String]) -> Vec<String> {
     let mut whole: Vec<String> = module.to_vec();
     for segment in path {

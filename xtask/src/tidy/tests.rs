@@ -1,4 +1,4 @@
-//! Tests that every rule finds its own violations and no others.
+//! Tests that every rule finds its own violations and no other violations.
 
 use super::*;
 

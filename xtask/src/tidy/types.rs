@@ -75,7 +75,7 @@ fn judge(
     outcome
 }
 
-/// Sizes by crate and name. It relies on rustfmt: a field or method is indented by four spaces.
+/// Sizes by crate and name. The function relies on rustfmt: a field or method is indented by four spaces.
 fn count(files: &[Source]) -> BTreeMap<(String, String), Size> {
     let mut found: BTreeMap<(String, String), Size> = BTreeMap::new();
     for file in files {

@@ -42,8 +42,8 @@ impl Number for u128 {
 }
 
 impl<K: Number> Intervals<K> {
-    /// Builds the intervals. `free`: the rules without this condition. `ranges`: the ranges of each rule that
-    /// has this condition.
+    /// Builds the intervals. `free` are the rules without this condition. `ranges` are the ranges of each
+    /// rule that has this condition.
     pub(super) fn new(
         free: &[Block],
         ranges: &[(usize, Vec<Range>)],

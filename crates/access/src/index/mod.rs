@@ -105,7 +105,8 @@ impl<'a> Builder<'a> {
         set
     }
 
-    /// Returns the rules that have a condition, each with the condition; `None` if no rule has it.
+    /// Returns the rules that have a condition, each with the condition. Returns `None` if no rule has the
+    /// condition.
     fn having<T>(&self, of: impl Fn(&'a Rule) -> Option<T>) -> Option<Vec<(usize, T)>> {
         let all = self.rules.iter().enumerate();
         let found: Vec<_> = all.filter_map(|(i, rule)| Some((i, of(rule)?))).collect();
@@ -279,8 +280,8 @@ impl Index {
         found
     }
 
-    /// Finds the rules for the way of this request, which differs from the last way, and remembers the new
-    /// way.
+    /// Finds the rules for the way (method, scheme, port and address) of this request, and remembers the way.
+    /// The way differs from the last way.
     #[cold]
     #[inline(never)]
     fn turn_to(&self, visit: &mut Visit, request: &Request<'_>) {
@@ -295,7 +296,7 @@ impl Index {
         visit.note(request);
     }
 
-    /// Returns one class of each condition that belongs to the way.
+    /// Returns one class for each condition on the way (address, port, scheme and method).
     fn classes_of(&self, request: &Request<'_>) -> [Class; 4] {
         let mut classes = [EVERY; 4];
         if let Some((addresses, _)) = &self.addresses

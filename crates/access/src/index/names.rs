@@ -47,7 +47,7 @@ struct Table {
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
     hash: u64,
-    /// Number of the entry; [`ROOT`] if the slot is free.
+    /// Number of the entry. [`ROOT`] means that the slot is free.
     entry: u32,
 }
 
@@ -217,7 +217,7 @@ fn levels(host: &[u8], mut each: impl FnMut(u64, usize) -> bool) {
     each(mix(hash, word, end), 0);
 }
 
-/// Returns the highest bit of the last byte that is a dot.
+/// Returns the index of the highest bit of the last byte that is a dot. Returns `None` if no byte is a dot.
 #[inline]
 fn last_dot(word: u64) -> Option<u32> {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
@@ -237,8 +237,8 @@ fn mix(hash: u64, label: u64, length: usize) -> u64 {
         ^ length as u64
 }
 
-/// Returns the first bytes of a host. They are fewer than eight. The last of these bytes is the highest byte,
-/// and the lowest bytes are zero.
+/// Returns the first `end` bytes of a host as a word. `end` is less than eight. The last of these bytes is
+/// the highest byte of the word, and the remaining low bytes are zero.
 #[inline]
 fn first_word(host: &[u8], end: usize) -> u64 {
     match host.first_chunk::<8>() {
@@ -250,7 +250,7 @@ fn first_word(host: &[u8], end: usize) -> u64 {
     }
 }
 
-/// True if two hosts differ only in case. Compares eight bytes at a time.
+/// Returns true if two hosts differ only in case. Compares eight bytes at a time.
 #[inline]
 fn alike(a: &[u8], b: &[u8]) -> bool {
     const FOLDS: u64 = u64::from_ne_bytes([FOLD; 8]);

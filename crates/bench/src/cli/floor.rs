@@ -23,8 +23,8 @@ pub struct FloorArgs {
     /// a load without it
     #[arg(long, default_value = "127.1.0.1")]
     pub host: String,
-    /// Compute for this long before each answer, such as 500ns; this shows the cost of the kernel for a
-    /// server that has other work
+    /// Compute for this long before each answer, such as 500ns; this shows the kernel's CPU time for a server
+    /// that has other work
     #[arg(long, default_value = "0", value_parser = super::time)]
     pub work: Duration,
 }

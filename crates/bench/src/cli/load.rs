@@ -28,7 +28,7 @@ pub struct LoadArgs {
     /// The stream of requests.
     #[command(flatten)]
     pub workload: WorkloadArgs,
-    /// How a modified object is requested
+    /// Form in which a modified object is requested
     #[arg(long, value_enum, default_value_t = Versions::Url)]
     pub versions: Versions,
     /// Number of connections
@@ -37,8 +37,8 @@ pub struct LoadArgs {
     /// Number of generator threads
     #[arg(long, default_value_t = 1)]
     pub threads: usize,
-    /// Open loop with this many requests per second, Poisson; times count from the intended start of a
-    /// request; default: a closed loop
+    /// Send this many requests per second at random times (Poisson) in an open loop; times count from the
+    /// intended start of a request; default: a closed loop
     #[arg(long)]
     pub rate: Option<f64>,
     /// Duration of the measurement
@@ -60,8 +60,8 @@ pub struct LoadArgs {
     /// Share of answers whose bytes are all compared, 0 to 1
     #[arg(long, default_value_t = 1.0)]
     pub check: f64,
-    /// Never sleep: poll for answers all the time. Then no server pays for waking the generator. Behind a
-    /// hypervisor, this costs a server more than the answer itself
+    /// Poll for answers all the time, without sleeping, so that no server uses CPU time to wake the
+    /// generator. Behind a hypervisor, a wake-up takes more of a server's CPU time than the answer itself
     #[arg(long)]
     pub poll: bool,
     /// Longest permitted time for one answer

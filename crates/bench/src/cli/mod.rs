@@ -45,7 +45,7 @@ pub enum BenchCommand {
     /// Measure only the storage engine, and compare it with fio, file systems and another engine
     #[command(subcommand)]
     Store(StoreCommand),
-    /// Run the simplest possible server, which shows the cost of the kernel per answer
+    /// Run the simplest possible server, which shows the kernel's CPU time per answer
     Floor(FloorArgs),
     /// Run a name server that is slow, fails or answers nonsense, in phases
     Resolver(ResolverArgs),

@@ -32,7 +32,7 @@ pub struct OriginArgs {
     /// Share of requests that are answered with 503, 0 to 1
     #[arg(long, default_value_t = 0.0)]
     pub failures: f64,
-    /// Never sleep, so that a proxy does not pay for waking this core
+    /// Never sleep, so that a proxy uses no CPU time to wake this core
     #[arg(long)]
     pub poll: bool,
     /// Seed of all random values

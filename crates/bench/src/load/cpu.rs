@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// CPU time, divided as the system accounts it.
+/// CPU time, divided into user time and system time as the system accounts it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTime {
     /// Time in the program.

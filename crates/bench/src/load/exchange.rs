@@ -30,7 +30,7 @@ pub(crate) struct Done {
     pub(crate) close: bool,
 }
 
-/// Result of passing bytes.
+/// Result of passing bytes to an exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fed {
     /// More bytes are needed. This number of bytes was used; the rest must be passed again.

@@ -1,9 +1,9 @@
 //! Versions of an object that may still be received when all versions share one URL.
 //!
 //! A reload announces a new version: its request names the version to the origin. While the reload runs,
-//! the old or the new version may come. When the reload is finished, only the new version may come. A
-//! reload waits until no other request for its object is running. So the order in which a cache sees the
-//! answers is known.
+//! answers may contain the old or the new version. When the reload is finished, answers must contain the new
+//! version. A reload waits until no other request for its object is running. So the order in which a cache
+//! sees the answers is known.
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -18,7 +18,7 @@ pub(crate) struct Ledger {
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    /// The oldest version that may come.
+    /// The oldest version that an answer may contain.
     floor: u32,
     /// The newest announced version.
     top: u32,
@@ -37,7 +37,7 @@ pub(crate) struct Permit {
 
 impl Ledger {
     /// Must be called before a request is sent. Returns the work as it must be requested, and the versions
-    /// that may come.
+    /// that the answer may contain.
     pub(crate) fn begin(&mut self, work: Work) -> Permit {
         let entry = self.objects.entry((work.server, work.id)).or_insert(Entry {
             floor: work.version,

@@ -55,8 +55,8 @@ pub struct LoadConfig {
     pub threads: usize,
     /// Times at which requests are sent.
     pub pace: Pace,
-    /// Share of answers whose bytes are all compared, 0 to 1. Of the other answers, only head and length
-    /// are judged.
+    /// Share of answers whose bytes are all compared, 0 to 1. For the other answers, only head and length are
+    /// checked.
     pub check: f64,
     /// Greatest number of measured requests.
     pub requests: u64,
@@ -69,7 +69,7 @@ pub struct LoadConfig {
     /// After the measured time, the load continues for at most this long, until all requests of the
     /// measured time are answered. Later answers are not counted.
     pub cool_down: Duration,
-    /// Poll for answers without ever sleeping, so that no server pays for waking the generator.
+    /// Poll for answers without ever sleeping, so that no server uses CPU time to wake the generator.
     pub poll: bool,
     /// Longest permitted time for one answer.
     pub timeout: Duration,
@@ -81,8 +81,8 @@ pub struct LoadConfig {
     pub origin: Option<SocketAddr>,
     /// File that gets a line for each answer.
     pub record: Option<PathBuf>,
-    /// Objects that were stored before the run. With [`Style::same_url`], no earlier version of them may
-    /// come.
+    /// Objects that were stored before the run. With [`Style::same_url`], answers must not contain an earlier
+    /// version of them.
     pub known: Vec<Work>,
     /// Record the number of answers and hits over time.
     pub timeline: bool,
@@ -122,7 +122,7 @@ impl LoadConfig {
     }
 }
 
-/// Runs a load to its end: the source is empty, or a limit is reached. This blocks.
+/// Runs a load until the source is empty or a limit is reached. Blocks until then.
 ///
 /// # Errors
 /// The system refuses threads or sockets, or the record file cannot be written. Faults of the target are
@@ -197,7 +197,7 @@ fn run_thread(
     Ok((finished, worked.as_secs_f64() / wall))
 }
 
-/// Counters that are read at the begin and at the end of the measurement.
+/// Counters that are read at the beginning and at the end of the measurement.
 #[derive(Clone, Copy, Debug)]
 struct Reading {
     time: MonoTime,

@@ -43,8 +43,8 @@ impl Schedule {
         self.gap > 0.0
     }
 
-    /// Returns the intended time of the next request and advances to the following one, if that time has
-    /// come.
+    /// If the intended time of the next request has come, returns this time and advances to the following
+    /// request.
     pub(crate) fn due(&mut self, now: u64) -> Option<u64> {
         if !self.is_open() {
             return Some(now);
@@ -85,7 +85,8 @@ impl Timer {
         Ok(Self(fd))
     }
 
-    /// Makes the timer readable after `wait`. Another call also clears it.
+    /// Makes the timer readable after `wait`. Until then the timer is not readable, even if it was readable
+    /// before.
     pub(crate) fn set(&self, wait: Duration) -> std::io::Result<()> {
         use rustix::time::{Itimerspec, TimerfdTimerFlags, Timespec, timerfd_settime};
         let zero = Timespec {

@@ -1,4 +1,4 @@
-//! State that the threads of a run share: begin and end of the measurement, known objects.
+//! State that the threads of a run share: beginning and end of the measurement, known objects.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 

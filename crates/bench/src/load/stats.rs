@@ -46,7 +46,7 @@ pub const FAULTS: [Fault; 10] = [
 ];
 
 impl Fault {
-    /// True if the answer was wrong rather than missing.
+    /// True if an answer was received but was wrong.
     #[must_use]
     pub const fn is_wrong(self) -> bool {
         matches!(
@@ -138,7 +138,7 @@ impl Stats {
         self.faults.iter().sum()
     }
 
-    /// Number of answers that were wrong (and not only missing).
+    /// Number of answers that were received but were wrong.
     #[must_use]
     pub fn wrong_answers(&self) -> u64 {
         FAULTS

@@ -62,7 +62,7 @@ impl Timeline {
             .steps
             .windows(window)
             .position(|steps| steps.iter().any(|s| s.0 > 0) && share(steps) >= part * level)?;
-        // The first step in the window that has answers.
+        // Finds the first step in the window that has answers.
         let lead = self.steps[at..].iter().position(|s| s.0 > 0).unwrap_or(0);
         Some((at + lead) as u64 * STEP_MS)
     }

@@ -113,8 +113,8 @@ impl<I: Iterator<Item = Request>> Iterator for FromTrace<I> {
     }
 }
 
-/// Endless random draws with a Zipf distribution from a fixed set of objects. They are prepared so that a
-/// draw costs little.
+/// Endless random draws with a Zipf distribution from a fixed set of objects. A table is prepared, so that
+/// each draw is fast.
 #[derive(Debug)]
 pub struct Popular {
     objects: Vec<Work>,

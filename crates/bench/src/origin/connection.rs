@@ -109,7 +109,7 @@ struct Connection {
     site: Rc<Site>,
     rng: Rng,
     input: Vec<u8>,
-    /// Number of bytes at the begin of `input` that were used.
+    /// Number of bytes at the beginning of `input` that were used.
     used: usize,
     out: Vec<u8>,
     date: String,

@@ -1,4 +1,4 @@
-//! A deterministic origin server. Its answers follow only from the URL and the host.
+//! A deterministic origin server. Its answers depend only on the URL and the host.
 //!
 //! An origin that is bound to `0.0.0.0` answers on every address of 127.0.0.0/8. Each of these addresses is
 //! another server with other bodies. Each thread has its own runtime and its own listener (SO_REUSEPORT),
@@ -40,7 +40,7 @@ pub struct OriginConfig {
     pub bandwidth: Speed,
     /// Share of requests that are answered with 503, 0 to 1.
     pub failures: f64,
-    /// Never sleep, so that clients do not pay for waking this core.
+    /// Never sleep, so that clients use no CPU time to wake this core.
     pub poll: bool,
     /// Seed of all random values.
     pub seed: u64,
@@ -61,7 +61,7 @@ impl Default for OriginConfig {
     }
 }
 
-/// A running origin. It stops when this is dropped.
+/// A running origin. It stops when this value is dropped.
 #[derive(Debug)]
 pub struct Origin {
     address: SocketAddr,

@@ -97,7 +97,7 @@ impl Request {
         Ok(())
     }
 
-    /// Replaces version and size of the URL with those of a `Bench-Want` field.
+    /// Replaces version and size of the URL with the version and the size in a `Bench-Want` field.
     fn want(&mut self, value: &[u8]) -> Option<()> {
         let mut words = value.split(|b| *b == b' ').filter(|w| !w.is_empty());
         let version = u32::try_from(knobs::number(words.next()?)?).ok()?;

@@ -1,5 +1,5 @@
 //! A name server for tests and experiments. Every name exists. The server is slow, fails or sends invalid
-//! answers in phases. So a test shows how a proxy reacts.
+//! answers in phases. So a test can show how a proxy reacts.
 //!
 //! A name such as `127-1-0-5.anything` has the address that it contains. Any other name has the addresses
 //! of the [`Zone`].
@@ -100,7 +100,7 @@ impl FromStr for Phase {
     }
 }
 
-/// A running name server. It stops when this is dropped.
+/// A running name server. It stops when this value is dropped.
 #[derive(Debug)]
 pub struct TestResolver {
     address: SocketAddr,

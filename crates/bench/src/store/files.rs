@@ -1,7 +1,7 @@
-//! `files`: the first claim of the papers, measured on present hardware. It uses one stream of URL-read,
-//! URL-write and URL-delete, which are the operations of a disk level behind a memory level. The stream
-//! runs through the engine, and through one file per object on usual file systems. The engine also runs on
-//! a device that is so slow that only the device limits it.
+//! `files`: measures the first claim of the papers on present hardware. The measurement uses one stream of
+//! the operations URL-read, URL-write and URL-delete. These are the operations of a disk level behind a
+//! memory level. The stream runs through the engine, and through one file per object on usual file systems.
+//! The engine also runs on a device that is so slow that only the device limits it.
 
 use std::io;
 use std::path::Path;

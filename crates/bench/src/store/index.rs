@@ -29,14 +29,14 @@ pub(super) fn index(context: &Context<'_>) -> io::Result<Vec<Section>> {
         "index",
         format!("the index alone, from 1 to {millions} million"),
     );
-    // The same pages as in the engine.
+    // The index uses the same pages as in the engine.
     let index = Index::with_pages(u64::MAX, Some(foxy_store::INDEX_PAGES));
     // Measures an empty index once. So memory that the measurement itself needs is not counted for the
     // index.
     let small = Index::with_pages(u64::MAX, Some(foxy_store::INDEX_PAGES));
     times(&mut Section::new("index", String::new()), &small, 1);
     drop(small);
-    // Resident memory of the process without an index: the part of the empty index is subtracted.
+    // Resident memory of the process without an index: the memory of the empty index is subtracted.
     let base = system::resident().saturating_sub(index.memory_bytes());
     let (mut resident, mut counted) = (Vec::new(), Vec::new());
     for million in 1..=millions {
@@ -72,10 +72,10 @@ pub(super) fn index(context: &Context<'_>) -> io::Result<Vec<Section>> {
     Ok(vec![section])
 }
 
-/// Measures times of a hit and of a miss, and for comparison the memory reads that every index needs. In
-/// the first series, each lookup or read waits for the previous one. In the second series, no lookup waits.
-/// A server's lookups are like those of the second series, because no lookup needs the answer of the
-/// previous one. So the goal of 150 ns applies to the second series.
+/// Measures times of a hit and of a miss, and for comparison the memory reads that every index needs. In the
+/// first series, each lookup or read waits for the previous lookup or read. In the second series, no lookup
+/// waits. A server's lookups are like the lookups of the second series, because no lookup needs the answer of
+/// the previous lookup. So the goal of 150 ns applies to the second series.
 fn times(section: &mut Section, index: &Index, million: u64) {
     let count = million * MILLION;
     let memory = index.memory_bytes();

@@ -1,6 +1,6 @@
-//! `library`: a stream of requests gives the calls of a proxy (wg-Hummingbird of paper 004). These calls
-//! run through the library Hummingbird, RocksDB, SQLite and one file per object. Each engine runs in its
-//! own process, on its own file system, with the same memory. The counters of the device show how many
+//! `library`: a stream of requests is turned into the calls of a proxy (wg-Hummingbird of paper 004). These
+//! calls run through the library Hummingbird, RocksDB, SQLite and one file per object. Each engine runs in
+//! its own process, on its own file system, with the same memory. The counters of the device show how many
 //! bytes it read and wrote.
 
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
@@ -54,7 +54,7 @@ pub(super) fn library(context: &Context<'_>) -> io::Result<Vec<Section>> {
         .unwrap_or(context.quick_or(60_000, 1_000_000));
     let stream = Scratch::new(context.folder, "bench-library.requests");
     let count = write(&stream.0, requests)?;
-    // The disk has a little more than half of the requested bytes, so that space must be reused.
+    // The disk has space for a little more than half of the requested bytes, so that space must be reused.
     let disk = (requests * 2200).clamp(256 << 20, context.size);
     let mut section = Section::new(
         "library",

@@ -47,7 +47,7 @@ pub enum StoreCommand {
     Mixed(StoreArgs),
     /// Admission without limit, compared with fio's sequential writes; bytes written per byte stored
     Write(StoreArgs),
-    /// Kill a process with a full store and measure what the next process has, and when
+    /// Kill a process with a full store and measure which objects the next process has, and when it has them
     Recover(StoreArgs),
     /// A stream of requests, compared with another cache engine with equal memory and disk
     Trace(StoreArgs),

@@ -13,8 +13,8 @@ use super::system::{self, MemoryLimit, Mounted};
 /// Number of threads that work at the same time.
 const THREADS: u64 = 8;
 
-/// Runs the stream with one file per object. At the end, everything is durable. Returns the seconds, and
-/// true if memory was limited.
+/// Runs the stream with one file per object. At the end, everything is durable. Returns the duration in
+/// seconds, and true if memory was limited.
 pub(super) fn one_file_each(
     context: &Context<'_>,
     all: &[Operation],

@@ -25,9 +25,9 @@ pub(super) struct Operation {
 }
 
 /// Generates the stream: clients visit pages, and a memory level of 16 MB is in front of a disk level of
-/// `disk` bytes (both LRU). The operations are those of the disk level. The papers grouped objects by page,
-/// and so does the engine. A modified object keeps its first length here, so that all stores handle the
-/// same bytes.
+/// `disk` bytes (both LRU). The stream contains the operations of the disk level. The papers grouped objects
+/// by page, and so does the engine. A modified object keeps its first length here, so that all stores handle
+/// the same bytes.
 pub(super) fn operations(requests: u64, disk: u64) -> Vec<Operation> {
     let config = SessionConfig {
         requests,

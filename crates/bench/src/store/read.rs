@@ -12,7 +12,7 @@ use super::{Context, fill};
 
 /// Length of a body in bytes.
 pub(super) const BODY: usize = 8 << 10;
-/// Memory of the engine. It holds the index and little else.
+/// Memory of the engine. The index uses nearly all of it.
 const MEMORY: u64 = 96 << 20;
 
 /// Measures disk hits on a file, and on a device with blocks of 4096 bytes.

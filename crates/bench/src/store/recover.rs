@@ -1,5 +1,5 @@
-//! `recover`: a process with a full store is killed. The measurement shows what the next process has, and
-//! when.
+//! `recover`: a process with a full store is killed. The measurement shows which objects the next process
+//! has, and when it has them.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
@@ -16,8 +16,8 @@ use super::rig::{self, Rig, Wanted, keyed};
 use super::system::{self, Scratch};
 use super::{Context, own_command};
 
-/// Records have about half the length for which the slots of summaries are sized (2 KiB), as on the web. So
-/// summaries continue behind the clusters.
+/// Records have about half of the length (2 KiB) for which the slots of summaries are sized, as on the web.
+/// So summaries are longer than their slots and continue behind the clusters.
 const BODY: usize = 700;
 const RECORD: u64 = 1152;
 

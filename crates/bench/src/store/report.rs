@@ -126,7 +126,8 @@ impl Section {
         text
     }
 
-    /// The drawings of this section: its curves, and its rows as fractions of the peers' figures.
+    /// The drawings of this section: one shows its curves, and one shows its rows as fractions of the peers'
+    /// figures.
     fn figures(&self) -> Vec<(&'static str, Figure)> {
         let mut all = Vec::new();
         if !self.curves.is_empty() {
@@ -169,7 +170,8 @@ impl Section {
         all
     }
 
-    /// Name of the peer with which these figures are compared. If there are several peers, a general name.
+    /// Name of the peer with which these figures are compared. If there are several peers, it is a general
+    /// name.
     fn peer(&self) -> &str {
         let mut peers = self.rows.iter().filter_map(|r| r.peer.as_ref());
         let first = peers.next().map_or("", |(name, _)| name.as_str());

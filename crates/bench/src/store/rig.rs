@@ -92,9 +92,9 @@ impl Rig {
         })
     }
 
-    /// Stores object `number` with a body of `bytes` bytes. While the writer's queue is full, it sleeps and
-    /// tries again. During one sleep the writer takes only a few megabytes from its queue, so the queue
-    /// never becomes empty. The sleep leaves the processors to the engine.
+    /// Stores object `number` with a body of `bytes` bytes. While the writer's queue is full, this function
+    /// sleeps and tries again. During one sleep the writer takes only a few megabytes from its queue, so the
+    /// queue never becomes empty. The sleep leaves the processors to the engine.
     pub(super) fn put(&self, number: u64, bytes: usize) {
         self.put_in(group(number), number, bytes);
     }
@@ -125,7 +125,7 @@ impl Rig {
         self.engine.put(new).admitted
     }
 
-    /// When this returns, everything that was stored before is durable.
+    /// Waits until everything that was stored before this call is durable.
     pub(super) fn sync(&self) {
         let ticket = self.engine.sync();
         while !ticket.is_done() {

@@ -19,7 +19,7 @@ use super::system::Loop;
 use super::throttle::{Limit, Throttle};
 use crate::Histogram;
 
-/// Reads per second of each device, as for a seek of 5.2 ms and half a turn of 3 ms.
+/// Reads per second of each device, as for a seek of 5.2 ms and half a rotation, which takes 3 ms.
 const READS: u64 = 120;
 /// Length of a body in bytes.
 const BODY: usize = 8 << 10;
@@ -27,7 +27,7 @@ const BODY: usize = 8 << 10;
 const CLIENTS: usize = 16;
 /// Requests per second at equal load: three quarters of the rate of one device.
 const LOAD: u64 = READS * 3 / 4;
-/// Memory of the engine. It holds the index and little else.
+/// Memory of the engine. The index uses nearly all of it.
 const MEMORY: u64 = 32 << 20;
 
 /// An engine with one store on each device, started as in Foxy.

@@ -59,7 +59,7 @@ pub(super) fn run(program: &str, arguments: &[&str]) -> io::Result<String> {
     Err(io::Error::other(format!("{program}: {}", said.trim())))
 }
 
-/// A file that is deleted when this is dropped.
+/// A file that is deleted when this value is dropped.
 #[derive(Debug)]
 pub(super) struct Scratch(pub(super) PathBuf);
 
@@ -173,7 +173,8 @@ pub(super) struct MemoryLimit {
 }
 
 impl MemoryLimit {
-    /// Limits this process to `bytes` until this is dropped; `None` if the system does not support that.
+    /// Limits this process to `bytes` until the returned value is dropped; `None` if the system does not
+    /// support that.
     pub(super) fn new(bytes: u64) -> Option<Self> {
         let root = Path::new("/sys/fs/cgroup/memory");
         let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;

@@ -35,7 +35,7 @@ pub struct Throttle(PathBuf);
 const ROOT: &str = "/sys/fs/cgroup/blkio";
 
 impl Throttle {
-    /// Limits each of the devices to the given limits.
+    /// Applies the given limits to each device.
     ///
     /// # Errors
     /// The process is not root, or there is no such control group.

@@ -84,7 +84,7 @@ impl Stream {
             distinct.insert(*object, u64::from(*size));
         }
         let bytes: u64 = distinct.values().sum();
-        // The disk has a third of the requested bytes, so that space must be reused.
+        // The disk has space for a third of the requested bytes, so that space must be reused.
         let disk = (bytes / 3).max(192 << 20).min(most) >> 22 << 22;
         Self {
             name,

@@ -86,7 +86,7 @@ fn full_speed(
     let mut number = 0;
     let start = rig.clock.mono();
     let cpu = cpu::of_this_thread();
-    // Writes twice the space of the store, or until the time is over.
+    // Writes until the bytes are twice the space of the store, or until the time is over.
     let most = context.turn_time() * 2;
     while rig.clock.mono().since(start) < most && rig.counts().cluster_bytes < context.size * 2 {
         for _ in 0..256 {

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 /// Buffers of up to this number of pages (64 KiB) are kept in classes that are one page apart.
 const FINE_PAGES: usize = 16;
-/// Number of classes in each doubling of the capacity above that. So a buffer is at most an eighth longer
-/// than needed, and the memory tier can keep a fragment of a large object in its read buffer. With the blocks
-/// that it lies in, a fragment is a little longer than 256 KiB.
+/// Number of classes in each doubling of the capacity above [`FINE_PAGES`] pages. So a buffer is at most an
+/// eighth longer than needed, and the memory tier can keep a fragment of a large object in its read buffer.
+/// With the blocks that it lies in, a fragment is a little longer than 256 KiB.
 const STEPS: usize = 8;
 /// Number of doublings up to the longest buffers that are kept (64 MiB).
 const DOUBLINGS: usize = 10;

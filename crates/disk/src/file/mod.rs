@@ -40,9 +40,9 @@ pub enum Backend {
 /// Options for opening a file or device.
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
-    /// For a file: the length with which it is created if it is missing, or to which it grows if it is
-    /// shorter. Space is reserved. `None`: the file must exist, and is used with its present length. For a
-    /// device: the most bytes that are used.
+    /// For a file, this is the length with which it is created if it is missing, or to which it grows if it
+    /// is shorter. Space is reserved. With `None`, the file must exist, and is used with its present length.
+    /// For a device, this is the largest number of bytes that are used.
     pub create_len: Option<u64>,
     /// The choice whether transfers bypass the page cache.
     pub direct: Direct,

@@ -55,7 +55,8 @@ pub struct FaultRule {
     pub range: Range<u64>,
     /// Number of matching operations that succeed first.
     pub skip: u64,
-    /// Number of operations that the rule hits after that; then it has no further effect.
+    /// Number of matching operations that the rule hits after the skipped operations. Then the rule has no
+    /// further effect.
     pub times: u64,
     /// Chance in 0..=1 that a matching operation is hit.
     pub chance: f64,

@@ -14,8 +14,8 @@ use std::sync::{Arc, Weak};
 /// Granularity of torn writes in bytes.
 pub(super) const SECTOR: u64 = 512;
 
-/// The moment when a completion was returned to its owner, as the number that the next operation
-/// got. A flush covers a write only if this number is not above the flush's own number.
+/// The moment when a completion was returned to its owner. It is stored as the number that the next
+/// operation got. A flush covers a write only if this number is not above the flush's own number.
 pub(super) type Seen = Arc<AtomicU64>;
 
 /// A completion on its way to the owner of a queue.

@@ -15,7 +15,7 @@ use crate::config::LogService;
 
 /// Facility `daemon`, severity `informational`.
 const PRIORITY: u8 = 3 * 8 + 6;
-/// Time for which a receiver may read nothing. After that, lines are dropped and counted.
+/// Time for which a receiver may read nothing. After this time, lines are dropped and counted.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Sends lines, each in one datagram.

@@ -26,8 +26,8 @@ use foxy_proxy::LogRecord;
 use self::redaction::ShownClient;
 use crate::config::LogFormat;
 
-/// Appends one line with its newline. The record is already redacted, except for its client. The client
-/// beside the record is shown instead.
+/// Appends one line with its newline. The record is already redacted, except for its client. The line shows
+/// the given [`ShownClient`] in place of the record's client.
 fn write_shown(format: &LogFormat, shown: (&LogRecord<'_>, ShownClient), out: &mut Vec<u8>) {
     match format {
         LogFormat::Squid => squid::write(shown, out),

@@ -262,7 +262,7 @@ fn a_log_changes_its_file_and_form_while_it_runs_and_loses_no_line() {
             old.finish();
         }
     };
-    // Changes only the format, then the file, then turns the log off and on again.
+    // Changes only the format, then the file. Then turns the log off and on again.
     change(&log(LogTarget::File(at("a")), LogFormat::Json), &mut sink);
     assert!(sink.wants_details());
     change(&log(LogTarget::File(at("b")), LogFormat::Squid), &mut sink);

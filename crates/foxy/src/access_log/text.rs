@@ -63,8 +63,8 @@ pub(super) fn display(value: impl std::fmt::Display, out: &mut Vec<u8>) {
     let _ = write!(out, "{value}");
 }
 
-/// Returns the requested URL in pieces. Targets in origin form get the scheme and host that they are meant
-/// for.
+/// Returns the requested URL in pieces. A target in origin form gets the scheme `http` and the host of the
+/// request.
 pub(super) fn url<'a>(record: &LogRecord<'a>) -> [&'a [u8]; 3] {
     if record.target.first() == Some(&b'/') && !record.host.is_empty() {
         [b"http://", record.host, record.target]

@@ -22,7 +22,8 @@ pub(super) struct Answer {
     pub(super) status: u16,
     pub(super) content_type: &'static str,
     pub(super) body: Vec<u8>,
-    /// Further pieces of the body, sent as they arrive. With this, the answer announces no length.
+    /// Further pieces of the body, which are sent as they arrive. An answer with further pieces announces no
+    /// length.
     pub(super) more: Option<mpsc::Receiver<Vec<u8>>>,
 }
 
@@ -124,7 +125,8 @@ where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     stream.shutdown().await?;
-    // Unread input would reset the answer, so the rest of the input is read until the client closes.
+    // If input is unread when the connection is closed, the system resets the connection, and the client may
+    // lose the answer. So the rest of the input is read until the client closes.
     let mut rest = [0; 1024];
     while stream.read(&mut rest).await? > 0 {}
     Ok(())

@@ -131,7 +131,7 @@ async fn accept_all(
                 .map(|(stream, _)| begin(stream, Way::Socket, around)),
         };
         if begun.is_err() {
-            // Usually the process has no free descriptors. Accepting continues after a pause.
+            // The usual cause is that the process has no free descriptors. Accepting continues after a pause.
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     }

@@ -198,8 +198,8 @@ fn ready(state: &State) -> (String, bool) {
     (format!("{word}{without}{stores}{sick}{memory}"), left)
 }
 
-/// Returns the lines about stores that are slow, full, read-only or offline. Foxy continues to serve, but
-/// such stores do less.
+/// Returns the lines about stores that are slow, full, read-only or offline. Foxy continues to serve
+/// requests, but such stores cannot read and write normally.
 fn sick_stores(stores: &[OneStoreStats]) -> String {
     let state = |store: &OneStoreStats| match store.health {
         Health::Good => store.full.then_some("full"),

@@ -23,7 +23,7 @@ pub(super) type Shared = (SiteTable, Vec<String>);
 pub(super) struct Names {
     /// All partitions: `forward` first, if there is a forward proxy, then the sites.
     pub(super) partitions: Vec<String>,
-    /// Sites that store objects under their origin's name, each with that name.
+    /// Sites that store objects under their origin's name, each with the name of its origin.
     pub(super) origins: Vec<(String, String)>,
     /// Sites whose origin has the scheme `https`.
     pub(super) secure: Vec<String>,

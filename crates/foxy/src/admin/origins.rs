@@ -105,7 +105,7 @@ pub(super) fn lines(state: &State) -> Vec<OriginLine> {
 /// ask an origin. The failure of one site does not make Foxy unready, because the other sites continue.
 pub(super) fn sick(state: &State) -> (String, bool) {
     let (mut text, mut left) = (String::new(), state.origins.len() < state.sites());
-    // A build cache has no origin. It answers without one.
+    // A build cache has no origin and answers without an origin.
     let now = state.clock.mono();
     left |= state
         .origins

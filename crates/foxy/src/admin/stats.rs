@@ -323,8 +323,8 @@ pub(crate) fn resident_bytes() -> u64 {
     resident_in(&std::fs::read_to_string("/proc/self/status").unwrap_or_default())
 }
 
-/// Reads the line `VmRSS:`, in KiB. The shorter file `statm` counts pages. rustix reads their size from the
-/// start of the process, which crashes under valgrind, the tool that measures hits.
+/// Reads the line `VmRSS:`, in KiB. The shorter file `statm` counts pages. rustix determines the page size
+/// from data that the process gets at its start. This crashes under valgrind, the tool that measures hits.
 fn resident_in(status: &str) -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let number = line.and_then(|line| line.trim().strip_suffix("kB"));

@@ -4,7 +4,7 @@ use std::fs::File;
 
 use rustix::fs::{Advice, fadvise};
 
-/// Bytes that the system reads for one call. It shortens longer calls.
+/// Largest number of bytes that the system reads in advance for one call.
 const STEP_BYTES: u64 = 512 << 10;
 
 /// Asks the system to read the complete mapped part of the program in order, while the program runs.

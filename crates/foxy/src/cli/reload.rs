@@ -23,7 +23,7 @@ pub(super) fn messages(level: &LogLevel) -> LevelHandle {
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .with_target(false);
-    // A second call, in tests in one process, keeps the first subscriber.
+    // Tests may call this twice in one process. The second call keeps the first subscriber.
     let _ = registry().with(filter).with(layer).try_init();
     handle
 }

@@ -19,8 +19,8 @@ pub(super) fn run(args: &ServeArgs) -> ExitCode {
 
 /// Runs like [`run`], with the caller's parts.
 pub(super) fn run_with(args: &ServeArgs, mut parts: Parts) -> ExitCode {
-    // Huge pages that exist already stay, so they are forbidden until the budget is known. An error is
-    // reported when the budget makes its choice.
+    // Huge pages that exist already stay, so they are forbidden until the budget is known. An error of this
+    // call is ignored. The later call for the budget logs such an error.
     let _ = foxy_disk::use_small_pages(true);
     parts.store_options.force_format = args.force_format;
     parts.strict = args.strict;
@@ -77,7 +77,7 @@ pub(super) fn run_with(args: &ServeArgs, mut parts: Parts) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Writes a line to standard error. If the reader of standard error is gone, the proxy continues.
+/// Writes a line to standard error. If the reader has closed standard error, the proxy continues.
 fn tell(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }

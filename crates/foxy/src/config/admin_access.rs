@@ -57,7 +57,7 @@ pub struct AdminSocket {
     pub mode: u32,
 }
 
-/// Rights in addition to those of the admin token.
+/// Rights in addition to the rights of the admin token.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AdminRights {
     /// The right of requests from loopback without a token.

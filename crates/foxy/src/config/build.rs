@@ -46,7 +46,7 @@ pub struct Config {
     pub admin_token: TokenFile,
     /// A unix socket of the admin listener.
     pub admin_socket: Option<AdminSocket>,
-    /// Rights at the admin listener, in addition to those of the admin token.
+    /// Rights at the admin listener, in addition to the rights of the admin token.
     pub admin_rights: AdminRights,
     /// The memory budget in bytes.
     pub memory: u64,
@@ -54,7 +54,7 @@ pub struct Config {
     pub workers: usize,
     /// True if each network thread is bound to a core of its own.
     pub pin_workers: bool,
-    /// Disks. Without any, objects are stored only in memory.
+    /// Disks. Without a disk, objects are stored only in memory.
     pub stores: Vec<StoreConfig>,
     /// Folder for files in which Foxy keeps information about the stores.
     pub state_folder: PathBuf,
@@ -113,8 +113,8 @@ pub struct SiteConfig {
     pub proxy_protocol: bool,
     /// Hosts and paths of the site; without hosts: all hosts.
     pub names: SiteNames,
-    /// The origin of the site. With several origins: the first one. All origins are asked for the name of
-    /// this origin.
+    /// The first origin of the site. Requests to all origins of the site contain the host of this origin,
+    /// unless `preserve_host` is true.
     pub origin: OriginUrl,
     /// All origins of the site.
     pub origins: OriginsConfig,
@@ -130,11 +130,11 @@ pub struct SiteConfig {
     pub compress: Option<Arc<Compress>>,
     /// True if the origin receives the client's `Host`.
     pub preserve_host: bool,
-    /// Waiting requests that take the answer of a running fetch.
+    /// The kind of requests that wait for a running fetch and take its answer.
     pub collapse: foxy_proxy::Collapse,
-    /// Obey directives of requests; `None`: as in `[cache]`.
+    /// True if directives of requests are obeyed; `None`: as in `[cache]`.
     pub obey_request: Option<bool>,
-    /// Use one normal form of paths; `None`: as for the forward proxy.
+    /// True if paths are used in one normal form; `None`: as for the forward proxy.
     pub normalise: Option<bool>,
     /// Clients that may use the site; `None`: all.
     pub allow_clients: Option<Vec<IpNet>>,
@@ -246,7 +246,8 @@ fn read_all(given: &AllGiven, machine: &dyn Machine, problems: &mut Vec<Problem>
         let all = || access.allow_clients.clone();
         site.allow_clients.get_or_insert_with(all);
     }
-    // A configuration that has only sites has no forward proxy, unless it requests one.
+    // A configuration that has only sites has no forward proxy, unless the setting `listen` or `listen_tls`
+    // of the forward proxy is given.
     let asks = |name| single("").is_some_and(|top| top.contains_key(name));
     let alone = sites.is_empty() && !asks("listen_tls");
     let listen = if asks("listen") || alone {

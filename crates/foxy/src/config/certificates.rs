@@ -119,7 +119,7 @@ impl Config {
             let Some(tls) = &site.tls else { continue };
             let served = tls.served();
             let has = |host: &str| {
-                // One label in place of the wildcard.
+                // Puts one label in place of the wildcard.
                 let host = host.replacen('*', "x", 1);
                 let mut certificates = served.iter().map(|served| served.certificate());
                 certificates.any(|certificate| certificate.is_for(host.as_bytes()))

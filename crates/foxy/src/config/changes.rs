@@ -40,8 +40,8 @@ impl Changes {
     }
 }
 
-/// Returns the settings of the gatekeeper. Its index and its memories are left out, because they must not be
-/// compared.
+/// Returns the settings of the gatekeeper. Its index and the state that it collects while Foxy runs are left
+/// out, because they must not be compared.
 fn gate(config: &Config) -> impl Debug + '_ {
     let gate = config.proxy.gatekeeper.as_ref();
     (gate.map(|gate| gate.settings()), &config.proxy.pac)
@@ -180,8 +180,8 @@ mod tests {
 
     const SITE: &str = "[[site]]\nname = \"a\"\nlisten = \"127.0.0.1:8080\"\n";
 
-    /// Returns the settings that a reload from one text to the other text applies, the settings that only a
-    /// start applies, and whether running fetches continue.
+    /// Compares two texts. Returns the settings that a reload applies, the settings that only a start
+    /// applies, and whether running fetches continue.
     fn changes(old: &str, new: &str) -> (Vec<String>, Vec<String>, bool) {
         let (old, new) = (build(old).unwrap(), build(new).unwrap());
         let (_, changes) = new.after(&old);

@@ -1,4 +1,5 @@
-//! Answers that a site makes without its origins: redirects, maintenance, error pages. Also timeouts.
+//! Answers that a site makes without its origins (redirects, maintenance, error pages), and the timeouts of a
+//! site.
 
 use std::fmt::Write;
 use std::net::SocketAddr;

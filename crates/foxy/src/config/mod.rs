@@ -1,7 +1,8 @@
 //! Configuration: texts from files, variables and flags become one typed tree, or a list of all problems.
 //!
 //! The table [`SETTINGS`] determines reading, messages, defaults and `docs/config.md`, so they always agree.
-//! [`read`] reads files and the environment before [`Config::build`]. They are not read later.
+//! [`read`] reads files and the environment before [`Config::build`]. Files and the environment are not read
+//! later.
 
 mod access_rules;
 mod admin_access;

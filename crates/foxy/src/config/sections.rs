@@ -41,7 +41,7 @@ pub const SECTIONS: &[(&str, &str)] = &[
     ),
     (
         "parent",
-        "One `[[parent]]` for each group of other proxies that the forward proxy asks in place of origins. These proxies resolve names. Foxy's guard against private addresses therefore judges only destinations that are given as addresses.",
+        "One `[[parent]]` for each group of other proxies that the forward proxy asks in place of origins. These proxies resolve names. Foxy's guard against private addresses therefore checks only destinations that are given as addresses.",
     ),
     (
         "mirror",

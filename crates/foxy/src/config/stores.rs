@@ -29,7 +29,7 @@ pub(super) fn all(
         .collect()
 }
 
-/// Reads one store; there is none for the path `off`.
+/// Reads one store; returns `None` for the path `off`.
 fn store(
     section: &Section,
     machine: &dyn Machine,

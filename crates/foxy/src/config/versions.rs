@@ -65,7 +65,8 @@ pub(super) fn own_names(
     place: &str,
 ) -> Option<OwnNames> {
     values.given("names")?;
-    // A manifest of cargo itself names the registry of each crate.
+    // A project of cargo names the registry of each crate in its own manifest, so the setting is of no use
+    // there.
     let listing = preset.listing();
     let Some(listing) = listing.filter(|listing| *listing != Listing::Cargo) else {
         let text = format!(

@@ -22,8 +22,8 @@ use super::roster::Roster;
 use super::stores::open_disk;
 use crate::config::StoreConfig;
 
-/// Longest wait for a disk when Foxy ends. Contents that are not written by then are given up (this is a
-/// cache).
+/// Longest wait for a disk when Foxy ends. Contents that are not written within this time are lost, which a
+/// cache permits.
 const DRAIN_MAX: Duration = Duration::from_secs(30);
 /// Longest wait for a disk when a store is taken out or grows while Foxy runs.
 const CLOSE_MAX: Duration = Duration::from_secs(10);
@@ -224,9 +224,10 @@ impl StoreKeeper {
             .fleet()
             .disk(id)
             .map(|disk| Arc::downgrade(&disk));
-        // Closing the store marks it as out of date on its own disk. If that disk fails, the other stores
-        // note it. The list is for the case that these stores are absent at the next start. The list is
-        // written first, so that the store begins empty after a kill in between.
+        // Closing the store marks the store as out of date on its own disk. If that disk fails, the other
+        // stores note that the store is out of date. The list is needed if the other stores are absent at the
+        // next start. The list is written before the store is closed, so that the store begins empty even if
+        // Foxy is killed between the two steps.
         self.write_roster(Some(id));
         let (answer, answered) = channel();
         self.command(id, Command::Close(answer))?;
@@ -251,7 +252,7 @@ impl StoreKeeper {
         let old = kept.remove(&id);
         let Some((new, wake)) = now else {
             drop(kept);
-            // The store was taken out, and its disk may not be marked as out of date.
+            // The store was taken out, but the mark that it is out of date may be missing on its disk.
             self.write_roster(None);
             return Err(result.err().map_or(KeeperError::Ended, KeeperError::Grow));
         };
@@ -270,7 +271,7 @@ impl StoreKeeper {
         Ok(())
     }
 
-    /// Makes every writer take a turn now, after a test has moved the clock.
+    /// Makes every writer run one turn now. A test calls this after it has moved the clock.
     pub(super) fn wake(&self) {
         self.kept.lock().values().for_each(|kept| kept.wake.wake());
     }

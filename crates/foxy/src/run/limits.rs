@@ -44,8 +44,8 @@ pub(crate) fn fit_to_open_files(proxy: &mut foxy_proxy::Config, workers: usize) 
 }
 
 /// Makes room in the table of open files, which takes 8 bytes of the kernel's memory for each file. Otherwise
-/// the kernel doubles the table whenever it is full. In a process with threads the kernel then waits until
-/// all cores have passed a quiet state, and during this time no thread can open a file or accept a
+/// the kernel doubles the table whenever it is full. In a process with several threads, the kernel then waits
+/// for a quiescent state (RCU) of all cores. During this wait no thread can open a file or accept a
 /// connection. Before 17,000 connections are open this happens seven times, for some ten milliseconds each
 /// time.
 fn make_room(files: usize) {

@@ -1,8 +1,8 @@
 //! The way from a configuration to running threads, and the end of these threads.
 //!
-//! [`start`] opens stores, binds listeners, and starts one thread per worker, one per store, one for the
-//! admin listener and one for the access log. Foxy serves no request before every store can answer. After a
-//! start that fails, nothing is left running.
+//! [`start`] opens stores, binds listeners, and starts one thread for each worker, for each store, for the
+//! admin listener and for the access log. Foxy serves no request before every store can answer. After a start
+//! that fails, nothing is left running.
 
 mod background;
 mod certificates;

@@ -20,7 +20,7 @@ use crate::config::{Config, LogTarget, Machine, StoreConfig, human};
 pub(crate) enum Finding {
     /// Foxy does not start.
     Stops(StartError),
-    /// Foxy starts, but does less than the configuration requires.
+    /// Foxy starts, but cannot do everything that the configuration requires.
     Warning(String),
 }
 

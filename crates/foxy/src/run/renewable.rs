@@ -34,7 +34,7 @@ pub struct Reloaded {
 /// mistakes.
 pub(crate) type ReloadWish = oneshot::Sender<Result<String, Vec<String>>>;
 
-/// Largest number of requests for a reload that wait.
+/// Largest number of waiting requests for a reload.
 const WISHES: usize = 8;
 
 /// Parts that stay as long as Foxy runs.

@@ -5,8 +5,9 @@
 //! Memory beyond the budget, or beyond nine tenths of the group's limit, counts as used by requests and is
 //! taken from the RAM tier. So Foxy reduces its load before the kernel kills the process.
 //!
-//! Only some control groups count the buffers of sockets. In other groups, the entries of the ledger are an
-//! estimate. The kernel needs 10 ms to list thousands of sockets, which is too long for each reading.
+//! Only some control groups count the buffers of sockets. In other groups, the entries of the ledger are used
+//! as an estimate of these buffers. The kernel needs 10 ms to list thousands of sockets, which is too long
+//! for each reading.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -120,7 +121,7 @@ impl Reading {
     /// Combines the resident bytes, the use and limit of the control group, and the estimate for sockets.
     ///
     /// A group of version 1 counts the buffers of sockets only when its owner has set a limit for them, and
-    /// otherwise reports 0. If they are counted, a Foxy with buffers in use never has the value 0.
+    /// otherwise reports 0. If the group counts them, the value is above 0 while Foxy has buffers in use.
     fn of(resident: u64, group: Option<(GroupUse, u64)>, sockets: u64) -> Self {
         let counted = group
             .map(|(usage, _)| usage.sockets)

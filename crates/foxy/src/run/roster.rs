@@ -48,7 +48,7 @@ impl Roster {
         Self { file, known }
     }
 
-    /// Returns those of these stores that were not present in the last run.
+    /// Returns the stores in `found` that were not present in the last run.
     pub(super) fn strangers(&self, found: &[[u8; 16]]) -> Vec<[u8; 16]> {
         let Some(known) = &self.known else {
             return Vec::new();
@@ -57,7 +57,7 @@ impl Roster {
         new.copied().collect()
     }
 
-    /// Returns the number of stores of the last run that are not among these stores.
+    /// Returns the number of stores of the last run that are not in `here`.
     pub(super) fn missing(&self, here: &[[u8; 16]]) -> usize {
         let known = self.known.iter().flatten();
         known.filter(|uuid| !here.contains(uuid)).count()

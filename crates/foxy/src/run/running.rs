@@ -132,7 +132,7 @@ impl Running {
         &self.log
     }
 
-    /// Makes every store's thread take a turn now, after a test has moved the clock.
+    /// Makes the writer of every store run one turn now. A test calls this after it has moved the clock.
     pub fn wake_stores(&self) {
         self.stores.wake();
     }

@@ -141,7 +141,7 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
 }
 
 /// Reads the authorities that the system trusts, for the forward proxy and for sites. This takes longer than
-/// a network thread may wait, so it happens here.
+/// a network thread may wait, so it is done outside of the network threads.
 pub(super) fn read_trust(config: &Config, forward: &OriginTls) -> Result<(), StartError> {
     let forward = (!config.listen.is_empty()).then_some(forward);
     let sites = config

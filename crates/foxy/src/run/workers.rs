@@ -30,7 +30,7 @@ pub(super) struct Bound {
     pub(super) addresses: Vec<(SocketAddr, SocketAddr)>,
     /// Listeners that exist already, each as configured and as bound. They get no new sockets.
     kept: Vec<(SocketAddr, SocketAddr)>,
-    /// Number of tries for an address that is in use, without the last try.
+    /// Number of tries for an address that is in use, not counting the last try.
     tries: u32,
 }
 
@@ -241,7 +241,7 @@ pub(super) fn spawn(
     Ok((threads, renewers))
 }
 
-/// Returns a listener with its own socket. At the start, all listeners have one.
+/// Returns a listener with its own socket. At the start, all listeners have a socket.
 fn opened(listener: RenewedListener) -> Option<Listener> {
     Some(Listener {
         socket: listener.socket?,

@@ -99,7 +99,7 @@ impl Foxy {
         exchange(TcpStream::connect(&self.admin).unwrap(), &text)
     }
 
-    /// Plays one attack. Returns what the attack got, or `None` if it was refused.
+    /// Runs one attack. Returns the answer that the attack got, or `None` if the attack was refused.
     fn withstands(&self, (name, request): (&str, &str)) -> Option<String> {
         let answer = self.ask(request);
         let status = answer.get(9..12).unwrap_or("none");

@@ -1,4 +1,4 @@
-//! Short memory in the form that an operator sees: in the metrics of the alert rules, in the statistics of
+//! A shortage of memory as an operator sees it: in the metrics of the alert rules, in the statistics of
 //! `/stats`, and in `/readyz`. The test runs in a separate process, because the memory of the complete
 //! process counts.
 
@@ -50,7 +50,7 @@ fn memory_that_is_short_is_seen() {
         "it is not short yet"
     );
     let (origin, mut held) = (silent_origin(), Vec::new());
-    // The bound is wide for busy machines. An operator must see the shortage within 5 seconds.
+    // The time limit here is longer, for busy machines. An operator must see the shortage within 5 seconds.
     let clock = SystemClock::default();
     while !is_seen(&foxy) {
         assert!(

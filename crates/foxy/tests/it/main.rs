@@ -1,5 +1,5 @@
-//! Tests of the programs `foxy` and `foxy-lab` in the form that users start them. They are one test program,
-//! because linking a test program takes seconds.
+//! Tests of the programs `foxy` and `foxy-lab`, which are started as users start them. All these tests are
+//! one test program, because linking a test program takes seconds.
 
 #![allow(
     clippy::unwrap_used,

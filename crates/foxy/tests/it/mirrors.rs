@@ -54,7 +54,7 @@ fn why_and_purges_understand_urls_of_mirrors() {
     assert!(purged.starts_with("HTTP/1.1 200 "), "{purged}");
     let answer = fetch(&foxy, JSON);
     assert!(answer.contains("fwd=uri-miss"), "{answer}");
-    // Only one mirror, by its name.
+    // These purges are limited to one mirror by its name.
     let of_npm = format!("url=http%3A%2F%2F{here}%2Fnpm%2Fa");
     for (site, what, status, expected) in [
         ("pypi", "tag=news", 400, "; hit"),

@@ -206,7 +206,7 @@ fn costs_its_contents(what: &str, place: &Place) {
     assert!(foxy.purge("/3").starts_with("HTTP/1.1 200"), "{what}");
 }
 
-/// The allocator requests huge pages when it maps memory for the first time, unless it was told not to
+/// The allocator requests huge pages when it maps memory for the first time, unless huge pages were forbidden
 /// before.
 #[cfg(target_os = "linux")]
 #[test]

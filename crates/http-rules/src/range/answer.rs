@@ -36,8 +36,8 @@ where
 }
 
 /// True for fields whose value describes the bytes of one message, not the representation: `Content-Digest`
-/// (RFC 9530 section 2) and the older `Content-MD5`. A value for the complete body is wrong for a part, and
-/// the reverse.
+/// (RFC 9530 section 2) and the older `Content-MD5`. A value for the complete body is wrong for a part, and a
+/// value for a part is wrong for the complete body.
 #[must_use]
 pub fn is_of_content(name: &[u8]) -> bool {
     eq_name(name, b"Content-Digest") || eq_name(name, b"Content-MD5")

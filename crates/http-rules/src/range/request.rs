@@ -8,8 +8,8 @@ use crate::text::decimal;
 /// Most ranges that are accepted in one request. A request with more ranges gets the complete body.
 pub const RANGES_LIMIT: usize = 32;
 
-/// Gap in bytes below which two parts are sent as one part: the framing between them would cost as
-/// much.
+/// Gap in bytes below which two parts are sent as one part: the framing between two separate parts would need
+/// about as many bytes.
 const COALESCE_GAP: u64 = 80;
 
 /// One range of a request.
@@ -47,9 +47,9 @@ pub enum Resolved {
 }
 
 impl Ranges {
-    /// Reads the Range field of a request. `None` if there is no field to obey: it is absent,
-    /// repeated or malformed, has another unit, or has more than [`RANGES_LIMIT`] ranges (RFC 9110
-    /// section 14.2 permits a server to ignore it).
+    /// Reads the Range field of a request. Returns `None` if there is no field to obey: the field is absent,
+    /// repeated or malformed, its unit is not bytes, or it has more than [`RANGES_LIMIT`] ranges (RFC 9110
+    /// section 14.2 permits a server to ignore the field).
     pub fn of<F: Fields + ?Sized>(fields: &F) -> Option<Self> {
         let mut lines = values(fields, "Range");
         let line = lines.next()?;

@@ -1,4 +1,4 @@
-//! Changes of fields: set, add, remove, rename. They apply in their order.
+//! Changes of fields: set, add, remove, rename. Foxy makes the changes in the order of their entries.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ pub enum Direction {
     Answer,
 }
 
-/// Fields that belong to one connection, or delimit a message, or find loops in requests (`Via`).
+/// Fields that belong to one connection, or delimit a message, or serve to find loops of requests (`Via`).
 const FRAMING: &[&str] = &[
     "connection",
     "content-length",

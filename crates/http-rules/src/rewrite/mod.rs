@@ -5,7 +5,7 @@
 //! - **Fields of answers** change on the way to the client. The origin's answer is stored without these
 //!   changes.
 //! - **Paths** change on the way to the origin. The key is the URL that the client sent, so the origin's path
-//!   must depend only on this URL. Its templates have only captures and the query as variables.
+//!   must depend only on this URL. Templates of paths have only captures and the query as variables.
 
 mod fields;
 mod template;

@@ -47,10 +47,10 @@ pub enum Use {
     Request,
     /// A field of an answer.
     Answer,
-    /// A path at the origin. The number is that of groups in the expression. The path must depend
-    /// only on the key.
+    /// A path at the origin. The value is the number of groups in the expression. The path must depend only
+    /// on the key.
     Path(usize),
-    /// The URL of a redirect. The number is that of groups in the expression.
+    /// The URL of a redirect. The value is the number of groups in the expression.
     Redirect(usize),
 }
 

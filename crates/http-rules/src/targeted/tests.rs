@@ -1,4 +1,5 @@
-//! Tests of targeted fields, which count completely or not at all.
+//! Tests of targeted fields. Foxy either obeys all known directives of such a field, or ignores the complete
+//! field.
 
 use super::*;
 use crate::config::Config;

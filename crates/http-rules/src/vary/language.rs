@@ -7,10 +7,9 @@ use super::normal::{Compare, Sink, Weighted};
 use super::{names, write_value};
 use crate::text::members;
 
-/// True if a stored variant that does not [`match`](super::matches) may still be used as the
-/// answer. The only difference must be Accept-Language, and the language that the request prefers
-/// most must be exactly the stored response's Content-Language. The origin has that language (it
-/// sent it before), so it has no better answer.
+/// True if a stored variant that does not [`match`](super::matches) may still be used as the answer. The only
+/// difference must be Accept-Language, and the language that the request prefers most must be exactly the
+/// stored response's Content-Language. The origin has sent that language before, so it has no better answer.
 pub fn satisfied_by_language<S, F>(
     list: &[u8],
     stored_values: &[u8],
@@ -38,7 +37,7 @@ fn only_language<S: Fields + ?Sized>(stored: &S) -> Option<&[u8]> {
     first(stored, "Content-Language").filter(|_| one)
 }
 
-/// The language with the highest weight; `None` if several have that weight, or if it is `*`.
+/// The language with the highest weight; `None` if several languages have that weight, or if `*` has it.
 fn preferred<F: Fields + ?Sized>(request: &F) -> Option<&[u8]> {
     let mut best: Option<Weighted<'_>> = None;
     let mut shared = false;

@@ -64,7 +64,7 @@ fn invalid_escapes_are_kept() {
     }
 }
 
-/// The path as a server reads it that decodes escapes once.
+/// The path as read by a server that decodes escapes once.
 fn decoded(text: &str) -> Vec<u8> {
     let mut bytes = text.as_bytes().iter().copied();
     let mut out = Vec::new();

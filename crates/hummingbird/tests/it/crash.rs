@@ -107,8 +107,8 @@ impl History {
         }
     }
 
-    /// Makes a turn of the daemons. The fraction `share` of the disk operations become crash points, each in
-    /// several ways.
+    /// Calls `Driver::turn` once. The fraction `share` of the disk operations of this turn become crash
+    /// points, each in several ways.
     fn turn(&mut self, share: f64) {
         self.rig.disk.set_step(true);
         self.rig.clock.advance(Duration::from_millis(100));
@@ -182,7 +182,7 @@ impl History {
         }
     }
 
-    /// Makes calls and turns until there were `points` crash points.
+    /// Makes calls of the library and turns of the driver until there were `points` crash points.
     fn run(&mut self, points: u64, share: f64) {
         while self.points < points {
             for _ in 0..self.rng.below(12) {

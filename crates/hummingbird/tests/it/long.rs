@@ -40,7 +40,7 @@ fn too_long_a_file_is_refused_and_its_older_contents_are_gone() {
 fn one_that_finds_no_room_is_refused_whole() {
     let rig = Rig::new(64 << 20, config());
     rig.fs.write_file(b"a", &b"older"[..]).unwrap();
-    // The driver gets no turn, so the number of waiting bytes only grows.
+    // Nothing calls `Driver::turn`, so the number of waiting bytes only grows.
     let mut refused = 0;
     for n in 0..8u8 {
         match rig.fs.write_nomem_file(&[n], contents(700_000)) {

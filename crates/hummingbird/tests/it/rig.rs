@@ -1,4 +1,4 @@
-//! The library on one disk in memory, where the test turns the driver.
+//! The library on one disk in memory, where the test calls `Driver::turn`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,7 +55,7 @@ impl Rig {
         again
     }
 
-    /// Turns the driver and advances the clock until no work is left.
+    /// Calls `Driver::turn` and advances the clock until no work is left.
     pub(crate) fn settle(&mut self) {
         for _ in 0..20_000 {
             self.driver.turn();

@@ -12,9 +12,9 @@ use super::conn::{Conn, Fault};
 use super::scene::{Client, Scene};
 use super::tally::Tally;
 
-/// Connections that a load opens at the same time.
+/// Largest number of connections that a load opens at the same time.
 const OPENING: usize = 256;
-/// After the end of the load's time, requests that still run have this time to end.
+/// Time that running requests get to end after the end of the load's time.
 const GRACE: Duration = Duration::from_secs(25);
 
 /// Source addresses of a load's clients.

@@ -63,7 +63,7 @@ impl Display for Fault {
     }
 }
 
-/// State of a connection that was not read from before.
+/// State of a connection from which nothing was read before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Seen {
     /// Nothing arrived.
@@ -197,7 +197,7 @@ impl Conn {
         })
     }
 
-    /// State of this connection, which must not have been read from before.
+    /// State of this connection. Nothing may have been read from it before.
     pub(super) fn seen(&self) -> Seen {
         let mut start = [0; 64];
         match self.stream.try_read(&mut start) {

@@ -1,4 +1,5 @@
-//! One client that takes as much as it can, and the latency of other clients meanwhile.
+//! One client that uses as many resources of Foxy as it can, and the latency of other clients at the same
+//! time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,7 +41,7 @@ const SIP_TIME: Duration = Duration::from_millis(500);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Phases {
     begun: Instant,
-    /// Begin and end of the visit to the other Foxy.
+    /// Beginning and end of the visit to the other Foxy.
     elsewhere: [Instant; 2],
     came: Instant,
     left: Instant,

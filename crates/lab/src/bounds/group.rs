@@ -9,7 +9,7 @@ use foxy_base::ByteSize;
 
 const MOUNT: &str = "/sys/fs/cgroup";
 
-/// A control group for one process. It is removed when this is dropped.
+/// A control group for one process. It is removed when this value is dropped.
 #[derive(Debug)]
 pub(super) struct Group {
     folder: PathBuf,

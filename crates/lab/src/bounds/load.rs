@@ -38,7 +38,7 @@ pub enum Load {
     Purge,
     /// All of the above at once, except restart
     All,
-    /// One client takes as much as it can
+    /// One client uses as many resources of Foxy as it can
     Greedy,
 }
 

@@ -14,9 +14,9 @@ use super::tally::Tally;
 
 /// Size of the small object that idle clients request once, in bytes.
 pub(super) const SMALL: usize = 2_000;
-/// Number of the large objects.
+/// Size of a large object, in bytes.
 pub(super) const LARGE: usize = 8_000_000;
-/// Number of these objects.
+/// Number of large objects.
 pub(super) const LARGE_OBJECTS: usize = 8;
 /// Size of a request head without an end, in bytes.
 const HALF_HEAD: usize = 60_000;
@@ -94,7 +94,7 @@ pub(super) fn half_head() -> Vec<u8> {
     head
 }
 
-/// Keeps a connection open until the end. The tally then contains what arrived on the connection.
+/// Keeps a connection open until the end. The tally then contains the state of the connection at the end.
 async fn held(opened: Result<Conn, Fault>, until: Instant) -> Tally {
     let mut tally = Tally::default();
     match opened {
@@ -107,7 +107,7 @@ async fn held(opened: Result<Conn, Fault>, until: Instant) -> Tally {
     tally
 }
 
-/// Opens connections, requests a small hit on each, and keeps the connections open.
+/// Opens connections, requests a small hit on each connection, and keeps the connections open.
 pub(super) async fn idle(clients: Clients) -> Tally {
     let client = |clients: Arc<Clients>, number| async move {
         let mut client = clients.client(number);

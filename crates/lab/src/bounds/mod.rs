@@ -41,7 +41,7 @@ const FILES: u64 = 19_500;
 const STORE: u64 = 4 << 30;
 /// Size of the smallest store in a short run, in bytes.
 const QUICK_STORE: u64 = 512 << 20;
-/// Objects in the store of a short run.
+/// Number of objects in the store of a short run.
 const QUICK_OBJECTS: u64 = 5_000;
 
 /// Measure memory under loads that fill every queue. Exit code 1 if the sum of resident memory and socket

@@ -1,5 +1,5 @@
-//! A store with many objects. It is filled once and copied for every load that begins with it. The objects
-//! are also purged.
+//! A store with many objects. It is filled once and copied for every load that begins with it. The
+//! measurement also purges these objects.
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -21,7 +21,7 @@ pub(super) struct Row {
     pub(super) grouped: bool,
     /// Resident memory before the load.
     pub(super) before: u64,
-    /// Peak from the start of the process until the load begins.
+    /// Peak of resident memory from the start of the process until the load begins.
     pub(super) peak_before: u64,
     pub(super) peaks: Peaks,
     /// Resident memory some seconds after the load.
@@ -45,7 +45,7 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// Returns descriptions of the limits that were not kept; empty if all were kept.
+    /// Returns descriptions of the limits that were not kept; empty if all limits were kept.
     pub(super) fn broken(&self) -> Vec<String> {
         let name = &self.name;
         let problem = |problem: &String| format!("{name}: {problem}");

@@ -26,7 +26,7 @@ use crate::kit::{Memory, forget_peak, runtime, serve};
 /// Time for prepared objects to reach the disk.
 const SETTLE: Duration = Duration::from_millis(1500);
 
-/// The origin. It runs on its own thread until this is dropped.
+/// The origin. It runs on its own thread until this value is dropped.
 #[derive(Debug)]
 pub(super) struct Backend {
     pub(super) origin: Arc<Origin>,
@@ -86,7 +86,8 @@ impl Bench {
         let begun = Instant::now();
         match Subject::start(&self.setup, limit, folder.path()) {
             Ok(subject) => self.on(subject, (load, limit), begun, &mut row)?,
-            // If the limit is below what the process needs, the failure is a result.
+            // If the limit is lower than the memory that the process needs, the failed start is a result of
+            // the measurement.
             Err(problem) if row.grouped => row.end = Some(problem),
             Err(problem) => return Err(problem),
         }

@@ -22,8 +22,8 @@ use super::subject::{Limit, Setup, Subject};
 use super::tally::Tally;
 use crate::kit::{self, Memory, beside, raise_files, room_for_files, runtime};
 
-/// Loads of a round, in this order. Each load with misbehaving clients is followed by one with well-behaved
-/// clients.
+/// Loads of a round, in this order. Each load with misbehaving clients is followed by a load with
+/// well-behaved clients.
 const ROUND: [Load; 7] = [
     Load::HalfHeads,
     Load::Misses8k,

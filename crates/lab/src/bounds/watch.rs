@@ -17,7 +17,8 @@ use super::scene::{Client, Scene};
 use super::tally::Tally;
 use crate::kit::{Ask, Door, runtime};
 
-/// Time between two turns. Each turn sends one request on a new connection and one on a kept connection.
+/// Time between two turns. Each turn sends one request on a new connection and one request on a kept
+/// connection.
 const TURN: Duration = Duration::from_millis(20);
 /// Time between two health checks.
 const HEALTH_TURN: Duration = Duration::from_millis(100);
@@ -33,9 +34,9 @@ pub(super) const SOURCES: [Ipv4Addr; 3] = [
 /// A request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
-    /// Begin of the request.
+    /// Time at which the request began.
     pub(super) at: Instant,
-    /// Time from the begin to the last byte.
+    /// Time from the beginning of the request to the last byte.
     pub(super) took: Duration,
     pub(super) result: Result<(), Fault>,
 }

@@ -34,7 +34,7 @@ pub(super) async fn run(scene: &Arc<Scene>, clients: usize) -> Vec<Row> {
     ]
 }
 
-/// A crowd requests an object that may be shared and is not stored.
+/// A crowd requests an object that is not stored, and whose answer may be shared.
 async fn miss(scene: &Arc<Scene>, clients: usize) -> Row {
     let object = scene.origin.add("/miss", Manner::Fresh, SIZE, false);
     let right = crowd(scene, "/miss", &object, clients).await;

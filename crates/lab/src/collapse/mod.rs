@@ -36,8 +36,9 @@ pub struct Collapse {
     json: bool,
 }
 
-/// The part that one proxy process measures. Failing leaders get a new process: with an idle connection
-/// from an earlier request, the proxy would retry for another reason.
+/// The part that one proxy process measures. Failing leaders get a new process. If the proxy had an idle
+/// connection from an earlier request, it would retry because this connection may have been closed, and not
+/// because the leader failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Crowds,

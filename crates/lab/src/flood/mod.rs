@@ -1,4 +1,5 @@
-//! A flood of purges from a client without the token. Meanwhile the operator's own purges are measured.
+//! A flood of purges from a client without the token. The operator's own purges are measured during the
+//! flood.
 
 mod origin;
 
@@ -144,8 +145,8 @@ struct Counts {
     refused: AtomicU64,
 }
 
-/// Sends purges of all kinds without a pause. Most of them would remove objects that other clients have
-/// stored.
+/// Sends purges of all kinds without a pause. Most of these purges would remove objects that other clients
+/// have stored.
 async fn flood(door: Door, number: usize, stop: Arc<AtomicBool>, counts: Arc<Counts>) {
     let mut turn = number;
     while !stop.load(Ordering::Relaxed) {

@@ -13,8 +13,8 @@ use tokio::time::{sleep, timeout};
 use super::STRANGER;
 use crate::kit::{Secured, TlsDoor, runtime};
 
-/// Attempts per second of all attackers together, after their first attempts. A higher rate would measure
-/// the machine, because attackers share it with Foxy.
+/// Attempts per second of all attackers together, after their first attempts. With a higher rate, the result
+/// would show the speed of the machine, because attackers share the machine with Foxy.
 const RATE: f64 = 500.0;
 /// Time between two checks whether the attack is over.
 const LOOK: Duration = Duration::from_millis(10);
@@ -124,7 +124,7 @@ impl Attackers {
                 runtime.spawn(async move {
                     loop {
                         made.fetch_add(1, Ordering::Relaxed);
-                        // If Foxy ends an attempt with an error, the attacker has succeeded as expected.
+                        // Foxy is expected to end the attempt with an error, so the error is ignored.
                         let _ = timeout(HOLD, attack.play(&door, &mut rng)).await;
                         sleep(pause).await;
                     }

@@ -1,4 +1,5 @@
-//! Servers as child processes: they are started, awaited, and killed with the measurement.
+//! Servers as child processes. The module starts a server, waits until it accepts connections, and kills it
+//! at the end of the measurement.
 
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -45,7 +46,7 @@ impl Launch {
     }
 }
 
-/// A running server. It is killed together with its own children when this is dropped.
+/// A running server. It is killed together with its own children when this value is dropped.
 #[derive(Debug)]
 pub struct Child {
     process: process::Child,

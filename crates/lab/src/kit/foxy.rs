@@ -33,7 +33,7 @@ impl Mode {
     }
 }
 
-/// The `foxy` in the folder of the running program, or otherwise the one in the search path.
+/// The `foxy` in the folder of the running program, or otherwise the `foxy` in the search path.
 #[must_use]
 pub fn beside() -> PathBuf {
     let own = std::env::current_exe().unwrap_or_default();

@@ -30,8 +30,8 @@ const ADDRESS: &str = "127.0.0.1";
 /// without a name.
 const NAME: &str = "localhost";
 
-/// A Foxy that accepts and opens only TLS connections, and its bridges. All of them end when this is
-/// dropped.
+/// A Foxy that accepts and opens only TLS connections, and its bridges. Foxy and the bridges end when this
+/// value is dropped.
 #[derive(Debug)]
 pub struct Secured {
     foxy: Child,

@@ -65,7 +65,7 @@ impl Stage {
     }
 }
 
-/// Chooses a resource: often one of a few popular ones, so that requests overlap.
+/// Chooses a resource: often one of a few popular resources, so that requests overlap.
 fn choose<'a>(rng: &mut Rng, resources: &'a [Resource]) -> &'a Resource {
     let few = resources.len().min(5) as u64;
     let number = match rng.below(5) {
@@ -284,7 +284,8 @@ fn purge(stage: &Stage, rng: &mut Rng) {
     };
     let soft = rng.chance(0.3);
     let query = format!("{query}{}", if soft { "&soft=1" } else { "" });
-    // After the purge, the version that is current when the purge begins is the minimum.
+    // After the purge, no request may get an older version than the current version at the beginning of the
+    // purge.
     let covered: Vec<_> = resources.iter().filter(|r| covers(r)).collect();
     let least: Vec<_> = covered.iter().map(|r| r.now()).collect();
     let began = stage.world.time();

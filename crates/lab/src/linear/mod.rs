@@ -1,10 +1,10 @@
 //! The linearizability load. A real Foxy runs between an origin and clients that read, change and purge.
 //! All versions of the origin are known. Foxy is killed repeatedly.
 //!
-//! Each answer is checked against four rules. Its bytes belong to one version. This version is not older
-//! than a change that was acknowledged before the request. It is not older than a version that was served
-//! completely to a request that had already ended. An answer that must be validated at each use is as new
-//! as its request.
+//! Each answer is checked against four rules. Its bytes belong to one version. This version is not older than
+//! a change that was acknowledged before the request began. It is not older than a version that another
+//! request had received completely before this request began. If an answer must be validated at each use, its
+//! version is not older than the origin's version at the beginning of the request.
 
 mod actors;
 mod origin;

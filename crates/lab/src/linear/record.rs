@@ -24,7 +24,7 @@ pub(super) enum Event {
     Published { at: u64, version: u64 },
     /// The origin chose the version of an answer.
     Fetched { at: u64, version: u64, what: String },
-    /// An acknowledged change: requests that begin later get this version or a newer one.
+    /// An acknowledged change: requests that begin later get this version or a newer version.
     Acknowledged {
         began: u64,
         ended: u64,

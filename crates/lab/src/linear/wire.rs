@@ -1,5 +1,5 @@
-//! HTTP/1.1 over a blocking socket. A client makes one exchange per connection. The origin's side is here
-//! too.
+//! HTTP/1.1 over a blocking socket. A client makes one exchange per connection. The module also contains the
+//! functions of the origin's side.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};

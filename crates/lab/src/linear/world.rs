@@ -164,7 +164,7 @@ impl World {
         }
     }
 
-    /// Microseconds since the begin of the run.
+    /// Microseconds since the beginning of the run.
     pub(super) fn time(&self) -> u64 {
         self.clock.mono().0 / 1000
     }

@@ -1,4 +1,4 @@
-//! Processor time of a request with a known login, compared with one without a login.
+//! Processor time of a request with a known login, compared with a request without a login.
 
 use std::time::Duration;
 

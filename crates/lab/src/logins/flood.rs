@@ -1,5 +1,5 @@
-//! A flood of wrong passwords. Meanwhile other users send requests, and users behind the attacker's address
-//! log in for the first time.
+//! A flood of wrong passwords. During the flood, other users send requests, and users behind the attacker's
+//! address log in for the first time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::Row;
 use super::cpu::Cpu;
 use super::scene::{Client, SMALL, Scene, THREADS, USERS, VICTIM, login, right};
 
-/// Number of known users. Each has one connection.
+/// Number of known users. Each user has one connection.
 const KNOWN: usize = 4;
 /// Time between two requests of one known user.
 const TURN: Duration = Duration::from_millis(4);
@@ -43,7 +43,7 @@ struct Seen {
     quiet: (u64, Duration),
     /// The same figures of known users during the flood.
     busy: (u64, Duration),
-    /// Number of attempts of all late users, and the longest time until such a user was let in.
+    /// Number of attempts of all late users, and the longest time until such a user was logged in.
     late: (u32, Duration),
     used: Cpu,
     lasted: f64,
@@ -165,8 +165,8 @@ async fn others(scene: &Scene, length: Duration) -> Result<(u64, Duration), Stri
 /// Number of answers by status.
 type Answers = BTreeMap<u16, u64>;
 
-/// Sends wrong passwords without a pause, each a different one. Some are for an existing user and some for
-/// unknown names. The flood runs on its own thread, so that the times of other users do not include its
+/// Sends wrong passwords without a pause. All passwords differ. Some are for an existing user, and some are
+/// for unknown names. The flood runs on its own thread, so that the times of other users do not include its
 /// work.
 fn flood(
     clients: Vec<Client>,
@@ -211,8 +211,8 @@ fn flood(
     })
 }
 
-/// Logs users in during the flood, one after the other. Returns the number of their attempts, and the
-/// longest time until a user was let in.
+/// Logs users in during the flood, one after the other. Returns the number of their attempts, and the longest
+/// time until a user was logged in.
 async fn late(scene: &Scene) -> Result<(u32, Duration), String> {
     let (mut attempts, mut longest) = (0, Duration::ZERO);
     for user in 0..USERS {

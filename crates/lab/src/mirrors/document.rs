@@ -1,8 +1,8 @@
 //! Documents of an npm registry, with real structure and any length. Each document exists in two forms: as
 //! the registry sends it, and as a mirror must send it.
 //!
-//! A document is made once, with gaps at the places where the two forms differ. So the form that a mirror
-//! must send follows from the gaps, and not from code of the product.
+//! A document is made once, with gaps at the places where the two forms differ. So the gaps determine the
+//! form that a mirror must send, and no code of the product is used.
 
 use foxy_base::Rng;
 

@@ -1,5 +1,5 @@
-//! A registry of container images with one large layer. It requires tokens, and its storage has signed
-//! URLs.
+//! A registry of container images with one large layer. The registry requires tokens, and the URLs of its
+//! storage are signed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

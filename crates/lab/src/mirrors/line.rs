@@ -17,7 +17,7 @@ use super::{Mirrors, npm};
 const CONNECTIONS: usize = 8;
 /// Goal of a warm run: its time as a fraction of the time without a mirror.
 const SHARE: f64 = 0.1;
-/// A little longer than the documents of the second mirror stay fresh.
+/// A time that is a little longer than the time for which the documents of the second mirror stay fresh.
 const SHORT: Duration = Duration::from_millis(1200);
 
 pub(super) async fn measure(options: &Mirrors, folder: &Path) -> Result<Report, String> {

@@ -15,7 +15,7 @@ use crate::kit::{Asked, Body, Play, Then, Wire};
 
 /// Bytes of a body that are written at once.
 const PIECE: usize = 64 << 10;
-/// Bytes in the abbreviated form of a version that an installation does not need.
+/// Number of bytes in the abbreviated form of a version for fields that an installation does not need.
 const ABOUT: usize = 300;
 /// Lognormal distribution of the number of versions of a package: median, spread (sigma) and maximum.
 const VERSIONS: (f64, f64, f64) = (20.0, 1.2, 1000.0);
@@ -44,7 +44,7 @@ impl Package {
         }
     }
 
-    /// Draws random packages. An installation needs one version of each.
+    /// Draws random packages. An installation needs one version of each package.
     pub(super) fn drawn(seed: u64, count: usize) -> Vec<Self> {
         let mut rng = Rng::new(seed);
         let draw = |rng: &mut Rng, (median, sigma, most): (f64, f64, f64)| {

@@ -21,12 +21,13 @@ const PIECE: usize = 1460 * 4;
 /// Pieces of one connection that may be on the line at once. This is more than the line holds.
 const QUEUE: usize = 16;
 
-/// One direction of the line: the time at which the line will have carried all data that it got so far.
+/// One direction of the line: the time at which all data that this direction has received so far will be
+/// transmitted.
 #[derive(Clone, Debug, Default)]
 struct Direction(Arc<Mutex<Option<Instant>>>);
 
 impl Direction {
-    /// Adds this number of bytes. Returns the time at which the line will have carried them.
+    /// Adds this number of bytes. Returns the time at which these bytes will be transmitted.
     fn carries(&self, bytes: usize) -> Instant {
         let takes = Duration::from_nanos(bytes as u64 * 8 * 1_000_000_000 / RATE);
         let now = Instant::now();

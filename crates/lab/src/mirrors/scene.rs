@@ -14,7 +14,7 @@ use crate::kit::{Child, Launch, Memory, Play, forget_peak, free_port, runtime, s
 pub(super) const MEMORY: &str = "256MiB";
 const MIB: f64 = 1024.0 * 1024.0;
 
-/// A server on its own thread. It ends when this is dropped.
+/// A server on its own thread. It ends when this value is dropped.
 #[derive(Debug)]
 pub(super) struct Server {
     pub(super) port: u16,
@@ -101,7 +101,7 @@ impl Setup {
     }
 }
 
-/// If `pinned`, the same program, but only on the first core.
+/// Returns a launch of the same program. If `pinned` is true, the program runs only on the first core.
 pub(super) fn pinned(launch: Launch, pinned: bool) -> Launch {
     if !pinned {
         return launch;

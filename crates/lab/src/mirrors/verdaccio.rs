@@ -28,7 +28,7 @@ pub(super) fn start(
     let (home, port) = (folder.join("verdaccio"), free_port()?);
     let problem = |error: std::io::Error| format!("no folder: {error}");
     std::fs::create_dir_all(&home).map_err(problem)?;
-    // Documents stay fresh as long as those of Foxy.
+    // Documents stay fresh for the same time as the documents of Foxy.
     let text = format!(
         "storage: {}\nself_path: {}\nuplinks:\n  up:\n    url: {registry}/\n    maxage: 60m\n    \
          timeout: 120s\n    cache: true\npackages:\n  '**':\n    access: $all\n    proxy: up\nweb:\n  enable: false\n\

@@ -65,7 +65,7 @@ impl Counts {
     }
 }
 
-/// Clients that run until this is dropped.
+/// Clients that run until this value is dropped.
 #[derive(Debug)]
 pub(super) struct Load {
     stop: Arc<AtomicBool>,

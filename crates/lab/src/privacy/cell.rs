@@ -1,4 +1,5 @@
-//! One cell of the matrix: one page, one way (relation of the requests) and several users.
+//! One cell of the matrix: one page, one way (the relation between the requests of two users) and several
+//! users.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,7 +29,7 @@ pub(super) enum Kind {
     Authorization,
     /// The first user sends no Cookie, the other users send a Cookie.
     GuestFirst,
-    /// The first user sends a Cookie, the other users send none.
+    /// The first user sends a Cookie, the other users send no Cookie.
     GuestLast,
 }
 
@@ -168,10 +169,10 @@ impl Cell {
 /// A follower's method and range. `None` leaves the request unchanged.
 type Wish = (Option<&'static str>, Option<&'static str>);
 
-/// Requests of the followers. The first follower sends its request before the origin has answered, the
-/// others send theirs after the answer.
+/// Requests of the followers. The first follower sends its request before the origin has answered. The other
+/// followers send their requests after the answer.
 const HEADS: [Wish; 3] = [(Some("HEAD"), None), (Some("HEAD"), None), (None, None)];
-/// The same with ranges.
+/// Requests of the followers with ranges, sent at the same points as in `HEADS`.
 const RANGES: [Wish; 3] = [
     (None, Some("bytes=0-255")),
     (None, Some("bytes=1024-2047")),
@@ -296,8 +297,8 @@ impl Play<'_> {
         exchanges
     }
 
-    /// A stored answer expires. Then several users request it at the same time. After that, a user requests
-    /// it who already has a version.
+    /// A stored answer expires. Then several users request the page at the same time. After that, a user who
+    /// already has a version requests the page.
     async fn revalidation(&self) -> Vec<Exchange> {
         let mut exchanges = vec![self.plain(0).end().await];
         if self.cell.set.life > 0 {

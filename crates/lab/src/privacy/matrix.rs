@@ -51,7 +51,7 @@ pub struct Matrix {
     pub foreign: BTreeMap<Name, Foreign>,
     /// Cells without the sharing that the table expects.
     pub lost: BTreeSet<Name>,
-    /// Reasons for missing answers, and the number of answers for each.
+    /// Reasons for missing answers, and the number of missing answers for each reason.
     pub missing: BTreeMap<String, u64>,
 }
 

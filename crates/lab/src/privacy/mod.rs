@@ -85,7 +85,7 @@ impl Findings {
     }
 }
 
-/// The proxy under test. It ends when this is dropped.
+/// The proxy under test. It ends when this value is dropped.
 pub trait Front {
     /// Address that users connect to.
     fn address(&self) -> SocketAddr;

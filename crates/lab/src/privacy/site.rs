@@ -31,7 +31,8 @@ pub(super) enum Hold {
 #[derive(Debug)]
 pub(super) struct Page {
     pub(super) set: Arc<Set>,
-    /// `Some`: answers state in Age that this part of their lifetime has passed, in seconds.
+    /// Value in seconds that replaces the field Age of the set in all answers; `None`: the fields of the set
+    /// are unchanged.
     pub(super) age: Option<u32>,
     /// Delay of every answer.
     pub(super) delay: Duration,
@@ -245,7 +246,7 @@ fn user_of(asked: &Asked) -> Option<&str> {
     token.or_else(|| asked.head.get("Cookie")?.strip_prefix("session="))
 }
 
-/// The requested part of a body: begin and end in bytes.
+/// The requested part of a body: its beginning and its end in bytes.
 fn part(asked: &Asked, page: &Page, user: &str, whole: usize) -> Option<(usize, usize)> {
     if page.set.status != 200 || asked.method != "GET" {
         return None;

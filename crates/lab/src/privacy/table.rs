@@ -30,11 +30,11 @@ pub enum Way {
     Sequential,
     /// The second request arrives while the body is being sent.
     Late,
-    /// Requests with HEAD, before the origin has answered and after the answer.
+    /// Requests with HEAD arrive before the origin has answered, and after the answer.
     Head,
-    /// Requests with Range, before the origin has answered and after the answer.
+    /// Requests with Range arrive before the origin has answered, and after the answer.
     Range,
-    /// Requests arrive when the stored answer has expired; several at a time.
+    /// Several requests arrive at the same time when the stored answer has expired.
     Revalidation,
 }
 

@@ -36,7 +36,7 @@ pub struct Reloads {
     /// Requests per second during the reloads; 0: as many as possible
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub rate: u32,
-    /// Number of downloads that last from before the first reload until after the last one
+    /// Number of downloads that begin before the first reload and end after the last reload
     #[arg(long, value_name = "N", default_value_t = 500)]
     pub downloads: u32,
     /// Number of files with a mistake

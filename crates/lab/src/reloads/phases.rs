@@ -23,7 +23,7 @@ const SIZE: u64 = 4096;
 /// One request in `NEW` requests is for an object that was not requested before.
 const NEW: u64 = 100;
 /// The lowest permitted share of hits. It is the share of requests for stored objects, less a small
-/// allowance for the order of the last requests.
+/// allowance, because the share among the last requests depends on their order.
 const HITS: f64 = 1.0 - 1.0 / NEW as f64 - 0.001;
 
 /// Runs reloads and broken files while the load and the downloads run.

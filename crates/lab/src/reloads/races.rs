@@ -114,7 +114,7 @@ async fn played(
     if !(first.whole && first.head.status() == 200 && old.starts_with("one ")) {
         faults.push(format!("the request of before got {:?}, {old}", first.head));
     }
-    // The same request after the old fetch has ended.
+    // Sends the same request after the old fetch has ended.
     let third = ask("b").send(&door, SOON, None).await;
     for (name, answer) in [("during", second), ("after", third)] {
         match answer {

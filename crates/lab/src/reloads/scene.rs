@@ -11,7 +11,7 @@ use crate::kit::{Answer, Ask, Child, Door, Launch};
 /// Longest time for an answer.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A running Foxy; killed when dropped.
+/// A running Foxy. It is killed when this value is dropped.
 #[derive(Debug)]
 pub(super) struct Scene {
     foxy: Child,

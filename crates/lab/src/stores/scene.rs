@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::kit::{Ask, Child, Door, Launch, free_port};
 
-/// A running Foxy; killed when dropped.
+/// A running Foxy. It is killed when this value is dropped.
 #[derive(Debug)]
 pub(super) struct Scene {
     foxy: Child,

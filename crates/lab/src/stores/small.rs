@@ -13,7 +13,8 @@ use super::scene::Scene;
 
 const STORE: u64 = 64 << 20;
 const BODIES: [u64; 3] = [400, 2_000, 8_000];
-/// The smallest objects may occupy at most this many times the bytes of their key, fields and body.
+/// Greatest permitted ratio of the bytes that the smallest objects occupy to the bytes of their key, fields
+/// and body.
 const GOAL: f64 = 1.10;
 
 /// For each length, fills a store with objects of that length until segments are reused.

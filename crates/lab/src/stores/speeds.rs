@@ -1,4 +1,4 @@
-//! Two disks compared with one, and four disks of different speed.
+//! Two disks compared with one disk, and four disks of different speed.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ const READS: u64 = 300;
 const OBJECTS: u64 = 10_000;
 const OBJECT: usize = 8 << 10;
 const CLIENTS: usize = 32;
-/// Two disks must have at least this many times the hits of one disk.
+/// Least permitted ratio of the hits of two disks to the hits of one disk.
 const TWICE: f64 = 1.9;
 /// Bytes per second that each of the four disks can write.
 const WRITES: [u64; 4] = [1 << 20, 2 << 20, 4 << 20, 8 << 20];
@@ -36,7 +36,7 @@ fn disks(folder: &Path, count: usize, bytes: u64) -> Result<Vec<Loop>, String> {
         .map_err(|error| error.to_string())
 }
 
-/// Measures hits per second from disks with a limit on reads, for one disk and for two.
+/// Measures hits per second from disks with a limit on reads, for one disk and for two disks.
 pub(super) async fn reads(program: &Path, folder: &Path, seconds: u64) -> Result<bool, String> {
     println!("Hits from disks with {READS} reads per second each, objects of {OBJECT} bytes");
     let mut rates = Vec::new();

@@ -1,4 +1,4 @@
-//! There is no space for results, or no right to write them. The command must print an error that contains
+//! If there is no space for results, or no right to write them, the command must print an error that contains
 //! the file's name, and must not panic.
 
 use std::{

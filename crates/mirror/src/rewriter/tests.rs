@@ -203,7 +203,7 @@ fn documents() -> impl Strategy<Value = (Transform, &'static str, &'static str)>
     ])
 }
 
-/// Texts that contain the decisive words and characters in any order.
+/// Returns a strategy for texts that contain the decisive words and characters in any order.
 fn noise(words: &'static [&'static str]) -> impl Strategy<Value = String> {
     prop::collection::vec(prop::sample::select(words), 0..60).prop_map(|words| words.concat())
 }

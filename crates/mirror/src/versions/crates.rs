@@ -19,7 +19,7 @@ pub(super) fn screen(screening: &mut Screening<'_>, text: String) -> Result<Body
     Ok(Body::new(text, edits))
 }
 
-/// The text that replaces a part of the line of a hidden version.
+/// Returns the text that replaces a part of the line of a hidden version.
 fn yanked(
     screening: &mut Screening<'_>,
     text: &str,

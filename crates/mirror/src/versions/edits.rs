@@ -20,8 +20,8 @@ impl Edits {
         self.replace(range, String::new());
     }
 
-    /// Cuts items out of a JSON list or object. `start` is the position after its opening bracket. Each item
-    /// consists of its end, and of true if the item stays.
+    /// Cuts items out of a JSON list or object. `start` is the position after its opening bracket. For each
+    /// item, `items` has the position of its end, and true if the item stays.
     pub(super) fn keep(
         &mut self,
         text: &str,
@@ -47,7 +47,7 @@ impl Edits {
 #[derive(Debug)]
 pub struct Body {
     text: String,
-    /// The edits in order of position; they do not overlap.
+    /// The edits in order of position. They do not overlap.
     edits: std::vec::IntoIter<(Range<usize>, String)>,
     at: usize,
     /// Text that is sent before the text at `at`.
@@ -82,25 +82,25 @@ impl Body {
         Self::new(text, Edits::default())
     }
 
-    /// Number of bytes that are still to be sent.
+    /// Returns the number of bytes that are still to be sent.
     #[must_use]
     pub const fn left(&self) -> u64 {
         self.left
     }
 
-    /// Bytes of memory that the document needs.
+    /// Returns the number of bytes of memory that the document needs.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.text.capacity()
     }
 
-    /// Hash of the complete text before the edits, for the name of its version.
+    /// Returns a hash of the complete text before the edits, for the name of its version.
     #[must_use]
     pub fn hash(&self) -> u64 {
         foxy_base::hash64(0, self.text.as_bytes())
     }
 
-    /// Appends the next bytes to `out`: about `most` of them, or none at the end.
+    /// Appends the next bytes to `out`. Appends about `most` bytes, or none at the end.
     pub fn next(&mut self, most: usize, out: &mut Vec<u8>) {
         let before = out.len();
         while out.len() - before < most {

@@ -55,7 +55,7 @@ pub(super) fn screen(screening: &mut Screening<'_>, text: String) -> Result<Body
     Ok(Body::new(text, edits))
 }
 
-/// The next opening tag of a link at or after `at`.
+/// Returns the next opening tag of a link at or after `at`.
 fn next_link(text: &str, mut at: usize) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
     loop {
@@ -79,7 +79,7 @@ fn next_link(text: &str, mut at: usize) -> Option<Range<usize>> {
     }
 }
 
-/// The range of the complete element that begins with this opening tag.
+/// Returns the range of the complete element that begins with this opening tag.
 fn element(text: &str, tag: &Range<usize>) -> Range<usize> {
     let rest = &text.as_bytes()[tag.end..];
     let rest = &rest[..rest.len().min(TEXT_MAX)];

@@ -65,7 +65,7 @@ impl<'a> Visitor<'a> for Elements<'a> {
     }
 }
 
-/// The members of an object.
+/// Returns the members of an object.
 pub(super) fn members(text: &str) -> Result<Vec<Member<'_>>, Unreadable> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let read = reader.deserialize_map(Members(PhantomData));
@@ -74,7 +74,7 @@ pub(super) fn members(text: &str) -> Result<Vec<Member<'_>>, Unreadable> {
     all.ok_or(TOO_MANY)
 }
 
-/// The elements of a list.
+/// Returns the elements of a list.
 pub(super) fn elements(text: &str) -> Result<Vec<&RawValue>, Unreadable> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let read = reader.deserialize_seq(Elements(PhantomData));
@@ -83,7 +83,7 @@ pub(super) fn elements(text: &str) -> Result<Vec<&RawValue>, Unreadable> {
     all.ok_or(TOO_MANY)
 }
 
-/// The text of a JSON string; `None` if the value is not a string.
+/// Returns the text of a JSON string. Returns `None` if the value is not a string.
 pub(super) fn string(value: &RawValue) -> Option<Cow<'_, str>> {
     let read: Result<Text<'_>, _> = serde_json::from_str(value.get());
     read.ok().map(|Text(text)| text)
@@ -94,7 +94,8 @@ pub(super) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// The value of a name that may occur only once, because clients differ in which of several values they use.
+/// Returns the value of a name that may occur only once, because clients differ in which of several values
+/// they use.
 pub(super) fn only<'a>(
     members: &[Member<'a>],
     name: &str,
@@ -107,7 +108,7 @@ pub(super) fn only<'a>(
     }
 }
 
-/// The range of `part` in `text`.
+/// Returns the range of `part` in `text`.
 pub(super) fn place(text: &str, part: &RawValue) -> Range<usize> {
     let part = part.get();
     let start = (part.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);

@@ -2,8 +2,8 @@
 
 use super::Listing;
 
-/// The normal form of a package's name. If a registry accepts several spellings of one name, all of them have
-/// the same normal form. So another spelling cannot bypass a rule.
+/// Returns the normal form of a package's name. If a registry accepts several spellings of one name, all of
+/// them have the same normal form. So another spelling cannot bypass a rule.
 pub(super) fn package(listing: Listing, name: &str) -> String {
     let name = name.to_ascii_lowercase();
     match listing {
@@ -14,7 +14,7 @@ pub(super) fn package(listing: Listing, name: &str) -> String {
     }
 }
 
-/// The normal form of PEP 503: each run of `-`, `_` and `.` becomes one `-`.
+/// Returns the normal form of PEP 503, in which each run of `-`, `_` and `.` becomes one `-`.
 fn collapsed(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     for c in name.chars() {
@@ -27,7 +27,7 @@ fn collapsed(name: &str) -> String {
     out
 }
 
-/// The normal form of a version. A version that cannot be read stays unchanged.
+/// Returns the normal form of a version. A version that cannot be read stays unchanged.
 pub(super) fn version(listing: Listing, text: &str) -> String {
     let text = text.trim();
     match listing {
@@ -40,7 +40,7 @@ pub(super) fn version(listing: Listing, text: &str) -> String {
     }
 }
 
-/// The normal form of an exact version; `None` if the text is not an exact version.
+/// Returns the normal form of an exact version. Returns `None` if the text is not an exact version.
 pub(super) fn exact(listing: Listing, text: &str) -> Option<String> {
     match listing {
         Listing::Pypi => pep440(text),
@@ -51,8 +51,8 @@ pub(super) fn exact(listing: Listing, text: &str) -> Option<String> {
     }
 }
 
-/// The normal form of a version of PEP 440. Zeros at the end of the release are left out: `1.0` and `1` are
-/// the same.
+/// Returns the normal form of a version of PEP 440. Zeros at the end of the release are left out, so `1.0`
+/// and `1` are the same.
 pub(super) fn pep440(text: &str) -> Option<String> {
     let text = text.trim().to_ascii_lowercase();
     let text = text.strip_prefix('v').unwrap_or(&text);
@@ -78,7 +78,7 @@ pub(super) fn pep440(text: &str) -> Option<String> {
     Some(out)
 }
 
-/// Digits without leading zeros; `None` for other text.
+/// Returns the digits without leading zeros. Returns `None` for any other text.
 fn number(text: &str) -> Option<&str> {
     if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
         return None;
@@ -105,7 +105,7 @@ fn release(text: &str) -> Option<(String, &str)> {
     Some((numbers.join("."), rest))
 }
 
-/// The digits at the start of a text, and the rest.
+/// Returns the digits at the start of a text, and the rest.
 fn digits(text: &str) -> (&str, &str) {
     let is_other = |c: char| !c.is_ascii_digit();
     text.split_at(text.find(is_other).unwrap_or(text.len()))

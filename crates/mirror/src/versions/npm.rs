@@ -143,8 +143,8 @@ impl Kept {
         !self.hidden.contains(version)
     }
 
-    /// The version that a tag gets in place of a hidden version. It is the newest release that is not newer
-    /// than the hidden version. If there is none, it is the newest release, or else the newest version.
+    /// Returns the version that a tag gets in place of a hidden version. It is the newest release that is not
+    /// newer than the hidden version. If there is none, it is the newest release, or else the newest version.
     fn instead(&self, hidden: &str) -> Option<&Version> {
         let hidden = Version::parse(hidden).ok();
         let newest = |fits: &dyn Fn(&Version) -> bool| self.shown.iter().rev().find(|v| fits(v));
@@ -154,8 +154,8 @@ impl Kept {
             .or_else(|| newest(&|_| true))
     }
 
-    /// The version that a tag gets. `Some(None)` means that the tag stays; `None` means that no version is
-    /// left for it.
+    /// Returns the version that a tag gets. `Some(None)` means that the tag stays. `None` means that no
+    /// version is left for the tag.
     fn tagged(&self, version: &str) -> Option<Option<String>> {
         if self.has(version) {
             return Some(None);
@@ -164,7 +164,7 @@ impl Kept {
     }
 }
 
-/// The edits of the full form, or of an abbreviated form that the upstream sent.
+/// Returns the edits of the full form, or of an abbreviated form that the upstream sent.
 fn edits(
     text: &str,
     packument: &Packument<'_>,
@@ -200,7 +200,7 @@ fn edits(
     Ok(edits)
 }
 
-/// Makes the abbreviated form from the full one, because the registry's abbreviated form has no dates.
+/// Makes the abbreviated form from the full form, because the registry's abbreviated form has no dates.
 fn short(packument: &Packument<'_>, all: &[Member<'_>], kept: &Kept) -> Result<String, Unreadable> {
     let mut out = format!("{{\"name\":{}", quoted(&packument.name));
     if let Some(modified) = &packument.modified {
@@ -244,7 +244,7 @@ fn short_version(version: &str, value: &RawValue, out: &mut String) -> Result<()
     Ok(())
 }
 
-/// True if a version runs a script when it is installed.
+/// Returns true if a version runs a script when it is installed.
 fn runs_scripts(all: &[Member<'_>]) -> Result<bool, Unreadable> {
     let Some(scripts) = only(all, "scripts")? else {
         return Ok(false);

@@ -12,8 +12,8 @@ pub struct OwnNames {
 
 impl OwnNames {
     /// # Errors
-    /// The entry that names a version. A name belongs to one registry with all its versions, so an entry must
-    /// not name a version.
+    /// Returns the entry that names a version. A name belongs to one registry with all its versions, so an
+    /// entry must not name a version.
     pub fn new(listing: Listing, entries: Vec<Selector>) -> Result<Self, String> {
         match entries.iter().find(|entry| entry.version.is_some()) {
             Some(entry) => Err(entry.text.clone()),
@@ -21,13 +21,13 @@ impl OwnNames {
         }
     }
 
-    /// The entries as the settings contain them.
+    /// Returns the entries as the settings contain them.
     pub fn entries(&self) -> impl Iterator<Item = &str> {
         self.entries.iter().map(|entry| &entry.text[..])
     }
 
-    /// True if a path of a registry of this kind, as the most lenient server reads it, names one of the
-    /// packages. The path has no prefix and no query.
+    /// Returns true if a path of a registry of this kind, as the most lenient server reads it, names one of
+    /// the packages. The path has no prefix and no query.
     #[must_use]
     pub fn has(&self, listing: Listing, path: &[u8]) -> bool {
         if listing != self.listing {
@@ -39,14 +39,14 @@ impl OwnNames {
     }
 }
 
-/// True if a document may determine the digest of an artefact. It is false only if both paths name packages
-/// and no package is in both. The paths have no prefix and no query.
+/// Returns true if a document may determine the digest of an artefact. It is false only if both paths name
+/// packages and no package is in both. The paths have no prefix and no query.
 pub(crate) fn speaks_for(listing: Listing, document: &[u8], artefact: &[u8]) -> bool {
     let [document, artefact] = [document, artefact].map(|path| packages(listing, path));
     document.is_empty() || artefact.is_empty() || document.iter().any(|own| artefact.contains(own))
 }
 
-/// The packages that a path can name, in normal form.
+/// Returns the packages that a path can name, in normal form.
 fn packages(listing: Listing, path: &[u8]) -> Vec<String> {
     let mut segments = segments(path);
     // The first segment names another host of the mirror.
@@ -63,7 +63,7 @@ fn packages(listing: Listing, path: &[u8]) -> Vec<String> {
         .collect()
 }
 
-/// The names of packages in the path of an npm service (`/-/package/@scope/name/dist-tags`).
+/// Returns the names of packages in the path of an npm service (`/-/package/@scope/name/dist-tags`).
 fn of_service(segments: &[String]) -> Vec<String> {
     let pairs = segments.windows(2).filter(|pair| pair[0].starts_with('@'));
     let pairs = pairs.map(|pair| format!("{}/{}", pair[0], pair[1]));

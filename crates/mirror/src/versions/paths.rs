@@ -36,7 +36,7 @@ pub enum Refused {
 }
 
 impl Refused {
-    /// The reason word.
+    /// Returns the reason word.
     #[must_use]
     pub const fn reason(&self) -> &'static str {
         match self {
@@ -47,7 +47,7 @@ impl Refused {
         }
     }
 
-    /// A sentence for people that explains the refusal.
+    /// Returns a sentence for people that explains the refusal.
     #[must_use]
     pub fn text(&self) -> String {
         match self {
@@ -67,8 +67,8 @@ impl Refused {
 }
 
 impl VersionRules {
-    /// The reason why this path, without query, is refused. `kind` is the kind of its class. `own` is true if
-    /// the path is at the upstream itself. `other` returns true for a path that has another class.
+    /// Returns the reason why this path, without query, is refused. `kind` is the kind of its class. `own` is
+    /// true if the path is at the upstream itself. `other` returns true for a path that has another class.
     #[must_use]
     pub fn refusal(
         &self,
@@ -107,26 +107,26 @@ impl VersionRules {
             }
         }
         let hides = kind == Kind::Immutable && !self.block.is_empty();
-        // For npm: the file belongs to another package than the path states.
+        // For npm, this is true if the file belongs to another package than the path states.
         let strange =
             |(_, which): &(String, Which)| self.listing == Listing::Npm && *which == Which::Unknown;
         (hides && named.iter().all(strange)).then_some(Refused::Unknown)
     }
 
-    /// The first entry of `block` about a package, with or without a version.
+    /// Returns the first entry of `block` about a package, with or without a version.
     fn about(&self, package: &str) -> Option<&super::Selector> {
         let package = names::package(self.listing, package);
         self.block.iter().find(|entry| entry.has(&package))
     }
 }
 
-/// The last segment of a path.
+/// Returns the last segment of a path.
 pub(super) fn last(path: &[u8]) -> Option<String> {
     segments(path).pop()
 }
 
-/// A path without escapes. Escapes that were encoded several times are decoded several times, because a
-/// server on the way may do the same.
+/// Returns a path without escapes. Escapes that were encoded several times are decoded several times, because
+/// a server on the way may do the same.
 fn plain(path: &[u8]) -> Vec<u8> {
     const ROUNDS: usize = 4;
     let mut path = path.to_vec();
@@ -140,8 +140,8 @@ fn plain(path: &[u8]) -> Vec<u8> {
     path
 }
 
-/// The segments of a path without escapes, as the most lenient server reads them. Parameters (`;`) and empty
-/// segments are left out.
+/// Returns the segments of a path without escapes, as the most lenient server reads them. Parameters (`;`)
+/// and empty segments are left out.
 pub(super) fn segments(path: &[u8]) -> Vec<String> {
     let path = plain(path);
     let text = String::from_utf8_lossy(&path);
@@ -155,7 +155,7 @@ pub(super) fn segments(path: &[u8]) -> Vec<String> {
         .collect()
 }
 
-/// True if an upstream may read the path as another path that has another class.
+/// Returns true if an upstream may read the path as another path that has another class.
 fn is_disguised(
     path: &[u8],
     segments: &[String],
@@ -199,8 +199,8 @@ fn decoded(text: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The packages, and the parts of them, that a path names. There are several if the path can be read in
-/// several ways.
+/// Returns the packages, and the parts of them, that a path names. There are several if the path can be read
+/// in several ways.
 pub(super) fn named(listing: Listing, path: &[String]) -> Vec<(String, Which)> {
     match listing {
         Listing::Npm => npm(path).into_iter().collect(),
@@ -251,7 +251,7 @@ fn npm(path: &[String]) -> Option<(String, Which)> {
     Some((package, Which::Document))
 }
 
-/// The position at which one of these endings begins. Upper and lower case count as equal.
+/// Returns the position at which one of these endings begins. Upper and lower case count as equal.
 fn end_of(text: &str, ends: &[&str]) -> Option<usize> {
     let has = |end: &&&str| {
         let start = text.len().checked_sub(end.len());
@@ -289,8 +289,8 @@ fn cargo(path: &[String]) -> Vec<(String, Which)> {
     }
 }
 
-/// The only path, without prefix, under which the digest of a version of a crate is stored, whatever path the
-/// registry uses. `None` if name or version have characters that no crate has.
+/// Returns the only path, without prefix, under which the digest of a version of a crate is stored, whatever
+/// path the registry uses. Returns `None` if name or version have characters that no crate has.
 pub(crate) fn crate_path(name: &[u8], version: &[u8]) -> Option<Vec<u8>> {
     let (name, version) = (
         std::str::from_utf8(name).ok()?,
@@ -314,7 +314,7 @@ pub(crate) fn crate_of(path: &[u8]) -> Option<Vec<u8>> {
     crate_path(name.as_bytes(), version.as_bytes())
 }
 
-/// Positions of `-`.
+/// Returns the positions of `-`.
 fn dashes(text: &str) -> impl Iterator<Item = usize> {
     text.bytes()
         .enumerate()
@@ -344,7 +344,8 @@ const SOURCES: &[&str] = &[
 /// Endings of names of files that accompany another file.
 const BESIDE: &[&str] = &[".metadata", ".asc", ".sig"];
 
-/// The packages and versions to which the file at this path may belong. A version that is not known is empty.
+/// Returns the packages and versions to which the file at this path may belong. A version that is not known
+/// is empty.
 pub(super) fn of_file(path: &[u8]) -> Vec<(String, String)> {
     last(path).map(|name| file(&name)).unwrap_or_default()
 }
@@ -374,7 +375,7 @@ fn file(name: &str) -> Vec<(String, String)> {
     };
     let found: Vec<_> = dashes(text).filter_map(split).collect();
     match found.is_empty() {
-        // The version cannot be read: each `-` may be the separator before it.
+        // The version cannot be read, so each `-` may be the separator before the version.
         true => dashes(text)
             .map(|at| (text[..at].to_owned(), String::new()))
             .collect(),
@@ -382,7 +383,7 @@ fn file(name: &str) -> Vec<(String, String)> {
     }
 }
 
-/// The version of a file of this package; empty if it is not known.
+/// Returns the version of a file of this package. The version is empty if it is not known.
 pub(super) fn version_of_file(package: &str, name: &str) -> String {
     let package = names::package(Listing::Pypi, package);
     let of_package = |(own, _): &(String, String)| names::package(Listing::Pypi, own) == package;

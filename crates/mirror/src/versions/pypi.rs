@@ -16,7 +16,7 @@ const HTML_TYPE: &str = "text/html; charset=utf-8";
 pub(super) const YOUNG: &str = "younger than mirror.min_age allows";
 pub(super) const UNDATED: &str = "of unknown age (mirror.unknown_age)";
 
-/// A file of the index. Its other members are read again when the file is written. To keep all members of all
+/// A file of the index. Its other members are read again when the file is written. Keeping all members of all
 /// files would need several times as much memory as the text.
 struct File<'a> {
     value: &'a RawValue,
@@ -25,7 +25,8 @@ struct File<'a> {
 }
 
 impl File<'_> {
-    /// The reason to mark the file as yanked; `None` if it is already marked or has no reason.
+    /// Returns the reason to mark the file as yanked. Returns `None` if the file is already marked or if
+    /// there is no reason.
     fn yanked_here(&self) -> Option<&'static str> {
         let reason = match self.verdict {
             Verdict::Shown | Verdict::Blocked => return None,
@@ -84,7 +85,7 @@ fn file<'a>(
     })
 }
 
-/// The edits: the parts that are cut or replaced.
+/// Returns the edits, which are the parts that are cut or replaced.
 fn edits(
     screening: &Screening<'_>,
     text: &str,
@@ -110,7 +111,7 @@ fn edits(
             }
         }
     }
-    // PEP 700: the list of versions to which the files belong.
+    // This is the list of versions to which the files belong (PEP 700).
     if let Some(versions) = only(top, "versions")? {
         let all = elements(versions.get())?;
         let rules = screening.rules.of(name);
@@ -125,7 +126,7 @@ fn edits(
     Ok(edits)
 }
 
-/// The index as HTML (PEP 503), for clients that do not accept JSON.
+/// Returns the index as HTML (PEP 503), for clients that do not accept JSON.
 fn rendered(name: &str, files: &[File<'_>]) -> Result<String, Unreadable> {
     let title = html::escaped(name);
     let mut out = format!(
@@ -156,7 +157,7 @@ fn rendered(name: &str, files: &[File<'_>]) -> Result<String, Unreadable> {
     Ok(out)
 }
 
-/// The attributes of a link, and the text of their values.
+/// Returns the attributes of a link, and the text of their values.
 fn attributes(
     file: &File<'_>,
     all: &[Member<'_>],

@@ -330,7 +330,7 @@ fn an_index_of_html_alone_has_no_dates() {
             "<a data-yanked=\"of unknown age (mirror.unknown_age)\" href",
             1,
         )
-        // The first of two attributes counts; here both have the same value.
+        // The first of two attributes counts. In this text both have the same value.
         .replace(
             "<a data-yanked=\"\"",
             "<a data-yanked=\"of unknown age (mirror.unknown_age)\" data-yanked=\"\"",
@@ -445,7 +445,7 @@ fn entries_that_are_none_are_told() {
 }
 
 proptest::proptest! {
-    /// For any text there is no panic, and parts that no rule concerns stay unchanged.
+    /// Screening never panics, for any text. Parts that no rule concerns stay unchanged.
     #[test]
     fn any_text_is_screened_or_refused(text in "[\\[\\]{}\":,a-c0-9 \\\\]{0,80}") {
         for listing in [Listing::Npm, Listing::Pypi, Listing::Cargo] {

@@ -1,4 +1,4 @@
-//! The gauge with simulated devices of several kinds.
+//! Tests of the gauge with simulated devices of several kinds.
 
 use super::*;
 use foxy_base::Rng;
@@ -97,7 +97,7 @@ fn few_reads_tell_nothing() {
     assert_eq!(told(&SSD, 1.0, 1, 30, 1), Device::Unknown);
 }
 
-/// A device that is known to be fast is hardly timed. So the gauge costs little on the path of a hit.
+/// A device that is known to be fast is hardly timed. So the gauge takes little time on the path of a hit.
 #[test]
 fn the_clock_is_seldom_asked_for_a_fast_device() {
     let asked = std::cell::Cell::new(0u32);

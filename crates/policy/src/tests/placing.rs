@@ -1,4 +1,4 @@
-//! Locality buffers by the published rule, and their maximum age.
+//! Tests of locality buffers: the published rule and the maximum age.
 
 use std::collections::HashMap;
 use std::time::Duration;

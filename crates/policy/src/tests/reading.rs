@@ -1,4 +1,4 @@
-//! Due times of batches of reads, their order, and the merging of reads.
+//! Tests of batches of reads: their due times, their order, and the merging of reads.
 
 use std::time::Duration;
 

@@ -129,8 +129,8 @@ fn is_own(access: &Access, to: SocketAddr) -> bool {
 fn class_v4(ip: Ipv4Addr) -> Class {
     let [a, b, c, d] = ip.octets();
     match (a, b, c) {
-        // Cloud metadata services that are not link-local: the service of Azure (its host provides it) and
-        // the service of Alibaba.
+        // Addresses of cloud metadata services that are not link-local: first Azure (the host of the virtual
+        // machine provides the service), then Alibaba.
         (168, 63, 129) if d == 16 => Class::Special,
         (100, 100, 100) if d == 200 => Class::Special,
         // "This network", link-local (it includes the clouds' metadata services), multicast, reserved.

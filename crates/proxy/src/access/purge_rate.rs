@@ -116,7 +116,7 @@ impl PurgeRate {
     }
 }
 
-/// Returns the purges of one client per second.
+/// Returns the number of purges per second that one client may send.
 fn purges(rate: u32) -> u64 {
     u64::from(rate.max(1))
 }

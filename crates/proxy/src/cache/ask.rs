@@ -234,8 +234,8 @@ impl Received<'_> {
     }
 }
 
-/// Returns the reason why a request bypasses the cache because of its parts. `None` if there is no such
-/// reason.
+/// Returns the reason why a request bypasses the cache because of its parts. Returns `None` if there is no
+/// such reason.
 pub(crate) fn past_the_cache(parts: &RequestParts) -> Option<Fwd> {
     match parts.method() {
         Method::Get | Method::Head => {}

@@ -20,8 +20,8 @@ use tokio::sync::Notify;
 const DEPTH: u32 = 128;
 /// Most bytes of unused read buffers that a worker keeps.
 const IDLE_BUFFERS: usize = 8 << 20;
-/// Divisor for the unused read buffers of all workers: they use at most this fraction of the memory for
-/// requests.
+/// Divisor of the memory for requests. The result is the memory that the unused read buffers of all workers
+/// may use together.
 const IDLE_PART: usize = 8;
 
 /// Longest expected wait behind other reads. A read that would wait for longer is not started.
@@ -88,7 +88,8 @@ impl std::fmt::Debug for StoreQueue {
 }
 
 impl DiskReader {
-    /// Makes the reader of one of `workers` workers. Requests have `memory` bytes.
+    /// Makes the reader of one of `workers` workers. `memory` is the number of bytes for all requests of the
+    /// process.
     pub(crate) fn new(
         engine: Arc<Engine>,
         clock: Arc<dyn Clock>,
@@ -105,8 +106,8 @@ impl DiskReader {
     }
 
     /// Returns true if so many reads wait for the disk that the caller should fetch instead, if it can. A
-    /// fetch is faster then, and the disk gets no more work. A read that can join an equal read is never
-    /// declined.
+    /// fetch from the origin is faster then, and the disk gets no more work. A read that can join an equal
+    /// read is never declined.
     pub(crate) fn declines(&self, plan: &ReadPlan) -> bool {
         let queues = self.queues.borrow();
         let Some(Some(queue)) = queues.get(&plan.store) else {
@@ -139,8 +140,8 @@ impl DiskReader {
         (answer, shared)
     }
 
-    /// Returns this worker's queue for a store. The first read opens the queue. `None` if it cannot be
-    /// opened.
+    /// Returns this worker's queue for a store. The first read opens the queue. Returns `None` if it cannot
+    /// be opened.
     fn queue(&self, store: StoreId) -> Option<Rc<StoreQueue>> {
         if let Some(queue) = self.queues.borrow().get(&store) {
             return queue.clone();
@@ -243,8 +244,8 @@ impl StoreQueue {
         false
     }
 
-    /// Gives up a read because one reader has waited for too long. All other readers of it get a miss at
-    /// once, and later readers do not wait as long.
+    /// Gives up a read because one reader has waited for too long. All other readers of this read get a miss
+    /// at once. The store is not used for a while, so later readers do not wait for it.
     fn give_up(&self, engine: &Engine, plan: &ReadPlan) {
         let same = same(plan);
         let mut inner = self.inner.borrow_mut();

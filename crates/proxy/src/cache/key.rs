@@ -28,8 +28,8 @@ pub(crate) fn primary(
     rules.apply(partition, out)
 }
 
-/// Returns the offset of path and query in a primary key. They are the request target for the origin. `None`
-/// if the key has another form.
+/// Returns the offset of path and query in a primary key. They are the request target for the origin. Returns
+/// `None` if the key has another form.
 pub(crate) fn target_at(partition: &str, key: &[u8]) -> Option<usize> {
     let url_at = partition.len() + b" GET ".len();
     let scheme = key.get(url_at..)?.windows(3).position(|w| w == b"://")?;
@@ -53,7 +53,8 @@ pub(crate) fn join_vary(list: &[u8], values: &[u8]) -> bytes::Bytes {
     [list, b"\n", values].concat().into()
 }
 
-/// Returns the Vary list and the selecting values of an object. `None` if the object has no Vary list.
+/// Returns the Vary list and the selecting values of an object. Returns `None` if the object has no Vary
+/// list.
 pub(crate) fn split_vary(object: &Object) -> Option<(&[u8], &[u8])> {
     let vary = object.vary();
     let end = vary.iter().position(|b| *b == b'\n')?;

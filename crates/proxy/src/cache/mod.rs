@@ -7,8 +7,8 @@
 //! purge removes. `why` and `listing` explain what is stored. `remembered` has properties of keys that were
 //! learnt from fetches.
 //!
-//! This room may use http, state, sites and access. It may also use fill for two purposes (see lib.rs). It
-//! does not ask origins: exchange and fill fetch missing objects.
+//! This room (top-level module) may use http, state, sites and access. It may also use fill for two purposes
+//! (see lib.rs). It does not ask origins: exchange and fill fetch missing objects.
 
 pub(crate) mod ask;
 pub(crate) mod disk;

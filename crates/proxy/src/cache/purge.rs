@@ -19,11 +19,11 @@ use crate::http::route::escapes;
 /// Longest wait for a purge to become durable. After that, the client is told that the purge is not durable.
 const DURABLE: Duration = Duration::from_secs(10);
 
-/// Limit for purges by clients. If at least this number of purges is active and compared with objects,
-/// clients may add no such purge. The limit is a small part of the store's capacity.
+/// Limit for purges by clients. If at least this number of purges is compared with objects at present,
+/// clients may add no such purge. The limit is a small part of the number of purges that can be active.
 const CLIENTS_ACTIVE: usize = 64;
 
-/// Numbers of purges since the start are below this value. Numbers of earlier purges are not.
+/// Purges since the start of the process have numbers below this value. Earlier purges have larger numbers.
 const SMALL: u64 = 1 << 32;
 
 /// The result of the purge of a URL.
@@ -94,7 +94,8 @@ impl Proxy {
         }
     }
 
-    /// Returns the progress of the purge with this number. `None` if the number is unknown or was forgotten.
+    /// Returns the progress of the purge with this number. Returns `None` if the number is unknown or was
+    /// forgotten.
     #[must_use]
     pub fn purge_status(&self, number: u64) -> Option<PurgeStatus> {
         // Purges of earlier starts have larger numbers.

@@ -1,6 +1,6 @@
 //! Properties of keys that were learnt from fetches. A bounded table remembers them for a short time. The
-//! table may forget a key and may, rarely, confuse two keys. Both cases may cost a request the sharing of a
-//! fetch, but they never change its answer.
+//! table may forget a key and may, rarely, confuse two keys. Both errors affect only whether a request shares
+//! a fetch. They never change the answer to a request.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

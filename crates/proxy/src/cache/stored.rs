@@ -50,8 +50,8 @@ pub(crate) fn request_digest(
 }
 
 /// Returns the input of the caching rules for a stored object: its digest, with the mark of a soft purge.
-/// `None` if the digest is unreadable, or if an older Foxy has stored the object and it must not be used any
-/// more.
+/// Returns `None` if the digest is unreadable, or if an older Foxy has stored the object and it must not be
+/// used any more.
 #[inline]
 pub(crate) fn stored_digest(object: &Object) -> Option<Digest> {
     let mut digest = Digest::decode(&object.meta().rules)?;
@@ -69,8 +69,8 @@ pub(crate) fn stored_digest(object: &Object) -> Option<Digest> {
 }
 
 impl Proxy {
-    /// Returns the digest of an object that was found for a request which this rule decides. `None` if the
-    /// object must not be used.
+    /// Returns the digest of an object that was found for a request. `rule` is the rule that decides about
+    /// the request. Returns `None` if the object must not be used.
     #[inline]
     pub(crate) fn admitted(&self, object: &Object, rule: RuleId) -> Option<Digest> {
         let digest = stored_digest(object)?;
@@ -102,7 +102,7 @@ impl Proxy {
     }
 }
 
-/// Returns the range of a stored part. `None` if the object is not a part.
+/// Returns the range of a stored part. Returns `None` if the object is not a part.
 pub(crate) fn held(object: &Object) -> Option<ContentRange> {
     let digest = Digest::decode(&object.meta().rules)?;
     if !digest.flags.has(Flags::PARTIAL) {

@@ -61,8 +61,8 @@ impl Variants {
         }
     }
 
-    /// Forgets the variants of a URL and returns them without the primary entry. `None` if they are not
-    /// known.
+    /// Forgets the variants of a URL and returns them without the primary entry. Returns `None` if they are
+    /// not known.
     pub(crate) fn take(&self, base: KeyHash) -> Option<Vec<KeyHash>> {
         let family = self.families.lock().forget(base)?;
         Some(family.others)

@@ -194,7 +194,7 @@ pub(crate) fn start(post: &Rc<Post>, stream: TcpStream, peer: SocketAddr) {
         let mut guard = guard;
         let mut client = peer;
         if named {
-            // Boxed: otherwise this future would enlarge the task of every connection.
+            // The future is boxed. Otherwise it would enlarge the task of every connection.
             let read = Box::pin(named::client(&local, &stream, peer, tls.is_some()));
             client = match read.await {
                 Some(client) => client,
@@ -210,7 +210,8 @@ pub(crate) fn start(post: &Rc<Post>, stream: TcpStream, peer: SocketAddr) {
             return;
         }
         let number = guard.client();
-        // Boxed: a connection that waits must not use as much memory as a connection that is served.
+        // The futures are boxed, because a connection that waits must not use as much memory as a connection
+        // that is served.
         match tls {
             None => Box::pin(serve(&post, stream, (client, number))).await,
             Some(tls) => Box::pin(serve_tls(&post, stream, (client, number), tls)).await,
@@ -311,7 +312,7 @@ impl Open {
     /// Waits while memory is spent. Returns false if the connection must not be served after all.
     pub(crate) async fn enter(&self) -> bool {
         if self.local.proxy.ledger.is_over() {
-            // Boxed: otherwise this future would enlarge the task of every connection.
+            // The future is boxed. Otherwise it would enlarge the task of every connection.
             Box::pin(self.wait()).await;
         }
         self.is_let_in()

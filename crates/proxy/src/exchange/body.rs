@@ -106,9 +106,9 @@ impl<T: Transport> Streaming<'_, T> {
         }
     }
 
-    /// Gives the place in the send queues to another answer that has waited for long. This is possible only
-    /// if this answer can go on from the store. Bytes that the store does not have by then can be requested
-    /// again.
+    /// Gives the place in the send queues to another answer that has waited for a long time. This is possible
+    /// only if this answer can go on from the store. Bytes that are not in the store when this answer goes on
+    /// can be requested again.
     async fn share_place(
         &mut self,
         follower: &Follower<FillHead>,

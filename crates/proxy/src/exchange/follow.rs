@@ -268,8 +268,8 @@ impl<T: Transport> Exchange<'_, T> {
         (grant, head): (Grant, &Arc<FillHead>),
         follower: Follower<FillHead>,
     ) -> Result<Finish, Unsent> {
-        // Boxed, as all rarely needed futures are: otherwise this future would enlarge the future of every
-        // miss.
+        // The future is boxed, as all rarely needed futures are. Otherwise it would enlarge the future of
+        // every miss.
         if head.status >= 500
             && let Some(finish) = Box::pin(self.stale_instead(want, head)).await
         {
@@ -296,8 +296,8 @@ impl<T: Transport> Exchange<'_, T> {
         follower: Follower<FillHead>,
     ) -> Result<Finish, Unsent> {
         let stored = Digest::decode(&object.meta().rules).ok_or(Unsent::Missing)?;
-        // If another request's fill has moved past the wanted bytes, the request starts again. If its own
-        // fill does not fetch these bytes, a new start does not help either.
+        // If another request's fill has moved past the wanted bytes, the request starts again. If the
+        // request's own fill does not fetch these bytes, a new start does not help.
         let unsent = match follower.collapsed() {
             true => Unsent::Late,
             false => Unsent::Missing,

@@ -29,7 +29,7 @@ use crate::{Event, Outcome};
 enum Failed {
     /// The client left, or stalled.
     Client,
-    /// The client gets this refusal. True: no byte of the body is left on the connection.
+    /// The client gets this refusal. The flag is true if no byte of the body is left on the connection.
     Refused(Refusal, bool),
 }
 

@@ -25,8 +25,8 @@ type Reading = (
     tokio::task::JoinHandle<Option<Arc<Object>>>,
 );
 
-/// Largest number of fills that are tried for one byte. The first fill may have failed for another request's
-/// reasons.
+/// Largest number of fills that are tried for one byte. The first fill may have failed for a reason that
+/// concerns only another request.
 const TRIES: u8 = 3;
 
 /// The sources of the bytes of one large body.

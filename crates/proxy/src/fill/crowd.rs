@@ -1,6 +1,6 @@
-//! Crowds whose head is overdue. After three seconds one waiting request asks the origin too, after six
-//! seconds two more requests, after nine seconds four more. Each request, the first leader included, takes
-//! the first arriving head that it may have.
+//! Crowds whose head is overdue. After three seconds one waiting request also asks the origin. After six
+//! seconds two more requests do, and after nine seconds four more. Each request, the first leader included,
+//! takes the first head that arrives and that the request may have.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::{Fill, FillMap, FillWriter, Follower, wake_all};
 
 /// Time between two rounds of further fetches.
 const ROUND: Duration = Duration::from_secs(3);
-/// Rounds of further fetches: 1 + 2 + 4.
+/// Number of rounds of further fetches. The rounds start one, two and four fetches.
 const ROUNDS: u32 = 3;
 
 /// Number of further fetches that may have been started after a wait of `waited`.
@@ -22,7 +22,8 @@ fn seconds_allowed(waited: Duration) -> u32 {
 }
 
 impl<H> Follower<H> {
-    /// Returns the time when the next request of the crowd may ask too; `None` if no further request may ask.
+    /// Returns the time when the next request of the crowd may also ask the origin; `None` if no further
+    /// request may ask.
     pub(crate) fn next_round(&self, now: Instant) -> Option<Instant> {
         let waited = now.saturating_duration_since(self.fill.started);
         let rounds = u32::try_from(waited.as_millis() / ROUND.as_millis()).unwrap_or(u32::MAX);

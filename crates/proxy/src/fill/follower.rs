@@ -174,7 +174,7 @@ impl<H> Follower<H> {
             {
                 self.taken = reader.at;
             }
-            // A writer that is not held up waits only for the last follower to leave.
+            // A writer that keeps all bytes does not wait for room, so it is not woken.
             let held = state.keep != usize::MAX;
             let writer = if held { state.writer.take() } else { None };
             drop(guard);

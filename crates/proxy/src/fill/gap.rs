@@ -51,8 +51,8 @@ pub(crate) enum Gap<H> {
     Starts(FillWriter<H>, Follower<H>, Cover),
 }
 
-/// Distance in bytes. A request for bytes that are further ahead of a running fill does not wait for that
-/// fill.
+/// Largest distance in bytes for which a request waits. If the wanted bytes are further ahead of a running
+/// fill, the request does not wait for that fill.
 const FAR: u64 = 4 << 20;
 /// Largest number of bytes of a run that one new fill fetches.
 const RUN_MAX: u64 = 256 << 20;

@@ -20,8 +20,8 @@ const SHARDS: usize = 64;
 #[derive(Debug)]
 pub(crate) struct FillMap<H> {
     shards: Vec<Mutex<Shard<H>>>,
-    /// Mixed into the choice of a shard, so that keys chosen by an attacker do not all wait for one lock. The
-    /// tables in the shards have secrets of their own.
+    /// A secret that is mixed into the choice of a shard, so that keys chosen by an attacker do not all wait
+    /// for one lock. The tables in the shards have secrets of their own.
     secret: u64,
     /// The number of the next fetch.
     pub(super) numbers: AtomicU64,
@@ -63,8 +63,8 @@ impl<H> FillMap<H> {
     }
 
     /// Follows the running fill of `key`, or starts a new one. `base` is the hash of the primary key. Later
-    /// requests join the new fill if the running one has failed, or if it cannot be joined any more.
-    /// Otherwise only the caller follows the new fill.
+    /// requests join the new fill if the running fill has failed or can no longer be joined. Otherwise only
+    /// the caller follows the new fill.
     pub(crate) fn join(&self, hash: KeyHash, key: &[u8], base: KeyHash) -> Joined<H> {
         let shard = self.shard(hash).lock();
         match follow(&shard, hash, key) {
@@ -73,10 +73,10 @@ impl<H> FillMap<H> {
         }
     }
 
-    /// Does the same as [`join`](Self::join), for requests that want something else than other requests under
-    /// the same key: only requests with the same `slot` share a fill. Returns `None` if no fill runs in the
-    /// slot, and `is_stored` finds an object that a fill has stored since the request's lookup. A fill stores
-    /// its object before it leaves the map. So a request always finds the fill or the object.
+    /// Does the same as [`join`](Self::join), but only requests with the same `slot` share a fill. Requests
+    /// under one key have different slots if they need different answers. Returns `None` if no fill runs in
+    /// the slot, and `is_stored` finds an object that a fill has stored since the request's lookup. A fill
+    /// stores its object before it leaves the map. So a request always finds the fill or the object.
     pub(crate) fn join_unless_stored(
         &self,
         slot: KeyHash,
@@ -206,7 +206,8 @@ impl<H> FillMap<H> {
     }
 
     pub(super) fn close(&self, fill: &Arc<Fill<H>>) {
-        // Set before the lock is taken: a concurrent offer of the fill sees the flag, or is undone below.
+        // The flag is set before the lock is taken. So a concurrent offer of the fill either sees the flag or
+        // is undone below.
         fill.closed.store(true, Ordering::Release);
         let mut shard = self.shard(fill.slot).lock();
         let same = |other: &Arc<Fill<H>>| Arc::ptr_eq(other, fill);

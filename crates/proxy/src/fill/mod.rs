@@ -123,7 +123,7 @@ struct Reader {
     lagged: bool,
 }
 
-/// Largest number of interim responses that are kept for followers. Further ones are dropped.
+/// Largest number of interim responses that are kept for followers. Further responses are dropped.
 const INTERIM_MAX: usize = 8;
 
 impl<H> Fill<H> {
@@ -170,12 +170,14 @@ impl<H> Fill<H> {
     }
 
     /// Forbids storing the result from now on, because its object was purged or changed. If the result is
-    /// being stored, returns after that has ended, so that a following removal removes the result as well.
+    /// being stored at this moment, waits until it is stored. So a removal after this call also removes the
+    /// result.
     pub(crate) fn forbid_storing(&self) {
         *self.storable.lock() = false;
     }
 
-    /// Runs `store` unless storing is forbidden. A later call to forbid storing waits for it.
+    /// Runs `store` unless storing is forbidden. A later call of [`forbid_storing`](Self::forbid_storing)
+    /// waits until `store` has returned.
     pub(crate) fn if_storable<R>(&self, store: impl FnOnce() -> R) -> Option<R> {
         let storable = self.storable.lock();
         let storable = rule!("fill: what must not be stored is not", *storable, true);
@@ -303,7 +305,8 @@ impl<H> State<H> {
         if self.keep == usize::MAX {
             return true;
         }
-        // One byte less than is kept: a full window makes room as soon as no follower needs its start.
+        // The window may keep one byte less than `self.keep`, so that a full window makes room as soon as no
+        // follower needs its first bytes.
         let keep = self.keep.saturating_sub(1);
         let (slowest, base) = (self.slowest(), self.window.base());
         // A follower that reads back from the store still needs bytes that are not stored yet. A follower

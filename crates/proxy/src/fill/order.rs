@@ -31,8 +31,9 @@ pub(crate) struct Version {
     pub(crate) validator: Option<Bytes>,
     /// The Date field.
     pub(crate) date: Option<WallTime>,
-    /// True if the answer is a 304: this version was stored before the request was sent. In a published
-    /// answer: this version was stored before the requests of all fetches that still run were sent.
+    /// True if the answer is a 304, so that this version was stored before the request was sent. In a
+    /// published answer it means that this version was stored before the requests of all running fetches were
+    /// sent.
     pub(crate) known_before: bool,
     /// True if the answer is a part, which is stored next to other parts of the same version.
     pub(crate) part: bool,
@@ -125,12 +126,13 @@ impl<H> Default for Family<H> {
 
 /// The claims of a fill when its head arrives.
 pub(crate) struct Claim<S, O> {
-    /// True if the answer is storable. Then answers of fetches with an earlier number are older.
+    /// True if other answers are compared with this answer. This is the case if the answer is storable, or if
+    /// it shows that stored answers are outdated.
     pub(crate) storable: bool,
     /// Request values that selected the answer.
     pub(crate) selection: Selection,
     pub(crate) version: Version,
-    /// A function that returns true if the request is selected by the same values as a published answer.
+    /// A function that returns true if the fill's request has the values that selected a published answer.
     pub(crate) same: S,
     /// A function that returns true if this answer replaces a running answer with this head.
     pub(crate) replaces: O,
@@ -138,7 +140,7 @@ pub(crate) struct Claim<S, O> {
 
 impl<H> Family<H> {
     /// Remembers an answer. Of the answers with one selection, only the answer that arrived last is kept. A
-    /// number that is later than the number of this answer is also later than the numbers of the other
+    /// request that was sent after the arrival of this answer was also sent after the arrival of the other
     /// answers.
     fn record(&mut self, new: Published) {
         let alike = |known: &Published| known.selection == new.selection;
@@ -147,7 +149,8 @@ impl<H> Family<H> {
             return;
         }
         if self.published.len() >= PUBLISHED_MAX {
-            // There are too many to keep them apart: one entry replaces all of them, and matches no version.
+            // There are too many answers to remember each of them. One entry without a version replaces all
+            // of them.
             let all = self.published.drain(..).map(|known| known.arrived);
             let arrived = rule!(
                 "order: answers that are too many to remember count as one",
@@ -183,8 +186,8 @@ impl<H> FillMap<H> {
         fill.number.store(self.draw(), atomic::Ordering::Release);
     }
 
-    /// Called when the head of `fill` has arrived. Unless the head is the newest, storing it is forbidden. A
-    /// storable head that is not late ends the storing of other running answers.
+    /// Called when the head of `fill` has arrived. Unless the answer is the newest, storing it is forbidden.
+    /// An answer that is not late and whose claim is `storable` ends the storing of other running answers.
     pub(crate) fn publish<S, O>(&self, fill: &Arc<Fill<H>>, claim: Claim<S, O>) -> Order
     where
         S: Fn(&Selection) -> bool,

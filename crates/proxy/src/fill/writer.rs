@@ -125,7 +125,7 @@ impl<H> FillWriter<H> {
         }
     }
 
-    /// Waits until no request follows any more. Cancel safe.
+    /// Waits until no request follows the fill any more. Cancel safe.
     pub(crate) async fn abandoned(&self) {
         poll_fn(|cx| {
             let mut state = self.fill.state.lock();

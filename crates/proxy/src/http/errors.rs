@@ -150,8 +150,8 @@ fn explain_origin(reason: &str) -> &'static str {
 /// Media type of the pages.
 pub(crate) const CONTENT_TYPE: &str = "text/html; charset=utf-8";
 
-/// Writes a complete answer except the connection fields. `own` adds these fields and ends the head. Returns
-/// the body, which is sent after the head (but not for HEAD).
+/// Returns the body of an error page, as HTML. `own` is a text of the operator. If `own` is not empty, it
+/// replaces the explanation of the reason word.
 pub(crate) fn body(status: u16, reason: &str, own: &str) -> Vec<u8> {
     let phrase = write::reason_phrase(status);
     // The other texts come from tables in this file, so they need no escaping.

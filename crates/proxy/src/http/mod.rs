@@ -5,8 +5,8 @@
 //! request leads), `rewriting` (a site's rules for the request), `via` and `sent` (its form for the origin).
 //! `reply` and `errors` write answers.
 //!
-//! This room may use state, sites and access. It has no access to stored objects, and no code in it decides
-//! about an answer.
+//! This room (top-level module) may use state, sites and access. It has no access to stored objects, and no
+//! code in it decides about an answer.
 
 pub(crate) mod asker;
 pub(crate) mod connection;

@@ -158,7 +158,7 @@ pub(crate) struct Changed<'a> {
 }
 
 impl<'a> Changed<'a> {
-    /// Returns the changes of a site. `None` if the site makes no changes.
+    /// Returns the changes of a site. Returns `None` if the site makes no changes.
     pub(crate) fn of(
         rewriting: Option<&'a Rewriting>,
         proxy: &'a Proxy,

@@ -118,8 +118,8 @@ impl<F: Requested> Sent<'_, F> {
         }
     }
 
-    /// Returns the fields for the origin. `None` if the client's own fields have the same values for all
-    /// names in `list`.
+    /// Returns the fields for the origin. Returns `None` if the client's own fields have the same values for
+    /// all names in `list`.
     fn written(&self, list: &[u8]) -> Option<FieldBlock> {
         if list == b"accept-encoding" && !self.lists_names && !self.way.changes() {
             return None;

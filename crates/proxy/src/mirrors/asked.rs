@@ -42,9 +42,10 @@ impl MirrorPart {
 }
 
 impl Proxy {
-    /// Returns the part of a mirror that a request for `url` with these fields belongs to. `None` if the
-    /// request is not for a mirror: no mirror has the path, or the host is not one of Foxy's names. Foxy's
-    /// names are the public names, and addresses and `localhost` with the port of one of the `listeners`.
+    /// Returns the part of a mirror that a request for `url` with these fields belongs to. Returns `None` if
+    /// the request is not for a mirror: no mirror has the path, or the host is not one of Foxy's names.
+    /// Foxy's names are the public names, and addresses and `localhost` with the port of one of the
+    /// `listeners`.
     #[must_use]
     pub fn mirror_part<F: Fields>(
         &self,
@@ -63,8 +64,8 @@ impl Proxy {
     }
 
     /// Returns the URL that keys contain for objects which mirrors store under `url`. The host of `url` does
-    /// not matter. This is for a purge in all partitions. `None` if no mirror has the path, or if it belongs
-    /// to a mirror other than `mirror`.
+    /// not matter. This is for a purge in all partitions. Returns `None` if no mirror has the path, or if it
+    /// belongs to a mirror other than `mirror`.
     #[must_use]
     pub fn mirrored_text(&self, url: &Url<'_>, mirror: Option<&str>) -> Option<Vec<u8>> {
         let part = self.part(url, Method::Purge, b"", String::new())?;
@@ -72,8 +73,8 @@ impl Proxy {
         meant.then(|| self.purge_text(part.partition(), &part.url(url)))
     }
 
-    /// Returns the hosts of the servers of the mirror with this name, as they are in keys. `None` if there is
-    /// no such mirror.
+    /// Returns the hosts of the servers of the mirror with this name, as they are in keys. Returns `None` if
+    /// there is no such mirror.
     #[must_use]
     pub fn mirror_hosts(&self, name: &str) -> Option<Vec<Vec<u8>>> {
         let mut sites = self.config.mirror_sites().iter();

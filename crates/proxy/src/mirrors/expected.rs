@@ -52,8 +52,8 @@ struct Generations {
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     digest: Digest,
-    /// True if the last bytes had another digest. Caches between Foxy and the upstream may have the wrong
-    /// bytes.
+    /// True if the bytes that were stored or fetched last had another digest. Caches between Foxy and the
+    /// upstream may have the wrong bytes.
     doubted: bool,
     /// Version of the stored object whose bytes were found to have the digest. 0 if there is no such version.
     right: u64,
@@ -196,7 +196,7 @@ impl Expected {
         }
     }
 
-    /// Notes whether the last bytes of an artefact had another digest. The bytes were stored or fetched.
+    /// Notes whether the bytes of an artefact that were stored or fetched last had another digest.
     pub(crate) fn doubt(&self, part: &Mirrored, path: &[u8], doubted: bool) {
         self.set_doubt(&key_of(part, path), doubted);
     }
@@ -208,7 +208,7 @@ impl Expected {
         }
     }
 
-    /// Returns true if the last bytes of an artefact had another digest.
+    /// Returns true if the bytes of an artefact that were stored or fetched last had another digest.
     pub(crate) fn is_doubted(&self, part: &Mirrored, path: &[u8]) -> bool {
         self.has_doubt(&key_of(part, path))
     }

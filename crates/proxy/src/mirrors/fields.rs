@@ -6,9 +6,9 @@ use foxy_mirror::{Class, Kind, Mirror, Place};
 
 use super::Login;
 
-/// Fields of clients that are passed to upstreams, in addition to the fields that Foxy needs. Other fields
-/// are left out. By such fields, registries identify users, or users choose text that is written into
-/// documents. But the answers are for all clients.
+/// Fields of clients that are passed to upstreams, in addition to the fields that Foxy needs. All other
+/// fields are left out, because the answers are for all clients. With such fields, registries could identify
+/// users, or users could choose text that is written into documents.
 const FROM_CLIENTS: &[&str] = &[
     "accept",
     "accept-encoding",

@@ -4,7 +4,8 @@
 //! For documents that are rewritten, it also depends on the name by which the client knows Foxy. So each such
 //! role has its own keys, and everything else works as for a site.
 //!
-//! This room may use cache, http, state, sites and access. Requests to the servers of mirrors are in origin.
+//! This room (top-level module) may use cache, http, state, sites and access. Requests to the servers of
+//! mirrors are in origin.
 
 mod asked;
 mod comparison;

@@ -1,4 +1,5 @@
-//! Connects to a name: resolve it, judge every address, and race the permitted addresses (RFC 8305).
+//! Connects to a name. The name is resolved, every address is judged, and the connection attempts to the
+//! permitted addresses race (RFC 8305).
 
 use std::cell::Cell;
 use std::future::poll_fn;

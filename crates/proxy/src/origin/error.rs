@@ -133,7 +133,7 @@ impl UpstreamError {
         }
     }
 
-    /// Returns the kind of failure of the origin. `None` if Foxy is the reason.
+    /// Returns the kind of failure of the origin. Returns `None` if Foxy is the reason.
     pub(crate) const fn trouble(self) -> Option<Trouble> {
         Some(match self {
             Self::NoSuchName | Self::NameService => Trouble::Name,

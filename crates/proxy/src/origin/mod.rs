@@ -1,11 +1,13 @@
 //! Requests to origins: the names of origins, their connections and pools, the choice between several
 //! origins, and the exchange with an origin.
 //!
-//! A request enters by `of_request`. From there it goes through a parent (`parents`), a registry of images
-//! (`registry`), the screen of a mirror (`screened`), to an origin of several (`origins`), or directly to the
-//! only origin. `connect` opens connections. `pool` keeps them. `exchange` has one request and its answer.
+//! A request enters by `of_request`. From there it goes through a parent (`parents`), to a registry of images
+//! (`registry`), through the screen of a mirror (`screened`), to one of several origins (`origins`), or
+//! directly to the only origin. `connect` opens connections. `pool` keeps them. `exchange` has one request
+//! and its answer.
 //!
-//! This room may use mirrors, cache, http, state, sites and access. It has no access to clients or fills.
+//! This room (top-level module) may use mirrors, cache, http, state, sites and access. It has no access to
+//! clients or fills.
 
 pub(crate) mod connect;
 pub(crate) mod dns;

@@ -1,5 +1,5 @@
-//! The way of a request to its origin: through a parent, through a registry, to an origin of several, or
-//! directly to the only origin.
+//! The way of a request to its origin. It leads through a parent, to a registry, to one of several origins,
+//! or directly to the only origin.
 
 use std::sync::Arc;
 
@@ -21,8 +21,8 @@ impl Ask {
         self.role.origins()
     }
 
-    /// Returns a turn at the only origin of the site. `None` if the request is not for origins of a site, if
-    /// an origin must be chosen, or if a parent is asked.
+    /// Returns a turn at the only origin of the site. Returns `None` if the request is not for origins of a
+    /// site, if an origin must be chosen, or if a parent is asked.
     pub(crate) fn only_origin(&self) -> Option<Turn> {
         let origins = self.origins().filter(|_| self.parents().is_none());
         origins.and_then(Origins::only)

@@ -170,7 +170,8 @@ impl Registry<'_> {
         self.image.token_key(self.part.name())
     }
 
-    /// Returns the value of `Authorization` that the registry demands. `None` if it cannot be fetched.
+    /// Returns the value of `Authorization` that the registry demands. Returns `None` if it cannot be
+    /// fetched.
     async fn authorization(
         &self,
         wanted: Challenge,
@@ -299,7 +300,7 @@ impl Registry<'_> {
     }
 
     /// Returns the body of a short answer. If the connection can be used again, it goes back to the pool.
-    /// `None` if the body is longer than `most` bytes or breaks off.
+    /// Returns `None` if the body is longer than `most` bytes or breaks off.
     async fn read(
         &self,
         mut leased: Leased,

@@ -171,8 +171,8 @@ pub(crate) async fn ask(
             let answer = part.answer((status, Some(0)), None, own.iter().copied());
             leased.up.answered_by(local, parts, &answer)
         }
-        // Parts, and copies that a server between upstream and Foxy has changed, are refused, because clients
-        // would use them.
+        // Every 2xx status other than 200 is refused. Such an answer may be a part, or a copy that a server
+        // between the upstream and Foxy has changed, and clients would use it as the complete document.
         201..=299 => Err(NOT_WHOLE),
         _ => {
             let answer = part.answer((status, None), None, own.iter().copied());

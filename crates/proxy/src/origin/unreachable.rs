@@ -13,10 +13,11 @@ use super::UpstreamError;
 use crate::http::destination::Destination;
 
 /// Factor for the time for which a failure is remembered. It multiplies the duration of the attempt, so that
-/// clients wait for a small part of the time. A refused connection takes no time, so it is tried each time.
+/// clients wait only during a small part of the time. A refused connection takes no time, so it is tried each
+/// time.
 const TIMES: u32 = 3;
-/// Longest time for which a failure is remembered. After it, Foxy notices that a destination can be reached
-/// again.
+/// Longest time for which a failure is remembered. After this time, Foxy tries the destination again and can
+/// notice that it is reachable.
 const LONGEST: Duration = Duration::from_secs(30);
 /// Largest number of destinations that are remembered.
 const MOST: usize = 1024;

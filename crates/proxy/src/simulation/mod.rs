@@ -38,9 +38,9 @@
 //! **Settings.** If a request begins after every worker has new settings, only the new settings apply to its
 //! answer. They concern queries in keys, the selection of variants, and cookies that a rule shares.
 //!
-//! **Bytes.** A body has the bytes that its head announces, also if it is a part. It is complete or visibly
-//! cut. It is cut only for a reason: a component failed, or the missing bytes belong to a version that no
-//! longer exists.
+//! **Bytes.** A complete body or a part of a body has the bytes that its head announces. A body is complete
+//! or visibly cut. It is cut only for a reason: a component failed, or the missing bytes belong to a version
+//! that no longer exists.
 //!
 //! **Liveness.** Every request ends. If network and origin work, the request gets its answer, even if the
 //! disk fails. The only exception is a process that has ended meanwhile.
@@ -48,7 +48,7 @@
 //! **Leaks.** At the end no fetch runs, no follower is left, and the ledger of memory is at zero.
 //!
 //! In some of the histories, [`profile`] excludes the faults that the oracle must excuse. So each rule is
-//! checked strictly in some histories. Not simulated:
+//! checked strictly in some histories. The simulation does not cover:
 //!
 //! - TLS: a handshake draws keys from the system, and the lengths of its messages depend on them. So a seed
 //!   would not determine one history. `tests/it` also runs over TLS.

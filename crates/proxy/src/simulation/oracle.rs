@@ -32,7 +32,7 @@ pub(super) fn judge(world: &Rc<World>, asked: &Asked, ending: &Ending) {
     let lost = may_lose_bytes(world, asked);
     match ending {
         Ending::Forgotten => wrong("liveness", "a request without end"),
-        // A reset that cuts an answer may also prevent that its head reaches the client.
+        // A reset that cuts an answer may also prevent the head of the answer from reaching the client.
         Ending::Nothing if excused || lost || may_be_outdated(world, asked) => {
             world.counts.add("nothing");
         }

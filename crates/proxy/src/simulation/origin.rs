@@ -79,7 +79,7 @@ impl Connection {
         Duration::from_millis(millis)
     }
 
-    /// Fails: with an error, with silence, or with a closed connection.
+    /// Fails with an error, with silence, or with a closed connection.
     async fn fail(&mut self, after: Duration) -> Option<bool> {
         sleep(after).await;
         match self.rng.below(3) {

@@ -123,7 +123,7 @@ impl Pipe {
         self.wake();
     }
 
-    /// Returns the arrival time of the next piece. `None` if there is no next piece.
+    /// Returns the arrival time of the next piece. Returns `None` if there is no next piece.
     pub(super) fn next(&self) -> Option<Instant> {
         self.pieces.front().map(|(at, _)| *at)
     }

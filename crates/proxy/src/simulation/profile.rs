@@ -110,8 +110,9 @@ impl Profile {
         }
     }
 
-    /// Returns the number of lives of a process that ends. An object must still be fresh when its store comes
-    /// back after a life without the store. So lives are short if stores are taken out and put back.
+    /// Returns the number of lives in a history in which the process ends. An object must still be fresh when
+    /// its store comes back after a life without the store. So if stores are taken out and put back, there
+    /// are more lives, and each life is shorter.
     pub(super) fn lives(&self, rng: &mut Rng) -> u64 {
         match self.moves {
             true => 4 + rng.below(5),

@@ -233,7 +233,7 @@ impl World {
     }
 
     /// Returns the number of the latest answer since `started` by which the origin has sent or confirmed
-    /// exactly this body. `None` if there is no such answer.
+    /// exactly this body. Returns `None` if there is no such answer.
     pub(super) fn confirmed(&self, made: &Made, started: u64) -> Option<u64> {
         let said = self.said.borrow();
         let mut since = said.iter().rev().take_while(|said| said.at >= started);

@@ -24,13 +24,13 @@ pub(crate) const NO_OBJECT: Refusal = refusal(404, "no-such-object");
 pub struct Objects {
     /// Largest number of bytes of an object.
     pub size_max: u64,
-    /// Users who may store and remove objects, other than results of actions.
+    /// Users who may store and remove objects that are not results of actions.
     pub writers: Writers,
     /// Users who may store and remove results of actions.
     pub action_writers: Writers,
 }
 
-/// Users who have a right. Nobody has it without a login.
+/// Users who have a right. Nobody has the right without a login.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Writers {
     /// True if every user who has logged in has the right.

@@ -187,9 +187,11 @@ impl Paths {
     }
 }
 
-/// True if some reader takes a segment for `.` or `..`: for some readers `\` and `;` end a segment.
+/// True if some reader of the path may take a segment for `.` or `..`. For some readers, `\` and `;` also end
+/// a segment.
 pub(crate) fn has_dots(path: &[u8]) -> bool {
-    // Number of dots since the beginning of the segment; `None` after another byte.
+    // Number of dots since the beginning of the segment; `None` if the segment has a byte that is not a dot,
+    // or more than three dots.
     let mut dots = None;
     for byte in (Decoded { path, after: 0 }).chain([b'/']) {
         dots = match (byte, dots) {

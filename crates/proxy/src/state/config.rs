@@ -58,8 +58,8 @@ foxy_base::settings! {
         /// oldest idle connection is closed; if no connection is idle, the new connection is closed. The
         /// number is at most half of the files that the system lets the process open.
         "connections" connections: usize = Plain::Number(16_384), Range::Count(1, 10_000_000);
-        /// Connections of one client address (IPv6: of one /64 network). Further connections are closed
-        /// at once. Trusted proxies have no such limit.
+        /// Connections of one client address (IPv6: of one /64 network). Connections beyond this
+        /// number are closed at once. Trusted proxies have no such limit.
         "client_connections" client_connections: usize = Plain::Number(4096), Range::Count(1, 10_000_000);
         /// Largest size of a request or response head in bytes. An answer with a single field of more than
         /// 65,535 bytes is passed on and not stored.
@@ -98,8 +98,8 @@ foxy_base::settings! {
         "idle" idle: Duration = Plain::seconds(75), Range::Time(1, DAY);
         /// Longest time without any progress while a body goes to or comes from a client.
         "progress" progress: Duration = Plain::seconds(60), Range::Time(1, DAY);
-        /// Longest time to resolve the name of an origin and to connect to it: all its addresses and the
-        /// TLS handshake together.
+        /// Longest time to resolve the name of an origin and to connect to it. The attempts at all its
+        /// addresses and the TLS handshake count together.
         "connect" connect: Duration = Plain::seconds(10), Range::Time(1, DAY);
         /// Longest time from the end of a request to the first byte of the origin's answer.
         "first_byte" first_byte: Duration = Plain::seconds(60), Range::Time(1, DAY);
@@ -128,7 +128,7 @@ foxy_base::settings! {
         /// Fetches that may wait for answer heads from one origin at the same time. Downloads under way
         /// do not count. One client has at most three quarters of these fetches.
         "origin_concurrency" origin_concurrency: usize = Plain::Number(256), Range::Count(1, 1_000_000);
-        /// Requests that may wait in the queue for a fetch from one origin; further requests get 503.
+        /// Requests that may wait in the queue for a fetch from one origin. Any other request gets 503.
         "origin_queue" origin_queue: usize = Plain::Number(4096), Range::Count(0, 10_000_000);
         /// Names in the DNS cache.
         "dns_names" dns_names: usize = Plain::Number(10_000), Range::Count(1, 10_000_000);
@@ -147,13 +147,13 @@ foxy_base::settings! {
     pub struct FillConfig {
         /// Bytes of a running fetch that are kept for its followers if the whole object is not kept.
         "window" window: usize = Plain::Number(MIB), Range::Bytes(64 * KIB, GIB);
-        /// Time for which a slow follower may delay the other followers. After that it goes on alone: it
-        /// reads the missed bytes from the store, or fetches on its own.
+        /// Time for which a slow follower may delay the other followers. After that time, the slow follower
+        /// reads the bytes that it has missed from the store, or fetches them from the origin itself.
         "lag" lag: Duration = Plain::seconds(2), Range::Time(0, DAY);
         /// A fetch that all clients have left continues if at most this many bytes of it are missing. It
         /// also continues as `finish_percent` permits.
         "finish_remaining" finish_remaining: u64 = Plain::Number(MIB), Range::Bytes(0, GIB);
-        /// A fetch that all clients have left continues if at least this many percent of it have arrived.
+        /// A fetch that all clients have left continues if at least this percentage of it has arrived.
         "finish_percent" finish_percent: u8 = Plain::Number(90), Range::Count(0, 100);
     }
     besides {

@@ -17,7 +17,7 @@ const OVER: Duration = Duration::from_secs(1);
 /// Time between two checks of the memory.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// The queues of one worker. Each queue contains the time since which memory has been spent for it.
+/// The queues of one worker. Each queue contains the time at which its connections began to wait for memory.
 #[derive(Debug, Default)]
 pub(crate) struct Entrance {
     few: Mutex<Option<MonoTime>>,
@@ -25,7 +25,7 @@ pub(crate) struct Entrance {
     /// Connections in both queues.
     waiting: Cell<usize>,
     /// Number of connections that ended while others waited, minus the number of connections that have
-    /// entered in their place. Negative after connections were closed to release memory.
+    /// entered in their place. The number is negative after connections were closed to release memory.
     free: Cell<isize>,
 }
 

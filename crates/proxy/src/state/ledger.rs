@@ -95,11 +95,11 @@ const SEND_BYTES: [usize; 4] = [16 << 10, 128 << 10, 32 << 10, 16 << 10];
 /// is spent.
 const RECEIVE_BYTES: [usize; 3] = [64 << 10, 32 << 10, 16 << 10];
 /// Size in bytes below which a ledger is small. A small ledger always limits the bytes that origins send
-/// ahead, and the limit of its answers does not rise while there is room: many connections can open before
-/// their bodies come.
+/// ahead, and the limit of its answers does not rise while there is room, because many connections can open
+/// before the bodies of their answers arrive.
 const SMALL_LEDGER: usize = 32 << 20;
-/// Bytes of connections and their buffers that enter without delay, even if they are more than half of the
-/// ledger. At most three quarters of the ledger.
+/// Number of bytes of connections and their buffers up to which connections enter without delay, even if
+/// these bytes are more than half of the ledger. The bound is at most three quarters of the ledger.
 const FEW_CONNECTIONS: usize = 10 << 20;
 /// Number of connections that every client may always have.
 const CONNECTIONS_MIN: usize = 32;
@@ -190,8 +190,8 @@ impl Ledger {
         self.max() / 8 * 7
     }
 
-    /// Returns the number of connections to close so that memory is no longer spent, if each releases the
-    /// least amount.
+    /// Returns the number of connections to close so that memory is no longer spent, if each connection
+    /// releases only [`CLOSED_BYTES`].
     pub(crate) fn surplus(&self) -> usize {
         self.total().saturating_sub(self.spent_from()) / CLOSED_BYTES
     }
@@ -234,12 +234,12 @@ impl Ledger {
         self.roomy.load(Ordering::Relaxed)
     }
 
-    /// True if connections and their buffers use more than half of the limit; in a small ledger, more than
-    /// [`FEW_CONNECTIONS`]. New connections then enter slowly. Queues and fills do not count, because they
-    /// have limits of their own. Small answers can still be sent while the entries of queues and fills are
-    /// rights that are not used. The excess counts too. While there is much room, the excess does not count,
-    /// and connections and their buffers may use three quarters of the limit. They do not get more even then,
-    /// because thousands of connections can enter between two observations.
+    /// True if connections and their buffers use more than half of the limit. If half of the limit is less
+    /// than [`FEW_CONNECTIONS`], they may use that number of bytes, but not more than three quarters of the
+    /// limit. New connections then enter slowly. Entries of queues and fills do not count: they have limits
+    /// of their own, and may be rights that are not used. The excess counts too. While there is much room,
+    /// the excess does not count, and connections and their buffers may use three quarters of the limit. They
+    /// may not use more even then, because thousands of connections can enter between two observations.
     pub(crate) fn is_over(&self) -> bool {
         let most = self.max() / 4 * 3;
         match self.is_roomy() {

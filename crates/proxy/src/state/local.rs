@@ -35,7 +35,7 @@ pub(crate) struct Patience {
     pub(crate) progress: Ticks,
     pub(crate) first_byte: Ticks,
     pub(crate) upstream: Ticks,
-    /// Silence in a body after which its rest is requested on another connection.
+    /// Time of silence in a body after which the rest of the body is requested on another connection.
     pub(crate) quiet: Ticks,
     pub(crate) tunnel: Ticks,
     pub(crate) linger: Ticks,
@@ -204,7 +204,7 @@ impl Local {
         self.rng.borrow_mut().next_u64() | 1
     }
 
-    /// Closes connections of this worker that are not needed, since memory or places are spent. Returns the
+    /// Closes connections of this worker that are not needed, because memory or places are spent. Returns the
     /// number of closed connections.
     pub(crate) fn shed(&self) -> usize {
         self.shed_for(SHED)
@@ -222,8 +222,8 @@ impl Local {
         self.shed() > 0 || self.counted(self.sweep.shed_idle(1)) > 0
     }
 
-    /// Does the same as [`shed`](Self::shed), for as many connections as exceed the memory. Each worker
-    /// closes its part of them.
+    /// Does the same as [`shed`](Self::shed), for the connections that are too many for the memory. Each
+    /// worker closes its part of these connections.
     pub(crate) fn shed_surplus(&self) {
         let surplus = self.proxy.ledger.surplus() / self.proxy.workers();
         let closed = self.sweep.shed(surplus.max(SHED), self.entrance.waiting());

@@ -215,8 +215,8 @@ impl Proxy {
             .map(|rule| rule.name.as_str())
     }
 
-    /// Removes the objects stored under a primary key. Fetches that run under this key are not stored and not
-    /// joined.
+    /// Removes the objects stored under a primary key. The results of fetches that run under this key are not
+    /// stored, and later requests do not join these fetches.
     pub(crate) fn forget(&self, base: foxy_base::KeyHash, key: &[u8]) {
         self.invalidate(base);
         self.engine.supersede(base, key);

@@ -6,7 +6,7 @@ use foxy_base::{Fields, first, hash64};
 
 /// The field that contains the id.
 const FIELD: &str = "X-Request-Id";
-/// Largest number of bytes of an id that is taken from a proxy.
+/// Largest number of bytes of an id that is accepted from a proxy.
 const LONGEST: usize = 128;
 
 /// An id of letters, digits and `-_.:/+=~@`.
@@ -37,8 +37,8 @@ impl<'a> RequestId<'a> {
         usable.then_some(Self::Given(text))
     }
 
-    /// Returns the id of a request: the id in its field, if there is one to read, or an id made from its
-    /// place.
+    /// Returns the id of a request: the id in the field of `head`, or an id made from `place` if there is no
+    /// such id.
     pub(crate) fn of<F: Fields + ?Sized>(head: Option<&'a F>, seed: u64, place: [u64; 3]) -> Self {
         let given = head.and_then(Self::given);
         given.unwrap_or_else(|| Self::made(seed, place))

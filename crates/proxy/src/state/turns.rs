@@ -9,8 +9,8 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Poll, Waker};
 
-/// Largest number of polls of one client's connections in a turn. With 50 us for each poll, other clients
-/// wait for 1 ms.
+/// Largest number of polls of one client's connections in a turn. If each poll takes 50 us, other clients
+/// wait for about 1 ms.
 const POLLS_MAX: u8 = 16;
 /// Number of connections that are woken for a turn. This is more than the polls of one client in a turn,
 /// because some of the connections have ended or belong to other clients.
@@ -54,9 +54,10 @@ impl Default for Turns {
 }
 
 impl Turns {
-    /// Does the work of one connection of `client` in turns. If `client` is 0, it is not counted. Cancel safe
-    /// if `work` is. The caller pins `work`: a future that takes another future by value has room for it
-    /// twice.
+    /// Runs `work`, which belongs to one connection of `client`. It is polled only while the client has polls
+    /// left in the present turn. There is no limit for a single client, or if `client` is 0. Cancel safe if
+    /// `work` is cancel safe. The caller pins `work`, because a future that takes another future by value
+    /// needs memory for that future twice.
     pub(crate) async fn take<F: Future>(&self, client: u64, mut work: Pin<&mut F>) -> F::Output {
         let mut number = 0;
         poll_fn(|cx| {
@@ -90,7 +91,7 @@ impl Turns {
         false
     }
 
-    /// Ends a turn whenever connections wait, once the runtime has checked for events. Never returns.
+    /// Whenever connections wait, ends the turn after the runtime has checked for events. Never returns.
     pub(crate) async fn run(&self) {
         loop {
             poll_fn(|cx| {

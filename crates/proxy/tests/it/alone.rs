@@ -8,8 +8,8 @@ use crate::common::{Asked, Client, Foxy, Origin, until};
 const BODY: &[u8] = b"0123456789";
 const FIELDS: &str = "Cache-Control: max-age=60\r\nETag: \"v1\"\r\n";
 
-/// An origin that waits for `open`, and then answers one range, also under a condition. It sends only the
-/// client's own range, which `X-Part` repeats, because Foxy requests a wider range in `Range`.
+/// An origin that waits for `open`, and then answers a request for one range, with or without a condition. It
+/// sends only the client's own range, which `X-Part` repeats, because Foxy requests a wider range in `Range`.
 fn gated(open: &Arc<AtomicBool>) -> Origin {
     let open = Arc::clone(open);
     Origin::start(move |asked: &mut Asked| {
@@ -97,7 +97,7 @@ fn a_range_that_ends_beyond_what_was_fetched_for_another_is_not_cut_short() {
     assert_eq!(inside, (206, "23".to_owned()));
 }
 
-/// Foxy requests all ten bytes.
+/// The client requests four bytes, and Foxy requests all ten bytes.
 #[test]
 fn a_client_that_has_its_part_is_done_before_the_fetch() {
     let open = Arc::new(AtomicBool::new(false));

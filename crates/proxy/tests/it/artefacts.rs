@@ -59,7 +59,7 @@ struct State {
     sent: Vec<u8>,
     /// Fields of answers with the file.
     fields: String,
-    /// Number of requests for the file, and number of these with `no-cache`.
+    /// Number of requests for the file, and number of these requests that have `no-cache`.
     asked: (usize, usize),
 }
 
@@ -269,7 +269,7 @@ fn the_index_of_one_package_says_nothing_about_files_of_another() {
     let origin = Origin::start(move |asked| {
         match asked.path() {
             "/simple/a/" => index(asked, &named),
-            // This document is of the publisher of another package, who wants that `a` is refused.
+            // This document is of the publisher of another package, who wants Foxy to refuse `a`.
             "/simple/evil/" => index(asked, &"0".repeat(64)),
             _ => asked.reply("200 OK", "", &sent),
         }

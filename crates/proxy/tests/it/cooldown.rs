@@ -65,8 +65,9 @@ fn at(foxy: &Foxy, seconds: i64) {
     foxy.clock.set_wall(WallTime::from_secs(NOON + seconds));
 }
 
-/// A packument with three versions. Their ages are: old, two days and 23:59:30, and one hour. It is padded
-/// and compressed. The registry's abbreviated form has no dates.
+/// A packument with three versions. The first version is old, the second version is 30 seconds less than
+/// three days old, and the third version is one hour old. The packument is padded and compressed. The
+/// registry's abbreviated form has no dates.
 fn packument(port: u16, pad: usize) -> String {
     let version = |v: &str| {
         format!(

@@ -172,7 +172,7 @@ fn a_slow_disk_is_waited_for_in_the_middle_of_what_nobody_else_has() {
     stored.settle(0);
     foxy.get(&origin, "/large");
     let slow = FaultRule::new(OpClass::Read, Fault::Delay(Duration::from_secs(3)));
-    // Only the second read is slow, which is a read after the first fragment.
+    // Only the second read is slow. It comes after the read of the first fragment.
     stored
         .disk
         .set_faults(FaultPlan::none().and(slow.after(1).times(1)));

@@ -31,7 +31,7 @@ fn digest(source: u8, flags: u16) -> [u8; 64] {
     out
 }
 
-/// Stores an object like an object that was found on a disk.
+/// Stores an object as if it had been found on a disk.
 fn put(foxy: &Foxy, origin: &Origin, path: &str, rules: [u8; 64], vary: &str, fields: &str) {
     let key = format!("forward GET http://{}{path}", origin.authority());
     let mut block = FieldBlockBuilder::default();

@@ -1,5 +1,5 @@
-//! Purges of many objects while fetches run. If a fetch was requested before a purge, the purge covers its
-//! object.
+//! Purges of many objects while fetches run. If a fetch began before a purge, the purge covers the object of
+//! the fetch.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

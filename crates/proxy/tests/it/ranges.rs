@@ -234,8 +234,8 @@ fn another_version_ends_the_life_of_the_old_fragments() {
     );
     assert!(other.body == bytes(1, 1_600_000, 1_600_100));
     check(&range(&foxy, &origin, "0-99"), 1, 0, 100);
-    // The same test across an expiry. The object is validated together with the range, and is not fetched
-    // completely.
+    // The same test, but after the stored part has expired. The object is validated together with the range,
+    // and is not fetched completely.
     let before = media.total();
     foxy.clock.advance(Duration::from_secs(100));
     *media.version.lock().unwrap() = 2;
@@ -330,7 +330,7 @@ fn wrong_parts_are_never_taken_for_right_ones() {
         let other = range(&foxy, &origin, "1600000-1600009");
         let said = other.field("Content-Range").map(str::to_owned);
         let honest = said.as_deref() == Some(&*format!("bytes 1600000-1600009/{LEN}"));
-        // This is the origin's own Content-Range, if no byte of the body is sent.
+        // If no byte of the body is sent, the Content-Range is the origin's own.
         let nothing = other.field("Content-Length") == Some("0");
         if other.status == 206 && other.whole && honest && !nothing {
             assert!(other.body == bytes(0, 1_600_000, 1_600_010), "{name}");

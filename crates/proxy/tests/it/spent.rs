@@ -249,7 +249,7 @@ fn a_client_that_waited_is_not_served_beyond_its_share() {
     assert!(accepted > SHARE && served < SHARE, "{accepted}, {served}");
     let refused = || held.foxy.proxy.totals().event(Event::ConnectionsRefused);
     let before = refused();
-    // From now on, waiting connections are served one after the other, whatever the memory is.
+    // From now on, waiting connections are served one after the other, however little memory is free.
     held.foxy.clock.advance(Duration::from_secs(2));
     let (_, now) = held.settled();
     assert!(served < now && now <= SHARE, "{served} to {now}");

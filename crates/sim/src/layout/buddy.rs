@@ -4,7 +4,7 @@
 //! contains the objects that need k blocks. Write = the first free slot of the class's file is written;
 //! delete = the slot is marked free; read = the slot is read. An object of more than THRESHOLD blocks (256 =
 //! 128 KB) has a file of its own. An object is always contiguous. The paper does not state if the class files
-//! grow or exist beforehand. Both are possible here.
+//! grow or exist beforehand. This layout can simulate both variants.
 
 use std::{
     cmp::Reverse,

@@ -14,9 +14,9 @@ use foxy_policy::{BufferId, GroupId, LocalityBuffers, LocalityConfig};
 /// Parameters of the locality buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocConfig {
-    /// Number of buffers (the papers: 8 to 128).
+    /// Number of buffers (8 to 128 in the papers).
     pub buffers: u32,
-    /// Bytes of each buffer (the papers: 64 KB).
+    /// Size of each buffer in bytes (64 KB in the papers).
     pub bytes: u64,
 }
 

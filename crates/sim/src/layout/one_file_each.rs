@@ -140,7 +140,7 @@ impl LayoutStats {
         self.allocated_bytes += size;
     }
 
-    /// Counts the removal of such an object.
+    /// Counts the removal of an object that has a file or slot of its own.
     pub(super) fn gone(&mut self, size: u64) {
         self.objects -= 1;
         self.object_bytes -= size;

@@ -15,7 +15,7 @@ pub struct LayoutStats {
     pub allocated_bytes: u64,
     /// Capacity in bytes; 0 if only the file system below knows it.
     pub capacity: u64,
-    /// Number of contiguous pieces in which the stored objects are.
+    /// Number of contiguous pieces of which the stored objects consist.
     pub pieces: u64,
     /// Number of URL-reads.
     pub reads: u64,

@@ -111,9 +111,9 @@ impl Harness {
         self.settle(&counts);
     }
 
-    /// Records for newly placed objects after how many writes their blocks will contain them. `counts`
-    /// are the numbers of writes before the call that placed the objects. Removes objects that the layout
-    /// had to drop.
+    /// For each newly placed object, records the number of writes after which each of its blocks will contain
+    /// the object. `counts` are the numbers of writes before the call that placed the objects. Removes
+    /// objects that the layout had to drop.
     fn settle(&mut self, counts: &HashMap<(u32, u64), u32>) {
         let layout = &self.layout;
         self.live

@@ -1,14 +1,14 @@
 //! Two LRU levels that share one table: the fast form of LRU over LRU.
 //!
-//! The rule is that of [`super::Levels`]; a test checks that both give equal results, request by request. An
-//! object in memory, on disk, or in both is one node with a link for each level. So a request needs one
-//! lookup, and the eviction of the tail of a list needs no lookup.
+//! The rule is the same as in [`super::Levels`]. A test checks that both forms return equal results, request
+//! by request. An object in memory, on disk, or in both is one node with a link for each level. So a request
+//! needs one lookup, and the eviction of the tail of a list needs no lookup.
 
 use hashbrown::HashTable;
 
 use super::Stamp;
 
-/// Value for: no node.
+/// Value that means "no node".
 const NIL: u32 = u32::MAX;
 
 /// A cache level.

@@ -13,8 +13,8 @@ use crate::{
 pub struct Conditions {
     /// Seed of the generated stream.
     pub seed: u64,
-    /// Divisor of memory, disk and numbers of operations. 1 is as published; larger values are for a quick
-    /// check and change hit ratios.
+    /// Divisor of memory, disk and numbers of operations. 1 keeps the published sizes; larger values are for
+    /// a quick check and change hit ratios.
     pub scale: u64,
     /// Number of threads.
     pub threads: usize,

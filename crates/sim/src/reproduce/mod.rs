@@ -42,7 +42,7 @@ pub const PARTS: &[Part] = &[
 /// Result of a reproduction.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Reproduction {
-    /// Divisor of memory, disks and numbers of operations; 1: as published.
+    /// Divisor of memory, disks and numbers of operations; 1 keeps the published sizes.
     pub scale: u64,
     /// Results of the parts.
     pub sections: Vec<Section>,

@@ -116,7 +116,8 @@ impl Default for Backend {
     }
 }
 
-/// Bytes written to measure the sequential bandwidth. The same number is written before to fill the caches.
+/// Number of bytes written to measure the sequential bandwidth. Before the measurement, the same number of
+/// bytes is written to fill the caches.
 const SEQUENTIAL: u64 = 64 << 20;
 
 impl Backend {

@@ -17,7 +17,7 @@ use foxy_base::{Clock as _, MonoTime, SystemClock};
 
 use crate::model::{DirId, FileId, Files, FsCounters, FsError, IoKind, SimTime};
 
-/// Bytes of the buffer from which write() calls copy; longer writes repeat it.
+/// Bytes of the buffer from which write() calls copy; longer writes use the buffer several times.
 const CHUNK: usize = 1 << 20;
 
 /// Files below one folder.

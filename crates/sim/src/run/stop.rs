@@ -19,7 +19,7 @@ pub fn stopped() -> bool {
     STOP.load(Ordering::Relaxed)
 }
 
-/// Check for a loop: an error if the loop should end.
+/// Returns an error if the loop that calls this function should end.
 pub(crate) fn go_on() -> Result<(), RunError> {
     if stopped() {
         Err(RunError::Stopped)

@@ -208,7 +208,7 @@ fn append(path: &Path) -> Result<File, RunError> {
             .read(true)
             .append(true)
             .open(path)?;
-        // Only for a regular file can the last byte be read.
+        // The last byte can be read only if the file is a regular file.
         if file.metadata()?.is_file() && file.seek(SeekFrom::End(0))? > 0 {
             let mut last = [0];
             file.seek(SeekFrom::End(-1))?;

@@ -1,18 +1,18 @@
 //! Advice for the operator, in a few sentences.
 //!
 //! The advice is about Foxy if it is a candidate, otherwise about the policy with the most hits over all
-//! sizes. The advice on memory uses the best of the other policies, because Foxy's curve includes its
-//! memory. Recommended disk: the smallest size from which on a doubling adds less than one point of hits.
-//! Recommended memory: the smallest size that on its own reaches at least half of the disk's hits.
-//! Cheapest step: a setting that adds a point, otherwise a doubling of the disk that adds a point,
-//! separately for requests and for bytes. A curve that falls while the cache grows is explained. The
+//! sizes. The advice on memory uses the best of the other policies, because Foxy's curve includes its memory.
+//! The recommended disk is the smallest size after which no doubling adds one percentage point of hits or
+//! more. The recommended memory is the smallest size that on its own reaches at least half of the disk's
+//! hits. The cheapest step is a setting that adds a point, otherwise a doubling of the disk that adds a
+//! point, separately for requests and for bytes. A curve that falls while the cache grows is explained. The
 //! advice promises nothing beyond the log.
 
 use super::candidate::{FOXY, GATED};
 use super::{Curve, Point, SizeReport};
 use crate::report::readable;
 
-/// Increase of the hit ratio from which on a doubling of the disk is worth it.
+/// Least increase of the hit ratio for which a doubling of the disk is recommended.
 const WORTH: f64 = 0.01;
 
 pub(super) fn sentences(report: &SizeReport) -> String {
@@ -74,8 +74,8 @@ fn gates(curves: &[Curve], disk: &Point) -> String {
     said.collect()
 }
 
-/// The cheapest step from this size that adds a point of requests, and of bytes: a setting is free, a
-/// doubling costs a disk.
+/// The cheapest step from this size that adds a point of requests, and of bytes: a setting costs nothing, and
+/// a doubling requires one more disk.
 fn steps(report: &SizeReport, best: &Curve, disk: &Point) -> String {
     let by = |what: &str, value: fn(&Point) -> f64| {
         let now = value(disk);

@@ -69,9 +69,9 @@ impl Answered {
 ///
 /// The sample is divided into [`GROUPS`] smaller samples, each with its own miniature cache. The spread of
 /// their answers shows the effect of the random choice of objects on the misses in the sample and on the
-/// space that the sampled objects need. (If a popular object is or is not in the sample, this changes the
-/// corrected ratio only by the object's few misses.) The variance is multiplied by the share of objects that
-/// were not sampled.
+/// space that the sampled objects need. (The presence of a popular object in the sample changes the corrected
+/// ratio only by the object's few misses.) The variance is multiplied by the share of objects that were not
+/// sampled.
 fn error(sampler: &Sampler, policy: PolicyKind, size: u64) -> f64 {
     let rate = sampler.rate();
     let expected = sampler.expected() / GROUPS as f64;
@@ -123,7 +123,7 @@ fn point(sampler: &Sampler, options: &SizeOptions, candidate: Candidate, size: u
     }
 }
 
-/// A busy disk does not store one in this number of new objects.
+/// A busy disk fails to store one in this number of new objects.
 const REFUSED: u64 = 10;
 
 /// A small cache under a policy, which represents a cache of `whole` bytes.

@@ -3,9 +3,9 @@
 //! Method: spatially hashed sampling (SHARDS: Waldspurger and others, FAST 2015; as miniature caches: the
 //! same authors, USENIX ATC 2017). A request is sampled if the hash of its object is below a threshold. A
 //! cache of S bytes is then imitated by a cache of S * R bytes, where R is the sampled share. The threshold
-//! falls while the log is read, so that the sample stays bounded. Results are exact for logs that fit
-//! completely. SHARDS' correction is applied: if the sample has fewer or more requests than the share R of
-//! all requests, the difference belongs to the most popular objects and counts as hits.
+//! falls while the log is read, so that the sample stays bounded. Results are exact for logs that fit into
+//! the sample completely. SHARDS' correction is applied: if the sample has fewer or more requests than the
+//! share R of all requests, the difference belongs to the most popular objects and counts as hits.
 
 mod advice;
 mod candidate;

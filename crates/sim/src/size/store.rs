@@ -1,12 +1,11 @@
 //! A miniature of Foxy: memory before a store of segments that are reused in sequence.
 //!
-//! The rules are those of the production store. An object takes its body, its head and 80 bytes, in units of
-//! 16. An object larger than one fragment is stored in pieces. A replaced object stays in its segment until
-//! the segment is reused. When the open segment is half full, the oldest segment is emptied. Its records that
-//! were used since they were written, or that are in memory, are written again, the most used and smallest
-//! first, up to a fifth of the newly written bytes. The engine itself provides the lengths of segments and
-//! the memory tier's share. Time is not simulated: nothing expires or waits.
-//! segments and the memory tier's share. Time is left out: nothing expires or waits.
+//! The rules are those of the production store. An object takes its body, its head and 80 bytes, in units
+//! of 16 bytes. An object larger than one fragment is stored in pieces. A replaced object stays in its
+//! segment until the segment is reused. When the open segment is half full, the oldest segment is emptied.
+//! Its records that were used since they were written, or that are in memory, are written again, the most
+//! used and smallest first, up to a fifth of the newly written bytes. The engine itself provides the lengths
+//! of segments and the memory tier's share. Time is not simulated: nothing expires or waits.
 
 use std::collections::{HashMap, VecDeque};
 

@@ -275,7 +275,8 @@ impl Engine {
 
     /// Sets a new memory budget, in bytes; [`EngineConfig::memory_bytes`] is the first budget. The RAM tier
     /// shrinks or grows at once. If the index has more than half of a smaller budget, it keeps its size.
-    /// Its limit does not rise above half of the first budget. Objects that already wait are still written.
+    /// The limit of the index does not rise above half of the first budget. Objects that already wait are
+    /// still written.
     pub fn set_memory(&self, bytes: u64) {
         self.foundation.memory.set(bytes);
     }

@@ -6,7 +6,7 @@
 //! record different companies, one store was missing in a run of the other store, and cannot know what
 //! was removed or replaced in that run:
 //!
-//! | epoch and members of one store | in the past of the other store | not, but both share a past |
+//! | epoch and members of one store | are in the past of the other store | are not, but both stores share a past |
 //! |---|---|---|
 //! | result | the first store was away: it begins empty | each ran without the other: both begin empty |
 //!
@@ -21,11 +21,12 @@ use foxy_format::{Company, FORMER_MAX, StoreUuid, Superblock};
 /// The relation of a company to an earlier company, or to another company of the same epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Past {
-    /// The older company is the one that the newer company remembers at that epoch.
+    /// The newer company remembers the older company at the epoch of the older company.
     Own,
-    /// Both were one company and parted, or the memory does not reach far enough to tell.
+    /// Both continue one earlier company without each other, or the newer company does not remember enough
+    /// epochs to exclude that.
     Shared,
-    /// They were never one company.
+    /// Both have no earlier company in common.
     None,
 }
 
@@ -48,7 +49,7 @@ fn next(of: &Company, members: u64) -> Company {
     }
 }
 
-/// Returns the hash of the members at that epoch, if the company knows it.
+/// Returns the hash of the members at `epoch`, if the company `of` remembers it.
 fn at(of: &Company, epoch: u64) -> Option<u64> {
     match of.epoch.checked_sub(epoch)? {
         0 => Some(of.members),
@@ -63,7 +64,7 @@ fn past(newer: &Company, older: &Company) -> Past {
     let first = newer.epoch.saturating_sub(FORMER_MAX as u64).max(1);
     let met = |epoch: u64| at(older, epoch).is_some_and(|m| at(newer, epoch) == Some(m));
     let shared = (first..=older.epoch).any(met);
-    // A company that remembers its first epoch would remember a shared epoch.
+    // If the newer company remembers its first epoch, it would also remember a shared epoch.
     match shared || first > 1 {
         true => Past::Shared,
         false => Past::None,
@@ -81,8 +82,8 @@ pub(crate) struct Circle {
 }
 
 impl Circle {
-    /// Makes the circle of the stores of a start: the stores with these superblocks, and other stores
-    /// too if not `all`.
+    /// Makes the circle of the stores of a start from their superblocks. `all` states that no other disk
+    /// belongs to the start.
     pub(crate) fn meet(found: &[Superblock], all: bool) -> Self {
         let mut said = found.iter().map(|s| s.company).filter(|c| c.epoch > 0);
         let Some(mut now) = said.next() else {
@@ -175,8 +176,8 @@ mod tests {
         }
     }
 
-    /// The second of two stores had not recorded the new company yet when the start ended. If there is
-    /// a further disk that records nothing, this is another start.
+    /// A start ended before the second of two stores had recorded the new company. If the next start has
+    /// one more disk, on which nothing is recorded, it is not a start of the same stores.
     #[test]
     fn a_start_was_cut_short_only_if_the_same_disks_are_there() {
         let before = Company {

@@ -5,7 +5,7 @@
 //!
 //! | file | has |
 //! |---|---|
-//! | `away`, `standing` | stores that were taken out, and the trust in one that is opened |
+//! | `away`, `standing` | stores that were taken out, and the trust in a store that is opened |
 //! | `company`, `trust` | which stores are trusted when they meet at a start |
 //! | `duty`, `tickets` | stores in use, draining and leaving; waiting until all stores have written |
 
@@ -42,7 +42,7 @@ pub struct Fleet {
     trust: Trust,
     /// The company of the trusted stores, if the stores met.
     circle: Mutex<Option<Circle>>,
-    /// The epoch that every store should record; 0: they did not meet, or not all are open.
+    /// The epoch that every store should record; 0: the stores did not meet, or not all of them are open.
     epoch: AtomicU64,
     membership: Mutex<()>,
 }
@@ -91,7 +91,7 @@ impl Fleet {
         self.membership.lock()
     }
 
-    /// Takes the same lock, unless a store is being opened or taken out now.
+    /// Takes the lock of [`Self::lock_membership`], unless a store is being opened or taken out now.
     pub(crate) fn try_lock_membership(&self) -> Option<MutexGuard<'_, ()>> {
         self.membership.try_lock()
     }
@@ -168,7 +168,7 @@ impl Fleet {
     }
 
     /// Returns whether every store that belongs to the company has recorded this epoch. A store that
-    /// takes no writes cannot record it: the other stores note that it misses everything.
+    /// takes no writes cannot record it, and is not asked: the other stores note that it misses removals.
     pub(crate) fn others_say(&self, epoch: u64, but: StoreId) -> bool {
         let stores = self.stores();
         let mut others = stores.iter().filter(|s| {
@@ -177,7 +177,7 @@ impl Fleet {
         others.all(|s| s.role.says(epoch))
     }
 
-    /// The epoch that every store should record; 0: none.
+    /// The epoch that every store should record; 0: the stores did not meet, or not all of them are open.
     pub(crate) fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::Acquire)
     }

@@ -1,7 +1,7 @@
 //! Stores that leave and return while the engine runs.
 //!
-//! **Leaving.** The store gets nothing new, waiting objects are written, and the open segment is
-//! sealed. From then on the engine remembers removals ([`super::away`]). The store records on its disk
+//! **Leaving.** No new objects are sent to the store, waiting objects are written, and the open segment
+//! is sealed. From then on the engine remembers removals ([`super::away`]). The store records on its disk
 //! that its contents do not count, and leaves the list. Its entries leave the index.
 //!
 //! **Coming back.** A store keeps its contents, except what was removed meanwhile, if it left this
@@ -24,7 +24,7 @@ pub(crate) enum Standing {
     Back(LogPosition),
     /// The store grows: the engine itself knows which contents count.
     Grows,
-    /// No contents count: nobody knows what was removed or replaced without this store.
+    /// No contents count: it is not known what was removed or replaced while this store was missing.
     Stranger,
 }
 

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use foxy_format::StoreUuid;
 use parking_lot::Mutex;
 
-/// The stores that are out of date, and whether the removals that a missing store misses are noted
-/// nowhere.
+/// The stores that are out of date, and a flag that is set if the removals that a missing store misses
+/// are noted nowhere.
 #[derive(Debug, Default)]
 pub(crate) struct Trust {
     out_of_date: Mutex<HashSet<[u8; 16]>>,
@@ -41,7 +41,7 @@ impl Trust {
         self.unmarked.store(true, Ordering::Release);
     }
 
-    /// Returns whether a store left in this way.
+    /// Returns whether a store left as [`Self::leave_unmarked`] describes.
     pub(crate) fn has_unmarked(&self) -> bool {
         self.unmarked.load(Ordering::Acquire)
     }

@@ -91,7 +91,7 @@ impl EngineConfig {
 const PENDING_MIN: u64 = 8 << 20;
 const PENDING_MAX: u64 = 64 << 20;
 
-/// A quarter of the memory, within bounds.
+/// Returns a quarter of the memory in bytes, within bounds.
 pub(crate) const fn pending(memory: u64) -> u64 {
     let least = if memory / 2 < PENDING_MIN {
         memory / 2

@@ -47,7 +47,7 @@ counters! {
         wide_reads,
         /// Objects that longer reads took into the RAM tier.
         prefetched,
-        /// Of these objects, those that were requested while they were in the RAM tier.
+        /// Objects of `prefetched` that were requested while they were in the RAM tier.
         prefetch_hits,
         /// Reads that found the record of another key.
         miss_twin,
@@ -63,7 +63,7 @@ counters! {
         miss_unavailable,
         /// Objects that were put (heads included, fragments not).
         puts,
-        /// Bytes of these objects: keys, fields, bodies, and the bodies of fragments.
+        /// Bytes of the objects that were put: keys, fields, bodies, and the bodies of fragments.
         put_bytes,
         /// Fragments that were put.
         fragments,
@@ -118,7 +118,7 @@ counters! {
         records,
         /// Bytes of records before padding: keys, fields, bodies, headers.
         record_bytes,
-        /// Of these bytes, those that the caller passed: keys, Vary, tags, fields, bodies.
+        /// The part of `record_bytes` that the caller passed: keys, Vary, tags, fields, bodies.
         payload_bytes,
         /// Bytes of cluster headers and entries, with the padding after them.
         table_bytes,
@@ -146,7 +146,7 @@ counters! {
         flushes,
         /// Reads from the device by the writer (recovery and reuse).
         reads,
-        /// Bytes of these reads.
+        /// Bytes that the writer read from the device.
         read_bytes,
         /// Segments that were sealed.
         sealed,
@@ -156,7 +156,7 @@ counters! {
         reuse_dropped,
         /// Records that were written again because they were used after they were written.
         reinserted,
-        /// Bytes of these records.
+        /// Bytes of the records that were written again.
         reinserted_bytes,
         /// Records that were used, but not written again because the budget was spent.
         reinsert_over_budget,
@@ -222,9 +222,9 @@ counters! {
         load_bytes,
         /// Records that a drain moved to other stores.
         moved,
-        /// Bytes of these records.
+        /// Bytes of the records that a drain moved.
         moved_bytes,
-        /// Segments that were not loaded because too many removals arrived meanwhile.
+        /// Segments that were not loaded because too many removals arrived during loading.
         load_given_up,
         /// Records that were left out one by one before recovery found the index full. Recovery left out
         /// all older records without reading them.
@@ -244,7 +244,7 @@ pub enum Health {
     /// The store is read and written.
     #[default]
     Good = 0,
-    /// The store is left alone for the moment, because it takes too long.
+    /// The store is avoided for the moment, because its operations take too long.
     Slow = 1,
     /// The store is only read: writing failed.
     ReadOnly = 2,
@@ -287,9 +287,9 @@ pub struct OneStoreStats {
     pub uuid: [u8; 16],
     /// The name of the store's disk.
     pub disk: String,
-    /// Its health.
+    /// The health of the store.
     pub health: Health,
-    /// Its duty.
+    /// The duty of the store.
     pub duty: Duty,
     /// The part of the store (0 to 1) that a drain has still to process.
     pub left: f64,
@@ -315,7 +315,7 @@ pub struct OneStoreStats {
     pub used_bytes: u64,
     /// Time for which a record stays at the present rate of writing; `None` before the first reuse.
     pub residency: Option<Duration>,
-    /// Counters.
+    /// The counters of the store.
     pub counts: StoreCounts,
 }
 

@@ -1,4 +1,5 @@
-//! Waiting for durability: by polling a future, by a waker, or by checking now and then.
+//! Tickets for callers that wait for durability. A caller awaits a ticket as a future, or checks it now
+//! and then.
 
 use std::future::Future;
 use std::pin::Pin;

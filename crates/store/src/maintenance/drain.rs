@@ -1,10 +1,10 @@
 //! Draining: the records of a store that are still wanted move to the other stores, while the store is
 //! still read.
 //!
-//! The caller drives it step by step, like the scrub. A record is moved by sending it to another store
-//! like a newly stored object: its old place becomes void in the log, its index entry is removed, and
-//! until the record is on the other disk it is read from memory. The record keeps its version and its
-//! fetch times.
+//! The caller drives the drain step by step, as it drives a scrub. A record is moved by sending it to
+//! another store like a newly stored object: its old place becomes void in the log, its index entry is
+//! removed, and until the record is on the other disk it is read from memory. The record keeps its
+//! version and its fetch times.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub struct Drain {
     fleet: Arc<Fleet>,
     mover: Arc<Mover>,
     walk: Walk,
-    /// The stores that it drains.
+    /// The stores that are drained.
     stores: Vec<StoreId>,
     /// The records that were read and not moved yet.
     found: VecDeque<(Arc<Object>, Place)>,
@@ -237,7 +237,7 @@ impl Drain {
         }
     }
 
-    /// Publishes the part of each store that is left.
+    /// Publishes the part of each store that is still to be drained.
     fn tell(&self) {
         for store in self.fleet.stores().iter() {
             if self.stores.contains(&store.id) {

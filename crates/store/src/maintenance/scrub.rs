@@ -1,10 +1,11 @@
 //! The scrub: it reads everything that is stored, slowly, and drops damaged records before they are
 //! requested.
 //!
-//! The caller drives it step by step, like a sweep. It goes through each store's segments, the newest
-//! first. Every record that lookups can find is checked by its checksums. A bad record is read once
-//! more by itself, as a request would read it, and its entry is dropped if that read fails as well. A
-//! part that the device cannot read counts against its segment (`shared::condition`).
+//! The caller drives the scrub step by step, as it drives a sweep. The scrub goes through each store's
+//! segments, the newest first. Every record that lookups can find is checked by its checksums. A bad
+//! record is read once more by itself, as a request would read it, and its entry is dropped if that
+//! read fails as well. A part that the device cannot read counts against its segment
+//! (`shared::condition`).
 
 use std::sync::Arc;
 
@@ -65,7 +66,7 @@ impl Scrub {
     /// Makes one step. It blocks for one read, and one more for every bad record.
     pub fn step(&mut self) -> ScrubStep {
         let clock = &self.clock;
-        // A store that is slow or offline is left alone.
+        // A store that is slow or offline is not read.
         while let Some(store) = self.walk.store()
             && !store.is_sound(|| clock.mono())
         {
@@ -80,8 +81,8 @@ impl Scrub {
         for fault in self.walk.take_faults() {
             self.found(fault);
         }
-        // A good read ends a row of failures even while no request reads: so scattered bad records do
-        // not count as a row.
+        // A good read of the scrub ends a series of failures, even while no request reads. So scattered
+        // bad records do not count as a series.
         if whole {
             store.condition.read_well();
         }

@@ -131,9 +131,10 @@ impl Purges {
         })
     }
 
-    /// Ends a sweep of the purges up to `goal`, which has reached the end of `way`. `all` states whether it
-    /// could compare everything and its removals are durable. Returns false if a store was added since the sweep began, or is being
-    /// added now: that store may have objects that the purges cover.
+    /// Ends a sweep of the purges up to `goal`, which has reached the end of `way`. `all` states
+    /// whether the sweep could compare everything and its removals are durable. Returns false if a store
+    /// was added since the sweep began, or is being added now: that store may have objects that the
+    /// purges cover.
     fn end_sweep(&self, way: &Way, goal: u64, all: bool) -> bool {
         // While this lock is held, no store that has these purges as active ones can be added.
         let Some(_none_comes) = self.fleet().try_lock_membership() else {

@@ -57,7 +57,7 @@ impl MemoryBudget {
         self.pending.load(Ordering::Relaxed)
     }
 
-    /// The RAM tier keeps large objects up to this many bytes like other objects.
+    /// The length up to which the RAM tier keeps large objects like other objects, in bytes.
     pub(crate) fn large_in_ram(&self) -> u64 {
         self.bytes() / 32
     }

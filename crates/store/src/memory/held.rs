@@ -51,10 +51,10 @@ impl Hold {
     }
 }
 
-/// The kind of use of a version, in order of need.
+/// The kind of use of a version. The kind whose fragments are needed most comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Use {
-    /// A request that came before the version was replaced, as far as memory shows, is reading it.
+    /// A request is reading a version that was replaced after the request came, as far as memory shows.
     Replaced,
     /// A request is reading the version that the key holds.
     Present,

@@ -78,7 +78,7 @@ impl Drop for Hold {
     fn drop(&mut self) {
         let id = (self.hash, self.version);
         let mut table = self.table.lock();
-        // Another thread may have begun to hold it again meanwhile.
+        // Another thread may have begun to hold the version again meanwhile.
         if table.get(&id).is_some_and(|hold| hold.strong_count() == 0) {
             table.remove(&id);
         }

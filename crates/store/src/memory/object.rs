@@ -143,7 +143,8 @@ pub(crate) fn place_mark(place: &RecordPlace) -> u64 {
 }
 
 /// The number of consecutive fragments of a large object that go to one store. With the usual clusters
-/// they have about 16 MB, so that reading ahead stays on one disk and the whole object uses all disks.
+/// these fragments have about 16 MB together, so that reading ahead stays on one disk and the whole
+/// object uses all disks.
 const SPAN: u32 = 64;
 
 impl Object {

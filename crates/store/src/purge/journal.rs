@@ -189,8 +189,8 @@ impl Journal {
         self.writes += 1;
         self.stage = Stage::Writing(self.writes, work.waiting);
         let blocks = pack(&work.notes);
-        // An append writes one block only: after a crash during several blocks, perhaps only a later
-        // block is there, which leaves a hole.
+        // An append writes one block only. If a crash interrupted the write of several blocks, perhaps
+        // only a later block would be on the disk, with a hole before it.
         let copies = 1 + u32::from(self.doubled);
         let one = rule!(
             "journal: later blocks are written one at a time",

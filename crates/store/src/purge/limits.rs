@@ -73,7 +73,7 @@ impl State {
         }
         let going = covered.iter().filter_map(|number| self.active.get(number));
         let freed: usize = going.map(|active| active.note.encoded_len()).sum();
-        // A purge that replaces others needs only the room that it takes beyond theirs.
+        // A purge that replaces other purges needs only the bytes by which it is longer than they are.
         let grows = note.encoded_len().saturating_sub(freed);
         if grows > 0 && self.bytes + grows > bytes_max {
             return Err(PurgeError::Busy);
@@ -81,8 +81,8 @@ impl State {
         Ok(())
     }
 
-    /// Soft purges stay until all objects of their time are overwritten, so after a while they would
-    /// fill all places. When they take more than half of the places, the oldest swept soft purges
+    /// Soft purges stay until all objects that were stored before them are overwritten, so after a while
+    /// they would fill all places. When they take more than half of the places, the oldest swept soft purges
     /// become hard: only the objects that they cover are removed, and not kept as stale any more. The
     /// next sweep ends these purges.
     pub(super) fn harden(&mut self, room: usize) {

@@ -11,8 +11,8 @@ use crate::Object;
 /// The maximum size of a compiled expression, in bytes.
 const COMPILED_MAX: usize = 128 << 10;
 
-/// The numbers of the newest hard purge and the newest soft purge that cover something; 0: there is
-/// none.
+/// The numbers of the newest hard purge and of the newest soft purge that cover a text or an object; 0:
+/// no such purge covers it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Stamp {
     pub(super) hard: u64,
@@ -107,7 +107,7 @@ pub(super) struct Patterns {
 /// Compiles an expression within bounds.
 ///
 /// # Errors
-/// The expression has this mistake.
+/// The returned text states the mistake in the expression.
 pub(super) fn compile(text: &[u8]) -> Result<Regex, String> {
     let text = std::str::from_utf8(text).map_err(|e| e.to_string())?;
     RegexBuilder::new(text)

@@ -121,7 +121,7 @@ impl Purges {
         &self.set
     }
 
-    /// Returns the verdict of all purges on an object. This costs two loads if the object was already
+    /// Returns the verdict of all purges on an object. This takes two atomic loads if the object was already
     /// compared with all of them.
     pub(crate) fn verdict(&self, object: &Object) -> Verdict {
         self.set.verdict(object)

@@ -49,8 +49,8 @@ pub(super) struct Progress {
 #[derive(Debug)]
 pub(super) struct Active {
     pub(super) note: PurgeNote,
-    /// For each store, the last segment of the purge's time. Objects in later segments were compared
-    /// with the purge before they were written.
+    /// For each store, the last segment that may contain objects from before the purge. Objects in later
+    /// segments were compared with the purge before they were written.
     pub(super) ends: Vec<(StoreId, u64)>,
     /// True if a sweep has compared everything with this purge.
     pub(super) swept: bool,
@@ -93,7 +93,7 @@ impl PurgeSet {
     }
 
     /// Compares an object with the purges that are newer than its last comparison. If there are none,
-    /// this costs two loads.
+    /// this takes two atomic loads.
     pub(crate) fn verdict(&self, object: &Object) -> Verdict {
         if object.mark.has_passed(self.latest()) {
             return match object.mark.is_stale() {
@@ -166,8 +166,9 @@ impl PurgeSet {
         self.latest.store(state.latest, Ordering::Release);
     }
 
-    /// Uses a new number, which the other stores note. If the journal of a store lacks this number, the
-    /// store has missed something: at the next start, none of its contents from before count.
+    /// Takes a new purge number, which the journals of the other stores record. If the journal of a store
+    /// lacks this number, the store has missed removals or purges: at the next start, none of its
+    /// contents from before this number count.
     pub(super) fn leave_behind(&self) {
         let mut state = self.state.write();
         state.latest += 1;
@@ -222,7 +223,7 @@ impl PurgeSet {
     }
 
     /// Takes in the purges from the journal of a store. `stores` are the open stores and that store. All
-    /// active purges then stay as long as any of these stores has objects of their time.
+    /// active purges then stay as long as any of these stores has objects from before these purges.
     pub(crate) fn adopt(&self, notes: Vec<PurgeNote>, retired: u64, stores: &[Arc<StoreShared>]) {
         let mut state = self.state.write();
         state.retired = state.retired.max(retired);

@@ -46,8 +46,8 @@ impl Admitter {
         }
     }
 
-    /// Replaces what the key held. The RAM tier takes the object if `ram`, and a store takes it if a
-    /// store can.
+    /// Puts the object in place of what the key held. The RAM tier takes the object if `ram`, and a store
+    /// takes it if a store can. `paid`: the gate has already admitted the object.
     pub(crate) fn admit(&self, object: &Arc<Object>, ram: bool, paid: bool) -> Admission {
         let hash = object.hash();
         let bytes = object.record_bytes();
@@ -70,7 +70,7 @@ impl Admitter {
         );
         let room = match paid || self.is_let_in(object, bytes) {
             true => self.make_room(object, bytes),
-            // A head in memory only would cause requests for fragments that no store keeps.
+            // A head that is only in memory would cause requests for fragments that no store keeps.
             false if object.is_large() => return Admission::Refused(DropReason::NotAdmitted),
             false => Err(DropReason::NotAdmitted),
         };

@@ -53,9 +53,9 @@ impl NewLarge {
     }
 }
 
-/// A large object that is being received, in bounded memory: one fragment is here, and the other
-/// fragments are on their way to disk. When disks are too slow, the object is dropped; the sender is
-/// never slowed down. Dropping this value aborts the storing.
+/// A large object that is being received, in bounded memory: this value holds the fragment that is
+/// being filled, and the other fragments are on their way to disk. When disks are too slow, the object
+/// is dropped; the sender is never slowed down. Dropping this value aborts the storing.
 #[derive(Debug)]
 pub struct LargePut {
     puts: Arc<Puts>,
@@ -82,14 +82,14 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// Returns a head by which the fragments are found before the real head exists; its length is
-    /// unknown.
+    /// Returns a provisional head, with which readers find the fragments before the real head exists. Its
+    /// length is unknown.
     #[must_use]
     pub const fn head(&self) -> &Arc<Object> {
         &self.head
     }
 
-    /// The number of bytes from the start of the body that are in fragments.
+    /// The length of the beginning of the body that is already in fragments, in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         u64::from(self.fragments.load(Ordering::Acquire)) * u64::from(self.head.fragment_size)

@@ -185,7 +185,7 @@ impl Puts {
     /// `ram`, the RAM tier takes the fragment too if the object is short enough or there is no store.
     ///
     /// # Errors
-    /// The reason why no caller can rely on the fragment.
+    /// No caller can rely on the fragment, for the returned reason.
     fn put_piece(
         &self,
         head: &Arc<Object>,

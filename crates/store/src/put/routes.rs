@@ -26,7 +26,7 @@ impl Routes {
     }
 
     /// Returns the store that takes objects with this [`crate::Object::route`], by weighted rendezvous
-    /// hashing over the stores that take writes and have room. Lookups do not depend on it.
+    /// hashing over the stores that take writes and have room. Lookups do not depend on this choice.
     pub(crate) fn route(&self, key: u64) -> Option<Arc<StoreShared>> {
         let stores = self.fleet.stores();
         let takes = |s: &&Arc<StoreShared>| s.takes_new(|| self.clock.mono());

@@ -30,7 +30,7 @@ impl Reads {
         Ok(Box::new(queue))
     }
 
-    /// Returns the read to carry out for `plan`: the same read, or, where that pays, a longer read that
+    /// Returns the read to carry out for `plan`: the same read, or, where that saves work, a longer read that
     /// includes the neighbours of the record. Every returned plan must end in `finish_read`,
     /// `finish_fragment`, `fail_read` or `late_read`, because longer reads under way hold a share of
     /// the memory.
@@ -280,9 +280,9 @@ impl Reads {
         ReadMiss::Device
     }
 
-    /// Reports that the caller does not wait for this read any longer, though the device still has it.
-    /// The store counts as slow and is not used for a while. The request continues with a miss. The
-    /// caller must call [`Reads::late_read`] when the read ends.
+    /// Reports that the caller does not wait for this read any longer, though the device has not
+    /// completed it. The store counts as slow and is not used for a while. The request continues with a
+    /// miss. The caller must call [`Reads::late_read`] when the read ends.
     pub fn give_up_read(&self, plan: &ReadPlan) {
         add(&self.counters.miss_device, 1);
         if let Some(store) = self.open.store(plan.store) {

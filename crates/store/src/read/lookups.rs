@@ -1,4 +1,4 @@
-//! Lookups: what memory knows about a key, and where to read its record if that is on a disk.
+//! Lookups: what memory knows about a key, and where to read its record if the record is on a disk.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -6,7 +6,7 @@
 //! | file | has |
 //! |---|---|
 //! | `keys` | the hash of keys |
-//! | `lookups` | what memory knows about a key, and where to read its record if that is on a disk |
+//! | `lookups` | what memory knows about a key, and where to read its record if the record is on a disk |
 //! | `peek` | lookups that change no counter and mark nothing as used |
 //! | `finish` | checks what was read, and takes the object into the RAM tier |
 //! | `queue` | the read queue of one thread |

@@ -1,7 +1,7 @@
 //! Reads the neighbours of an object together with the object, where that saves reads:
 //! [`foxy_policy::ReadAround`] decides where.
 //!
-//! A neighbour that was read along goes into the RAM tier under the same conditions as a requested
+//! A neighbour that was read with the object goes into the RAM tier under the same conditions as a requested
 //! object: its record is valid, in its place and life and not purged, and the index still leads there.
 
 use std::sync::Arc;
@@ -28,7 +28,7 @@ const fn cost(device: Device) -> f64 {
     }
 }
 
-/// Decides where longer reads pay, and takes in the neighbours that they read.
+/// Decides where longer reads save work, and takes in the neighbours that they read.
 #[derive(Debug)]
 pub(crate) struct Neighbours {
     tables: Tables,

@@ -32,8 +32,8 @@ pub(super) struct OrderedQueue {
     mailbox: Arc<Mailbox>,
     /// Reads that are to be sorted at the next flush.
     staged: Vec<PendingRead<Parked>>,
-    /// The number of the queue's own reads that were passed on to be sorted and have not returned, on
-    /// whichever thread they are carried out.
+    /// The number of the queue's own reads that were passed on to be sorted and have not returned. Any
+    /// thread may carry them out.
     away: usize,
     /// Sorted reads that this thread carries out.
     carried: HashMap<u64, Carried>,
@@ -199,7 +199,7 @@ impl OrderedQueue {
                 self.end(completion, out);
             }
         }
-        // A refused submission occurs again at the next turn.
+        // If the submission is refused, the next flush tries it again and reports a failure.
         let _ = self.carry_out();
         let _ = self.inner.flush_submissions();
     }

@@ -115,7 +115,7 @@ impl Life<'_> {
     }
 }
 
-/// The cluster before another cluster.
+/// The predecessor of a cluster in the chain.
 #[derive(Clone, Copy, Debug, Default)]
 struct Before {
     /// The number of the cluster; 0: it is not known, or the cluster has no number.

@@ -20,13 +20,14 @@ use crate::shared::StoreShared;
 /// Number of turns whose pieces are read ahead: the disk works while the entries of one turn go into
 /// the index.
 const TURNS_AHEAD: usize = 2;
-/// Segments with more entries than this together are not taken in by one turn, which lasts some ten
-/// milliseconds.
+/// One turn takes in several segments only if they have at most this many entries together. Such a turn
+/// lasts some ten milliseconds.
 const TURN_ENTRIES: u64 = 1 << 18;
 /// The cost of starting a thread, in entries that one thread could take in instead.
 const WORTH_A_THREAD: u64 = 4096;
-/// The index at once gets room for this part (1/n) more than it contains, but not for more entries than
-/// are expected. In a nearly full table, about one entry must move to another place for every new entry.
+/// Each turn first gives the index room for more entries: for this part (1/n) of the entries that it
+/// contains and for those of the turn, but not for more entries than are expected. In a nearly full
+/// table, about one entry must move to another place for every new entry.
 const ROOM_AHEAD: u64 = 4;
 
 /// The segments that are still to be loaded.
@@ -225,8 +226,8 @@ impl Loader {
         wanted
     }
 
-    /// The number of segments that the next turn takes in. It is also the estimate for the turns after it.
-    /// It is one segment if the index may become full: if it does, all segments of the turn count as lost.
+    /// The number of segments that the next turn takes in. This number is also the estimate for later
+    /// turns. It is 1 if the index may become full: then all segments of the turn count as lost.
     fn turn(&self) -> usize {
         let most = match self.tables.index().room() {
             room if room < 2 * TURN_ENTRIES => 0,
@@ -299,8 +300,8 @@ impl Loader {
         self.progress.stored += taken.loaded;
     }
 
-    /// Gives up what is before `floor` if there are too many removals to remember: it cannot be
-    /// distinguished from what was removed. It also does so if the index is full.
+    /// Gives up the records before `floor` if there are too many removals to remember: these records
+    /// cannot be distinguished from removed records. It also gives them up if the index is full.
     fn lose_if_full(&mut self, floor: LogPosition) {
         let full = self
             .store

@@ -181,7 +181,7 @@ fn sealed_entries(store: &StoreShared, header: &SlotHeader, slot: &[u8]) -> Opti
     entries
 }
 
-/// Counts a summary by whether it could be used.
+/// Counts a summary under `load_slots` if it could be used, and otherwise under `damaged`.
 fn count(store: &StoreShared, used: bool) {
     let counters = &store.counters;
     add(

@@ -176,8 +176,8 @@ impl Recalled {
             .filter(|other| other.space.uuid() != store.space.uuid())
             .cloned()
             .collect();
-        // The comparison uses what each store had seen itself: numbers that were used since the last
-        // stop do not show that.
+        // The comparison uses the newest number that each store's own journal had when it was opened.
+        // Numbers that were used since then do not show whether a store missed purges.
         let missed = |other: &&Arc<StoreShared>| known > other.marks.journal_seen();
         let behind: Vec<_> = others.iter().filter(missed).collect();
         store.marks.set_journal_seen(seen);

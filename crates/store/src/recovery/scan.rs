@@ -122,7 +122,7 @@ fn search(store: &StoreShared, index: u32, wanted: u64, bytes: &[u8]) -> Scan {
     scan
 }
 
-/// Reads all bytes of a segment. An unreadable segment costs much, so the read is tried again.
+/// Reads all bytes of a segment. Much is lost with an unreadable segment, so the read is tried again.
 fn read_segment(store: &StoreShared, index: u32) -> io::Result<Vec<u8>> {
     let geometry = store.space.geometry();
     let mut bytes = vec![0; geometry.segment_bytes as usize];

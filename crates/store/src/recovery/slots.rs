@@ -1,5 +1,5 @@
-//! The headers of all slots, with many reads at once: a store has hundreds of slots or more, and if a
-//! device gets one read at a time, most of the time is spent waiting.
+//! Reads the headers of all slots, with many reads at once. A store has hundreds of slots or more, and
+//! if a device gets one read at a time, most of the time is spent waiting.
 //!
 //! Short slots are so close together that one long read covers the headers of many slots. If a long
 //! read fails, its slots are read one by one, so that a bad block costs only the slot that contains it:
@@ -89,7 +89,7 @@ fn read_all(store: &StoreShared, wanted: impl Fn(u32) -> bool) -> Vec<Found> {
         .collect()
 }
 
-/// The groups of slots that one read covers each: the slots of a group follow each other on the disk.
+/// Returns groups of slots. One read covers each group: its slots follow each other on the disk.
 pub(crate) fn spans(geometry: &Geometry) -> Vec<Range<u32>> {
     let slot = u64::from(geometry.slot_bytes);
     let most = match slot {

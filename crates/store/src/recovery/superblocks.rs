@@ -32,7 +32,7 @@ pub(super) fn failed(disk: &str, doing: &'static str, source: io::Error) -> Open
 pub(crate) fn write_superblock(disk: &dyn Disk, superblock: &Superblock) -> io::Result<()> {
     let at = Geometry::superblock_at((superblock.generation & 1) as usize);
     let bytes = superblock.encode();
-    // All later steps rely on this superblock: the other one is written next.
+    // All later steps rely on this superblock, because the next write goes to the other superblock.
     rule!(
         "superblock: it is read back before anything relies on it",
         write_checked(disk, at, &bytes),

@@ -74,13 +74,13 @@ impl Unplaced {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns this number.
+    /// Returns the number of records for which the index had no room.
     pub(super) fn count(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Returns true if the index takes few of the entries that arrive now. Each further record would
-    /// cost an entry in the removal log and a tombstone; one floor removes all these records together.
+    /// Returns true if the index takes few of the entries that arrive now. Each further record
+    /// without room would need an entry in the removal log and a void; one floor replaces all of these.
     pub(super) fn is_index_full(&self, index: &Index) -> bool {
         let count = self.count();
         count > UNPLACED_LEAST && count > index.len() / UNPLACED_PART
@@ -250,8 +250,8 @@ impl Taker<'_> {
             Insert::Present(_) => Fate::Last { record: true },
             Insert::Dropped => Fate::Unplaced,
         };
-        // The record must not return once it is out of date, when nothing in memory refers to it any
-        // more.
+        // Nothing in memory refers to this record from now on, so no removal is logged when it becomes
+        // out of date. It must not return after that.
         let place = self.store.space.position(spot);
         rule!(
             "load: a record that finds its place in the index taken becomes void",

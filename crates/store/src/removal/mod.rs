@@ -1,4 +1,5 @@
-//! Removal: the contents of keys are removed, and the stores log what keeps these keys removed.
+//! Removal: the contents of keys are removed, and the stores log the removals, so that no restart undoes
+//! them.
 //!
 //! This room uses `memory`, `fleet`, `shared` and `interface`. [`Catalogue`] removes single keys;
 //! `stores` adds a whole store or takes it out. The removal log of a store itself is in
@@ -59,8 +60,8 @@ impl Catalogue {
         self.take_away(shard, hash, &found)
     }
 
-    /// Logs the records of a key that this store may have and that must not return after a restart. It
-    /// is called before the contents of the key are removed.
+    /// Logs the removal of the records of a key that this store may have, so that they do not return
+    /// after a restart. It is called before the contents of the key are removed.
     fn log_removal(
         &self,
         store: &StoreShared,
@@ -121,8 +122,8 @@ impl Catalogue {
         }
     }
 
-    /// Removes the contents of a key in memory, and its index entries. The entries in `found` are
-    /// logged already.
+    /// Removes the contents of a key in memory, and its index entries. The removals of the
+    /// entries in `found` are logged already.
     fn take_away(&self, shard: &mut Shard, hash: KeyHash, found: &Candidates) -> bool {
         let mut existed = shard.ram.remove(&hash).is_some();
         if let Some(pending) = shard.pending.remove(&hash) {

@@ -1,4 +1,4 @@
-//! Stores that are added and taken out: whose contents count, and from which time on.
+//! Adding a store to an engine and taking a store out, so that the store misses no removal meanwhile.
 
 use std::sync::Arc;
 

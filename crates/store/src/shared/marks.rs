@@ -8,7 +8,7 @@ use foxy_format::LogPosition;
 /// Marks of one store. The writer and the opening code set them; all threads read them.
 #[derive(Debug, Default)]
 pub(crate) struct Marks {
-    /// A [`LogPosition`]: clusters that are not yet assembled begin here or later.
+    /// A [`LogPosition`]: clusters that are not yet assembled begin at this position or later.
     log_end: AtomicU64,
     /// Records are void if they were fetched when the newest purge had a smaller number than this.
     purge_floor: AtomicU64,

@@ -36,7 +36,7 @@ impl Removal {
 }
 
 /// A removal with its number in the removal log. A removal that found no room in the removal log has
-/// the number of the next entry, so that numbers never descend.
+/// the number of the next entry, so that numbers never decrease.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Numbered {
     pub(crate) removal: Removal,
@@ -190,7 +190,7 @@ impl StoreShared {
         }
     }
 
-    /// Puts removals into the writer's inbox. They are numbered from `number` on, but below `next`.
+    /// Puts removals into the writer's inbox. Their numbers ascend from `number`, to `next` at most.
     fn post(&self, removals: &[Removal], number: u64, next: u64) {
         let mut inbox = self.inbox.lock();
         if inbox.removals.len() >= REMOVALS_MAX {

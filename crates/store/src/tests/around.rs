@@ -1,5 +1,5 @@
-//! Reading the neighbours of an object: fewer reads where objects are requested together, no extra
-//! bytes elsewhere, and never an object that is not the latest.
+//! Tests of reads that include the neighbours of an object. There are fewer reads where objects are requested
+//! together, and no extra bytes are read elsewhere. No read returns an object that is not the latest.
 
 use std::sync::Arc;
 
@@ -34,8 +34,8 @@ fn pages() -> Rig {
     rig
 }
 
-/// Returns the object for a request that reads neighbours along; without `widen`, the read covers the
-/// object only.
+/// Returns the object for a request. With `widen`, the read includes the neighbours of the object; without
+/// it, the read covers only the object.
 fn get(rig: &Rig, key: &str, widen: bool) -> Option<Arc<Object>> {
     for _ in 0..2 {
         let plan = match rig.engine.reads().lookup(hash(key), key.as_bytes()) {
@@ -77,7 +77,7 @@ fn visit(rig: &Rig, pages: u64, widen: bool, seed: u64) -> u64 {
     rig.disk.counts().reads - before
 }
 
-/// Makes the rule allow longer reads, whatever it has seen.
+/// Makes the rule allow longer reads, whatever reads it has counted before.
 fn insist(rig: &Rig) {
     let store = rig.engine.fleet().store(StoreId(0)).unwrap();
     let mut rule = store.around.rule();
@@ -117,7 +117,7 @@ fn what_is_asked_for_alone_is_read_alone() {
     assert_eq!(ask(2_000), disappointed);
 }
 
-/// Old versions, purged objects and objects that memory has are among the neighbours as well.
+/// Old versions, purged objects and objects that are already in memory are among the neighbours as well.
 #[test]
 fn what_lies_around_is_taken_only_if_it_is_the_latest() {
     let mut rig = pages();
@@ -164,7 +164,7 @@ fn longer_reads_under_way_have_a_bound() {
     assert_eq!(rig.engine.foundation().memory.budget().wide(), 0);
 }
 
-/// A bad sector beside an object must not cost the object.
+/// A bad sector beside an object must not make the object unreadable.
 #[test]
 fn a_longer_read_that_fails_is_made_again_alone() {
     let rig = pages();

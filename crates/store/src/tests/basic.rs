@@ -218,7 +218,7 @@ fn an_aborted_or_false_large_object_leaves_nothing() {
     assert!(!put.object.is_large() && put.admitted == Admission::Disk);
 }
 
-/// A 304 comes late: meanwhile another version was stored, and memory has neither version.
+/// A 304 arrives late. Another version was stored in between, and neither version is in memory.
 #[test]
 fn a_late_refresh_does_not_put_an_old_version_over_a_newer_one() {
     let mut rig = Rig::new(32, MEMORY, 9);

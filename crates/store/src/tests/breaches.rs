@@ -25,7 +25,7 @@ fn tag(rig: &Rig, text: &str) -> SyncTicket {
         .1
 }
 
-/// Carries out a flush that the purge journal requests, while held operations stay held.
+/// Carries out a flush that the purge journal requests. Other held operations stay held.
 fn flush(rig: &mut Rig) {
     let segments = rig.segments_at();
     let ticket = tag(rig, "asks for a flush");
@@ -56,7 +56,8 @@ fn superblocks(disk: &MemDisk) -> [Superblock; 2] {
     Superblock::decode_both(&disk.peek(0, 2 * SUPERBLOCK_BYTES)).map(Result::unwrap)
 }
 
-/// A cluster that another cluster overtakes is torn by a kill: only its own contents are lost.
+/// A later cluster is written before an earlier cluster, and a kill tears the earlier cluster. Only the
+/// contents of the earlier cluster are lost.
 #[test]
 fn no_mark_passes_a_cluster_that_is_under_way() {
     let mut rig = Rig::new(16, MEMORY, 1);
@@ -129,8 +130,7 @@ fn both_superblocks_say_who_is_there() {
     }
 }
 
-/// A half in which every block is written once is followed by a half in which every block is written
-/// twice.
+/// If every block is written once in one half of the journal, every block is written twice in the next half.
 #[test]
 fn a_journal_is_doubled_where_there_is_room() {
     let mut rig = Rig::new(16, MEMORY, 3);
@@ -198,7 +198,7 @@ fn a_store_that_takes_no_writes_acknowledges_no_purge() {
     assert_eq!(ticket.outcome(), Some(Durable::Failed));
 }
 
-/// The note is written, but the medium may not have it.
+/// The note is written, but its flush fails, so the note may not be durable.
 #[test]
 fn a_purge_whose_flush_failed_is_not_acknowledged() {
     let mut rig = Rig::new(16, MEMORY, 7);
@@ -258,7 +258,7 @@ fn a_store_that_leaves_with_something_unwritten_or_unloaded_comes_back_empty() {
     assert_eq!(live.on_disk(), left);
 }
 
-/// The disk does not accept the write that its contents do not count, but works otherwise.
+/// The disk refuses the write which states that its contents do not count. All other operations succeed.
 #[test]
 fn the_others_note_a_store_that_leaves_without_saying_so() {
     let mut live = two_filled();
@@ -270,7 +270,7 @@ fn the_others_note_a_store_that_leaves_without_saying_so() {
     assert!(live.engine.purges().purge_sequence() > before);
 }
 
-/// Another process that opened it meanwhile may have stored something in it.
+/// Another process that opened the store meanwhile may have stored objects in it.
 #[test]
 fn a_store_that_somebody_else_opened_meanwhile_comes_back_empty() {
     let mut live = two_filled();
@@ -288,7 +288,7 @@ fn a_store_that_somebody_else_opened_meanwhile_comes_back_empty() {
     assert_eq!(live.on_disk(), left);
 }
 
-/// The disk accepts superblocks but no clusters: the records that the store should have removed are not
+/// The disk accepts superblocks but no clusters. So the records that the store should have removed are not
 /// void in its log.
 #[test]
 fn what_comes_back_counts_when_what_it_missed_is_durably_void() {

@@ -130,8 +130,8 @@ fn a_damaged_cluster_voids_what_is_older_and_is_counted_once() {
     assert_eq!(last.counts().damaged, 0);
 }
 
-/// When the log is at rest, a removal costs one more cluster, which covers it; until then the removal
-/// is in the removal log.
+/// When the log is at rest, a removal causes one more cluster, which covers the removal. Until then the
+/// removal is in the removal log.
 #[test]
 fn a_removal_counts_until_a_durable_cluster_covers_it() {
     let mut rig = settled(5);

@@ -1,5 +1,5 @@
-//! Stores that meet at a start: which of them may be trusted, whatever happened before, and the cost of
-//! a start that fails or is cut short.
+//! Tests of stores that are opened together. After any history, only stores that may be trusted are trusted.
+//! Some starts fail or are interrupted.
 
 use std::collections::BTreeSet;
 
@@ -145,7 +145,7 @@ fn a_store_from_another_machine_begins_empty_and_costs_the_others_nothing() {
     assert_eq!(several.kill(disks).hits(), KEYS);
 }
 
-/// The first store runs alone and replaces the objects of the second store; then both are there.
+/// The first store runs alone and replaces the objects of the second store. Then both stores are opened.
 fn left_out_and_back(both: &Several, what: &str) {
     let (mut alone, away, missing) = both.without_the_second();
     for key in &missing {

@@ -9,8 +9,8 @@ use foxy_disk::{Keep, MemDisk};
 use super::rig::{Rig, SEGMENT, hash, options};
 use crate::*;
 
-/// Up to this number of writes, all subsets are tried; of more writes, each write alone, and all writes
-/// but one.
+/// For up to this number of writes, all subsets are tried. For more writes, the subsets are each single
+/// write, and all writes but one.
 const SUBSETS_OF: usize = 3;
 const MEMORY: u64 = 1 << 20;
 const KEYS: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
@@ -100,7 +100,7 @@ impl Cut {
         self.allowed.now(key, visible.then_some(text));
     }
 
-    /// Makes a turn; each of its operations is a crash point.
+    /// Runs a turn of the writer. Each disk operation of the turn is a crash point.
     fn turn(&mut self) {
         self.rig.disk.set_step(true);
         self.rig.clock.advance(Duration::from_millis(300));
@@ -139,7 +139,7 @@ fn every_crash_point_of_a_short_workload_keeps_to_the_oracle() {
     let rounds = if super::is_long() { 48 } else { 8 };
     for round in 0..rounds {
         for key in KEYS {
-            // The last key stays for some rounds, and reuse writes its record again.
+            // Key `f` is stored only in every sixth round; in between, reuse writes its record again.
             if key != "f" || round % 6 == 0 {
                 cut.put(key, &format!("{key} {round}"));
             }
@@ -205,8 +205,8 @@ fn every_flipped_byte_of_a_small_store_is_a_miss_or_harmless() {
     let step = if super::is_long() { 1 } else { 4096 };
     let (mut flips, mut misses) = (0u64, 0u64);
     for at in 0..len {
-        // Zero bytes and bytes of bodies are many and alike, so the ordinary run flips few of these. Of
-        // the other bytes, it flips an eighth. (Another test covers records.)
+        // A store has many zero bytes and bytes of bodies, so the ordinary run flips only one in 4096 of
+        // these. Of the other bytes, it flips one in eight. (Another test covers records.)
         let plain = bytes[at as usize] == 0 || (b'a'..=b'f').contains(&bytes[at as usize]);
         if at % (if plain { step } else { step.min(8) }) != 0 {
             continue;

@@ -61,8 +61,8 @@ fn what_a_full_index_has_no_room_for_is_void_by_one_floor() {
     assert!(counts.removals_logged as usize * 2 < left, "{counts:?}");
     assert_eq!(found(&rig), loaded);
     assert!(rig.get(&name(KEYS - 1)).is_some() && rig.get(&name(0)).is_none());
-    // The segments that are older than the one that filled the index count at the next start, if there
-    // is room.
+    // With enough room, the next start finds most of the objects that this start loaded. Older objects stay
+    // void.
     let again = start(rig.disk.kill(), LARGE);
     assert!(found(&again) > loaded / 4 * 3, "{loaded}");
     assert!(again.get(&name(0)).is_none());
@@ -76,8 +76,8 @@ fn what_a_full_index_had_no_room_for_does_not_come_back_out_of_date() {
     assert_eq!(found(&start(rig.disk.kill(), LARGE)), 0);
 }
 
-/// The index of a running engine is full: some new objects replace older ones. A displaced object does not
-/// return.
+/// The index of a running engine is full, so some new objects displace older objects. A displaced object does
+/// not return.
 #[test]
 fn new_objects_find_room_in_a_full_index_and_what_gave_way_is_void() {
     let mut rig = Rig::new(700, SMALL, 43);

@@ -18,7 +18,8 @@ pub(super) fn held(rig: &Rig, class: OpClass, from: u64) -> Vec<u64> {
     right.map(|op| op.id).collect()
 }
 
-/// Makes turns with short steps of time, until an operation of this class is held.
+/// Runs turns of the writer, 20 ms apart, until the disk holds an operation of this class at or after byte
+/// `from`. Returns the number of the operation.
 pub(super) fn until_held(rig: &mut Rig, class: OpClass, from: u64) -> u64 {
     for _ in 0..50 {
         if let Some(id) = held(rig, class, from).first() {
@@ -30,7 +31,8 @@ pub(super) fn until_held(rig: &mut Rig, class: OpClass, from: u64) -> u64 {
     panic!("no {class:?} comes: {:?}", rig.disk.held());
 }
 
-/// A flush makes durable what was complete when it began, and no write that completed during it.
+/// A flush makes writes durable that were complete when it began. It does not make a write durable that
+/// completed during the flush.
 #[test]
 fn a_ticket_does_not_end_with_a_flush_that_began_before_its_write_was_complete() {
     let mut rig = Rig::new(16, MEMORY, 1);
@@ -44,7 +46,7 @@ fn a_ticket_does_not_end_with_a_flush_that_began_before_its_write_was_complete()
     let first = until_held(&mut rig, OpClass::Write, segments);
     rig.disk.release(first);
     let flush = until_held(&mut rig, OpClass::Flush, 0);
-    // The flush is under way: the tombstone follows now.
+    // The flush is under way, and the tombstone is written only now.
     let purge = rig.engine.purge(hash("k"), b"k");
     let tombstone = until_held(&mut rig, OpClass::Write, segments);
     rig.disk.release(tombstone);
@@ -61,7 +63,7 @@ fn a_ticket_does_not_end_with_a_flush_that_began_before_its_write_was_complete()
     assert_eq!(rig.crash(Keep::Nothing).text("k"), None);
 }
 
-/// More clusters wait than may be under way at once.
+/// More clusters wait to be written than may be under way at once.
 #[test]
 fn a_sync_waits_for_all_that_is_gathered() {
     let mut rig = Rig::new(40, 4 << 20, 2);

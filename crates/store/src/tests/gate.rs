@@ -1,5 +1,5 @@
-//! The write budget: all objects are written while it lasts, then only what the rule admits, and never
-//! more bytes than it allows.
+//! Tests of the write budget. All objects are written while the budget lasts; then only objects that the rule
+//! admits are written. Never more bytes are written than the budget allows.
 
 use std::sync::Arc;
 use std::time::Duration;

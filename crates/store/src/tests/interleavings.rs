@@ -60,7 +60,7 @@ struct Scene<'a> {
 }
 
 impl Scene<'_> {
-    /// Tries all orders of the user's operations, this many turns and this many completions.
+    /// Tries all orders of the user's operations, `turns` turns of the writer and `completions` completions.
     fn explore(&mut self, turns: usize, completions: usize) {
         let left = [self.operations.len(), turns, completions];
         self.next(&mut Vec::new(), left);

@@ -84,8 +84,8 @@ fn a_removal_that_is_not_covered_counts_beside_one_that_is() {
     }
 }
 
-/// A store that takes no writes cannot note removals either: it records on its disk that its contents
-/// do not count as soon as the disk accepts that write.
+/// A store whose disk refuses most writes cannot record removals. It records in its superblocks that its
+/// contents do not count, because the disk still accepts these writes.
 #[test]
 fn a_store_that_takes_no_writes_says_so_on_its_disk() {
     let mut rig = with(&["k"], 4);
@@ -214,7 +214,7 @@ fn what_is_removed_of_a_segment_that_is_passed_over_stays_removed() {
         let slots = geometry.slot_at(0)..geometry.segment_at(0);
         let stuck = FaultRule::new(OpClass::Write, Fault::Stuck).within(slots);
         several.disks[0].set_faults(FaultPlan::from(stuck.after(skip)));
-        // This goes on as long as there is room.
+        // Objects are written as long as segments can be marked for their next lives.
         for key in (0..KEYS).cycle().take(6 * KEYS as usize) {
             if key % 3 == 0 {
                 several.put(key);
@@ -287,8 +287,8 @@ fn of_two_marked_segments_both_are_used() {
     assert!(tried > 0);
 }
 
-/// A file system without room breaks nothing: writing continues when there is room again, and until
-/// then no ticket reports that something is durable.
+/// A full file system does no damage. Writing continues when there is room again, and until then no ticket
+/// reports that something is durable.
 #[test]
 fn a_store_without_room_goes_on_when_there_is_room_again() {
     let mut rig = with(&["k", "l"], 13);

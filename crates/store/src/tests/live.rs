@@ -43,8 +43,8 @@ fn a_drained_store_is_empty_of_what_is_wanted_and_goes_without_a_loss() {
     assert!(live.remove(0));
     assert_eq!(live.engine.stats().stores.len(), 1);
     assert_eq!(live.on_disk(), all(), "everything is on the other store");
-    // This is also so after a kill of the process; and no engine uses the disk of the store that was
-    // taken out.
+    // The contents are the same after a kill of the process, and no engine uses the disk of the store that
+    // was taken out.
     let mut again = live.crash(None);
     again.settle();
     assert_eq!(again.on_disk(), all());

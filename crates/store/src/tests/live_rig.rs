@@ -195,7 +195,7 @@ impl Live {
         panic!("the writers do not come to rest");
     }
 
-    /// Drains the stores that wait for it, to the end.
+    /// Waits until a drain can begin, and runs the drain to its end.
     pub(super) fn drain(&mut self) {
         for _ in 0..500 {
             self.run(2);

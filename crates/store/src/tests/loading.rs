@@ -82,7 +82,7 @@ fn what_is_removed_while_loading_stays_removed() {
     });
     again.settle();
     gone.extend(late);
-    // Both now, and after another start.
+    // The contents are checked now, and again after another start.
     for rig in [&again, &again.kill()] {
         for n in 0..KEYS {
             assert_eq!(

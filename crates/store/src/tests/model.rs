@@ -217,8 +217,8 @@ impl Model {
         }
     }
 
-    /// Makes a turn whose operations are carried out one by one, in a random order, and tries crashes
-    /// before each of them. The history itself continues undisturbed.
+    /// Runs a turn of the writer. Its operations are carried out one by one, in a random order, and
+    /// crashes are tried before each operation. The history itself continues undisturbed.
     fn turn_in_steps(&mut self, crashes: &mut u64) {
         self.rig.disk.set_step(true);
         self.rig

@@ -1,4 +1,5 @@
-//! The order of writes: data that must be on the disk before other data, and reads in the meantime.
+//! Tests of the order of writes, for data that must be on the disk before other data, and of reads in the
+//! meantime.
 
 use foxy_disk::OpClass;
 
@@ -29,8 +30,7 @@ fn a_pending_object_is_read_from_memory_until_its_cluster_is_written() {
     assert!(ticket.is_done() && writes > 0 && flushes > 0);
 }
 
-/// Three clusters are there that no flush has made durable, and the second is torn: a power cut can
-/// cause this.
+/// No flush has made the three clusters durable, and the second of them is torn. A power cut can cause this.
 #[test]
 fn a_torn_cluster_does_not_hide_the_one_behind_it() {
     let options = StoreOptions {
@@ -128,8 +128,8 @@ fn summaries_and_reuse_wait_for_their_flushes() {
     );
 }
 
-/// A write was acknowledged and lost, so the record of a former life of the segment is still there: it
-/// is valid, of the right key, at the right place, and a round out of date.
+/// A write was acknowledged and lost, so the record of a former life of the segment is still there. This
+/// record is valid, has the right key, lies at the right position, and is one round out of date.
 #[test]
 fn a_record_of_a_former_life_at_the_same_place_is_refused() {
     let options = StoreOptions {
@@ -143,7 +143,7 @@ fn a_record_of_a_former_life_at_the_same_place_is_refused() {
     let mut first = None;
     for round in 0..2 {
         assert!(rig.plan("k").is_none(), "reuse has dropped it");
-        // Each object gets its own cluster, so that every round has the same places.
+        // Each object gets its own cluster, so that records lie at the same positions in every round.
         for n in 0..6 * 16 {
             let key = match n {
                 0 => "k".to_owned(),

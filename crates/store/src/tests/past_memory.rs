@@ -49,7 +49,7 @@ fn an_object_put_past_memory_is_read_from_the_disk_and_leaves_no_trace_there() {
 fn a_long_object_put_past_memory_keeps_its_head_there_alone() {
     let mut rig = Rig::new(16, 4 << 20, 2);
     let body = vec![b'x'; 20_000];
-    // Otherwise it would be short enough for the RAM tier.
+    // After an ordinary put, the RAM tier keeps this object, because it is short enough.
     rig.put(LONG, &body);
     rig.settle();
     assert!(ram(&rig) > 2, "{}", ram(&rig));

@@ -1,5 +1,5 @@
-//! If the disk is fast enough for a stream of objects, all of them are stored, however small the store
-//! and however slow its flushes.
+//! Tests that all objects of a stream are stored if the disk is fast enough for the stream. The store may be
+//! small, and its flushes may be slow.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -141,7 +141,7 @@ fn a_journal_write_that_was_lost_is_not_acknowledged() {
     }
 }
 
-/// If the disk does not answer for its journal, a ticket for everything does not end.
+/// If the disk does not complete a journal write, a ticket for everything does not end.
 #[test]
 fn a_ticket_for_everything_waits_for_the_purges_of_many() {
     let mut rig = Rig::new(16, 1 << 20, 41);

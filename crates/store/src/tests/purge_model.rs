@@ -177,8 +177,8 @@ impl Model {
             .insert(self.version, Fetched { tags, sequence });
     }
 
-    /// Returns whether a purge covers it; `None`: the only purges that cover it may have been lost by a
-    /// crash.
+    /// Returns `Some(true)` if a purge certainly covers the object, and `Some(false)` if no purge covers it.
+    /// Returns `None` if a crash may have lost every purge that covers it.
     fn covered(&self, key: &str, tags: &[u64], sequence: u64, soft: bool) -> Option<bool> {
         let mut newer = self.made.iter().filter(|made| {
             made.purge.soft == soft && made.number > sequence && covers(&made.purge, key, tags)

@@ -63,7 +63,8 @@ fn what_lies_around_a_read_comes_along_only_if_it_may_be_given() {
     }));
 }
 
-/// The object is replaced after the index was first read and before the object is taken in.
+/// The purge floor of the store rises above the purge number of an object that the index contains,
+/// so the object is void.
 #[test]
 fn an_explanation_gives_nothing_that_is_void() {
     let (rig, _) = neighbours();
@@ -161,7 +162,8 @@ fn a_fragment_is_of_the_version_of_its_head() {
     assert!(!is_fragment_of(&fragment, &other, 0));
 }
 
-/// A power cut took the record to which the removal belongs, and another record takes its place.
+/// A power cut lost the record to which the removal belongs, and another record is written at its
+/// position.
 #[test]
 fn a_removal_behind_the_end_of_the_log_concerns_nobody() {
     let mut rig = Rig::new(16, 1 << 20, 8);

@@ -38,7 +38,7 @@ impl Rig {
         assert!(put.admitted.is_visible());
     }
 
-    /// Makes a purge, and turns until it is acknowledged.
+    /// Makes a purge, and runs turns of the writer until the purge is acknowledged.
     pub(super) fn purge(&mut self, kind: PurgeKind, text: &str, soft: bool) -> u64 {
         let (number, ticket) = self
             .engine
@@ -426,7 +426,7 @@ fn a_failing_disk_is_not_called_durable() {
     assert!(rig.get(KEYS[0]).is_none(), "true at once all the same");
     rig.turns(20);
     assert_eq!(ticket.outcome(), Some(Durable::Failed));
-    // The note is written together with the next one, when the disk works again.
+    // When the disk works again, the note is written together with the next note.
     rig.disk.set_faults(FaultPlan::none());
     rig.settle();
     let again = rig.kill();

@@ -11,7 +11,7 @@ use crate::*;
 
 const OBJECTS: u64 = 1_500;
 
-/// A disk with 7,200 turns per minute.
+/// A rotating disk with 7,200 turns per minute.
 const DISK: Seek = Seek {
     way: Duration::from_millis(15),
     turn: Duration::from_micros(8_300),
@@ -44,7 +44,8 @@ fn key(n: u64) -> String {
     format!("{} key {n}", n % 7)
 }
 
-/// Reads that threads have under way: each (queue, token) leads to its plan and object.
+/// Disk reads of several threads, with one queue for each thread. The token of a read is its index in
+/// `flights`, which contains the plan of the read and the number of its object.
 struct Run<'a> {
     rig: &'a Rig,
     queues: Vec<Box<dyn Queue>>,
@@ -186,7 +187,7 @@ fn a_read_alone_goes_at_once() {
     );
 }
 
-/// Neighbours are read together; a bad sector costs only the reads that need it.
+/// Neighbours are read together. A bad sector makes only those reads fail that need the sector.
 #[test]
 fn a_failed_joined_read_fails_only_those_it_must() {
     let rig = rig(DISK, ReadMode::Sorted);

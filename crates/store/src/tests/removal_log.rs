@@ -128,8 +128,8 @@ fn what_was_stored_after_the_removal_stays() {
     }
 }
 
-/// This is the same test, with the log as it was before the tombstones were written: a power cut can
-/// leave it so.
+/// This test repeats the test above with the removal log as it was before the tombstones were written. A
+/// power cut can leave the removal log in this state.
 #[test]
 fn removals_that_come_back_concern_what_was_older_alone() {
     let mut rig = with_old(5);
@@ -237,8 +237,8 @@ fn a_removal_is_logged_before_anybody_can_see_it() {
     }
 }
 
-/// If a power cut took records, their removals must not apply to the records that are later written in
-/// their places.
+/// If a power cut lost records, the removals of these records must not apply to records that are later
+/// written at the same positions.
 #[test]
 fn a_place_without_a_record_is_forgotten_before_it_is_used_again() {
     let mut rig = Rig::new(16, MEMORY, 14);
@@ -273,8 +273,8 @@ fn a_log_that_cannot_be_written_is_counted_and_tombstones_do() {
     assert_eq!(rig.kill().text("k"), None);
 }
 
-/// The removal may be much older than that run. A power cut shortly after the next start must undo
-/// nothing, whichever of the writes of that start it keeps.
+/// The removal may be much older than the kill. A power cut shortly after the start that follows the kill
+/// must not undo the removal, whichever writes of that start it keeps.
 #[test]
 fn a_power_cut_after_a_kill_does_not_undo_what_was_removed_before_the_kill() {
     let mut rig = Rig::new(16, MEMORY, 41);
@@ -305,8 +305,8 @@ fn a_power_cut_after_a_kill_does_not_undo_what_was_removed_before_the_kill() {
     assert_eq!(rig.kill().counts().removals_recalled, 0, "they were let go");
 }
 
-/// This is the same test in an open segment: the places are those that the next record gets, whether or
-/// not it shares its cluster with their voids.
+/// The removals name the positions of the next record in an open segment. They must not apply to this record,
+/// whether or not it is in the same cluster as their voids.
 #[test]
 fn a_place_behind_the_end_of_the_log_is_forgotten_before_it_is_used() {
     let mut rig = with_old(15);

@@ -20,7 +20,7 @@ fn torn_entries_remove_nothing_and_the_others_still_count() {
     assert_eq!(rig.counts().removals_logged - before, 20);
     for torn in 0..REMOVAL_BYTES as u64 {
         let disk = rig.disk.kill();
-        // One byte is changed, in the last entry but nine.
+        // One byte of the tenth entry from the end is changed.
         let number = rig.counts().removals_logged - 9;
         let at = geometry(&rig.engine).removals_at() + number * REMOVAL_BYTES as u64 + torn;
         disk.corrupt(at, 1, |b| b[0] ^= 0x40);

@@ -99,7 +99,7 @@ impl Rig {
         self.crash(Keep::All)
     }
 
-    /// Makes turns, with time between them, until no work is left.
+    /// Runs turns of the writer, 20 ms apart, until no work is left.
     pub(super) fn settle(&mut self) {
         for _ in 0..20_000 {
             self.writer.turn();
@@ -111,7 +111,7 @@ impl Rig {
         panic!("the writer does not come to rest: {:?}", self.writer);
     }
 
-    /// Makes turns while no time passes.
+    /// Runs `n` turns of the writer while no time passes.
     pub(super) fn turns(&mut self, n: usize) {
         for _ in 0..n {
             self.writer.turn();

@@ -52,8 +52,8 @@ impl Site {
         }
     }
 
-    /// All keys belong to one site, hence to one group: they are requested in turn, and stored after a
-    /// miss.
+    /// Requests all keys in turn, and stores the object of a key after a miss. All keys belong to one
+    /// site, hence to one group. Returns the number of hits.
     fn pass(&mut self) -> u64 {
         self.engine.foundation().memory.clear();
         let mut hits = 0;

@@ -27,7 +27,7 @@ pub(super) fn forget_ram(rig: &Rig, key: &str) {
         .ram_remove_for_test(hash(key));
 }
 
-/// Carries out everything requested so far, durably.
+/// Makes everything durable that was requested so far.
 pub(super) fn sync(rig: &mut Rig) {
     let ticket = rig.engine.sync();
     for _ in 0..200 {
@@ -112,7 +112,7 @@ fn a_key_superseded_before_its_segment_is_loaded_stays_away() {
     again.settle();
     assert_eq!(again.text("k"), None);
     assert_eq!(again.text("other").as_deref(), Some("old"));
-    // It is not found after the next start either.
+    // The key is not found after the next start either.
     assert_eq!(again.kill().text("k"), None);
 }
 

@@ -72,7 +72,7 @@ fn a_cluster_counts_in_its_own_place_life_and_store() {
     }
 }
 
-/// It begins inside the place of a longer cluster of a former life.
+/// The cluster begins inside the range of a longer cluster of a former life.
 #[test]
 fn a_cluster_within_the_length_of_one_of_a_former_life_is_found() {
     let (rig, store) = written();
@@ -125,7 +125,7 @@ fn a_segment_that_is_read_at_the_third_attempt_is_not_lost() {
     assert_eq!(again.counts().load_given_up, 0);
 }
 
-/// Both superblocks contain it, so that damage of one does not undo it.
+/// Both superblocks contain the floor, so that damage of one superblock does not undo the floor.
 #[test]
 fn a_floor_after_damage_is_in_both_superblocks() {
     let (rig, store) = written();

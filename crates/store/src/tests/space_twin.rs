@@ -34,17 +34,17 @@ struct Place {
 #[derive(Default)]
 struct Twin {
     places: HashMap<u64, Place>,
-    /// The objects of each life, in order of place.
+    /// For each life: its objects, each with the offset of its record, in ascending order of offset.
     lives: HashMap<u64, Vec<(u64, u64)>>,
     life: u64,
     used: u64,
     prepared: bool,
-    /// Bytes that may be written again, in hundredths of a byte.
+    /// The remaining budget for writing used records again. Its unit is a hundredth of a byte.
     budget: u64,
     reinserted: u64,
 }
 
-/// The length of a cluster's header and entries, rounded up to a unit.
+/// The number of bytes of a cluster's header and table of entries, rounded up to a unit of 16 bytes.
 fn table(records: u64) -> u64 {
     (64 + 24 * records).next_multiple_of(16)
 }
@@ -114,8 +114,8 @@ impl Twin {
         }
     }
 
-    /// Drops a life. Returns its records that are written again, in order of place. The most used
-    /// records are chosen first, then the shortest, as far as the budget allows.
+    /// Drops the life `victim`. Returns its records that are written again, in order of offset. The most used
+    /// records are chosen first, and the shorter of equally used records first, as far as the budget allows.
     fn reuse(&mut self, victim: Option<u64>) -> Vec<(u64, u64)> {
         let victim = victim.and_then(|life| Some((life, self.lives.remove(&life)?)));
         let Some((life, objects)) = victim else {

@@ -141,7 +141,8 @@ fn reuse_keeps_what_is_read_of_a_present_version() {
     put.append(&(0..unit * 6).map(byte).collect::<Vec<u8>>());
     drop(put);
     rig.settle();
-    // A slow reader: the head is requested again and again, and the last fragments not yet.
+    // As with a slow reader, the head is requested again and again, and the last fragments are not requested
+    // yet.
     for round in 0..1000 {
         rig.fill(&format!("{round}"), 5);
         assert!(rig.get("s").is_some());

@@ -69,7 +69,7 @@ fn a_new_store_does_not_search_what_another_left() {
     assert_eq!(last.text("k"), None);
 }
 
-/// These are not the tables of a store: a file system left them where the slots are now.
+/// The bytes where the slots will be are not slots of a store. A file system left them.
 #[test]
 fn formatting_clears_the_slots() {
     let len = 40 * (64 + 4) * 1024 + (64 << 10);

@@ -161,7 +161,7 @@ impl World {
         self.steps.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Waits until this many further changes were made, so that the operator's next action meets new
+    /// Waits until the threads have made `steps` more changes, so that the operator's next action meets new
     /// contents.
     fn wait_for(&self, steps: u64) {
         let target = self.steps.load(Ordering::Relaxed) + steps;

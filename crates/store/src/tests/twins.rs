@@ -28,8 +28,8 @@ fn twin_flip() -> u128 {
     flip.expect("a bit that the index does not keep")
 }
 
-/// Makes two versions of `twin`, where the removal of the first was lost, and then its twin. Each is in
-/// its own sealed segment; the last segment is open.
+/// Stores two versions of `twin`, and then `other twin`. The removal of the first version is lost. Each of
+/// the three records is in its own sealed segment; the last segment is open.
 fn twins_in_segments(rig: &mut Rig, flip: u128) -> MemDisk {
     rig.settle();
     rig.put("twin", b"one");

@@ -8,8 +8,8 @@ use super::records::Chosen;
 use crate::shared::{Numbered, WaitsFor};
 
 impl Writer {
-    /// Writes clusters as long as there is a reason, and room in flight, in the segment and in the
-    /// write budget.
+    /// Writes clusters as long as there is a reason for a cluster, another cluster may be under way, and
+    /// the segment and the write budget have room.
     pub(super) fn assemble_all(&mut self) {
         let waits_for = loop {
             let full = self.gather.ready_bytes() >= self.flight.full_bytes();
@@ -26,7 +26,7 @@ impl Writer {
             if let Err(waits_for) = self.assemble() {
                 break waits_for;
             }
-            // The device begins to write it while the next cluster is made.
+            // The device begins to write this cluster while the next cluster is made.
             self.io.submit(self.now);
         };
         self.flight.rest(waits_for, self.now);

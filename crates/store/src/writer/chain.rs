@@ -75,7 +75,7 @@ impl Chain {
         })
     }
 
-    /// The number of these entries.
+    /// The number of entries that [`Self::entries`] returns.
     pub(super) const fn entry_count(&self) -> usize {
         self.given_up.len()
     }
@@ -172,8 +172,9 @@ impl Chain {
         self.removals.front().map(|(_, first)| *first)
     }
 
-    /// Returns whether one more cluster would cover removals that no cluster so far covers, not even one
-    /// that is not durable yet: all of them, or (`some`) at least one.
+    /// Returns whether one more cluster would cover removals that no cluster so far will cover once it is
+    /// durable. With `some`, only the oldest removals that are not covered are checked; otherwise the
+    /// cluster must cover all removals.
     pub(super) fn is_due(&self, some: bool) -> bool {
         let cluster = match some {
             true => self.removals.front(),

@@ -31,7 +31,7 @@ impl Writer {
     }
 
     /// Drains like [`Writer::drain`]. With `heir`, another writer continues with the store. Removals
-    /// that arrive from here on, and the requests that wait for them, stay in the inbox for that
+    /// that arrive from now on, and the requests that wait for them, stay in the inbox for that
     /// writer. Otherwise they would be lost when this writer ends.
     pub(super) fn drain_for(&mut self, at_most: Duration, heir: bool) -> bool {
         if !self.store.role.has_joined() {

@@ -32,7 +32,7 @@ pub(super) struct Gather {
     came: Mark,
 }
 
-/// A position in the two lines.
+/// A position in the line of items and the line of removals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Mark {
     pub(super) items: u64,
@@ -115,7 +115,7 @@ impl Gather {
     pub(super) fn expire(&mut self, now: MonoTime) {
         while let Some(buffer) = self.locality.expire(now) {
             self.move_to_ready(buffer, now);
-            // These items have already waited their time.
+            // These items have already waited for the maximum time.
             self.ready_since = Some(MonoTime(0));
         }
     }
@@ -195,7 +195,7 @@ impl Gather {
     }
 
     /// Returns whether there is a reason to write a cluster: `full` bytes are in the line, an item or
-    /// removal has waited its time, the contents are `forced` out, or removals are `pressed`.
+    /// removal has waited for its maximum time, the contents are `forced` out, or removals are `pressed`.
     pub(super) fn wants_cluster(
         &mut self,
         full: u64,
@@ -245,12 +245,12 @@ impl Gather {
         self.ready.is_empty() && self.removals.is_empty() && self.locality.used_total() == 0
     }
 
-    /// Returns whether items in the line have waited their time.
+    /// Returns whether items in the line have waited for their maximum time.
     fn items_due(&self, now: MonoTime) -> bool {
         self.ready_since
             .is_some_and(|since| now >= since + self.flush_age)
     }
-    /// Returns whether removals have waited their time.
+    /// Returns whether removals have waited for their maximum time.
     fn removals_due(&self, now: MonoTime) -> bool {
         self.removals_since
             .is_some_and(|since| now >= since + self.tombstone_delay)

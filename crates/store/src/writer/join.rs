@@ -35,8 +35,8 @@ impl Engine {
 
     /// Adds stores that were opened to the company, if [`Engine::meet`] was called. At a start, call it
     /// for all stores together: after all of them are open, and before any request is served or a
-    /// writer takes a turn. A store that is added later joins alone: it does nothing until the turns of
-    /// its writer find that the other stores have recorded it as well.
+    /// writer takes a turn. A store that is added later joins alone: it does nothing until a turn of its
+    /// writer finds that the other stores have recorded the new company as well.
     ///
     /// # Errors
     /// The device failed. The contents of the stores count as before.

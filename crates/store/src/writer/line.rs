@@ -13,8 +13,8 @@ use foxy_format::{Entry, Geometry};
 use super::reinsert::Reinsertion;
 use crate::shared::segments_ahead;
 
-/// If one segment less ahead would have sufficed for this many segments in a row, the number falls by
-/// one.
+/// The number of segments in preparation falls by one if one segment less would have sufficed for this
+/// many segments in a row.
 const CALM: u32 = 64;
 
 /// A segment that is being prepared to be overwritten.
@@ -90,7 +90,7 @@ impl Preparing {
     }
 }
 
-/// The segments in preparation, oldest first, and the number that there should be.
+/// The segments in preparation, oldest first, and the number of segments that should be in preparation.
 #[derive(Debug)]
 pub(super) struct Line {
     all: VecDeque<Preparing>,

@@ -78,8 +78,8 @@ pub use self::leave::{GrowError, Grown};
 /// Maximum number of operations in the writer's queue.
 const QUEUE_DEPTH: u32 = 32;
 
-/// Pause after a turn that found something in the inbox: by the end of the pause, more will have
-/// arrived.
+/// Pause after a turn that found something in the inbox: by the end of the pause, more items
+/// will have arrived.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// The time at which [`Writer::turn`] must be called again.
@@ -97,7 +97,7 @@ pub struct Turn {
 pub struct WakeHandle(Arc<StoreShared>);
 
 impl WakeHandle {
-    /// Makes the writer's thread take a turn now.
+    /// Wakes the writer's thread, so that its next turn begins now.
     pub fn wake(&self) {
         self.0.bell.ring();
     }
@@ -297,8 +297,8 @@ impl Writer {
     }
 
     /// Handles a store that takes no writes, and so keeps no removals either. The other stores note
-    /// that once. The store's own disk records it as soon as the disk accepts the write, and again when
-    /// the company changes.
+    /// this at the first call. The store's own disk records it as soon as the disk accepts the write,
+    /// and again when the company changes.
     fn part_if_lost(&mut self) {
         if self.store.takes_writes() {
             return;

@@ -21,9 +21,9 @@ use crate::removal::Catalogue;
 use crate::shared::{Item, StoreShared};
 use crate::{Object, StoreId};
 
-/// If the index is full, one in this number of new records replaces another entry. If all did, each object
-/// that is requested once would displace an object that is requested again. If none did, no new object
-/// would be found until older records are overwritten.
+/// If the index is full, one in this number of new records replaces another entry. If all new records
+/// did, each object that is requested once would displace an object that is requested again. If no new
+/// record did, no new object would be found until older records are overwritten.
 const DISPLACING: u64 = 16;
 
 /// Number of records whose index entries are prefetched together.
@@ -57,8 +57,8 @@ pub(super) struct Objects {
     clock: Arc<dyn Clock>,
 }
 
-/// Returns true for one in [`DISPLACING`] records, chosen by their place: an object that is stored again
-/// gets another chance.
+/// Returns true for one in [`DISPLACING`] records, chosen by their place. An object that is stored
+/// again has another place, and so gets another chance.
 fn may_displace(entry: &IndexEntry) -> bool {
     let place = entry.address.units() << 12 | u64::from(entry.hint);
     hash64(0, &place.to_le_bytes()).is_multiple_of(DISPLACING)
@@ -200,8 +200,8 @@ impl Objects {
         }
     }
 
-    /// Removes an entry from the full index at a place where `hash` could be: the least used entry, and
-    /// the oldest of several. Returns false if there is none.
+    /// Removes an entry from the full index at a place where `hash` could be: the least used entry, or
+    /// the oldest of several that are equally used. Returns false if there is none.
     fn make_room(&self, hash: KeyHash) -> bool {
         let index = self.tables.index();
         let stores = self.fleet.stores();

@@ -21,8 +21,8 @@ const PART_MAX: u32 = (1 << 20) / UNIT as u32;
 /// Maximum number of unwanted units that are read so that a read need not be split.
 const GAP_MAX: u32 = (64 << 10) / UNIT as u32;
 
-/// The maximum number of bytes that may be reinserted from one victim: it must leave room, or reuse
-/// would gain nothing.
+/// The maximum number of bytes that may be reinserted from one victim: reinsertion must leave room,
+/// or reuse would gain nothing.
 fn bytes_max(store: &StoreShared) -> u64 {
     u64::from(store.space.geometry().segment_bytes) * 6 / 10
 }

@@ -111,8 +111,8 @@ impl Superblocks {
     }
 
     /// Returns whether the disk of a store that takes no writes must still record, at this epoch, that
-    /// its contents do not count. It is not tried on a disk that does not answer at all, which would
-    /// stop this thread.
+    /// its contents do not count. This is not tried on a disk that is offline, because the write could
+    /// block this thread.
     pub(super) fn owe_parting(&self, epoch: u64, now: MonoTime) -> bool {
         let said = self.disowned_at == Some(epoch);
         !said && self.disown_due <= now && self.store.health() != Health::Offline

@@ -47,8 +47,8 @@ pub(super) struct Tickets {
     store: Arc<StoreShared>,
     waiting: Vec<Waiting>,
     interval: Duration,
-    /// When the last periodic flush began, the entries of the removal log with lower numbers than this
-    /// were written.
+    /// All entries of the removal log with lower numbers than this were written before the last periodic
+    /// flush began.
     removals_flushed: u64,
 }
 

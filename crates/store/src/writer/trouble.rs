@@ -76,7 +76,7 @@ impl Trouble {
         self.retry_at.is_some_and(|at| now < at)
     }
 
-    /// The end of the pause, if it is still to come.
+    /// The end of the pause, if the pause is not over.
     pub(super) fn next_due(&self, now: MonoTime) -> Option<MonoTime> {
         self.retry_at.filter(|at| *at > now)
     }

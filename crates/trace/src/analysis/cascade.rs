@@ -76,8 +76,8 @@ mod tests {
         for (object, size) in [(1, 10), (1, 10), (2, 10), (1, 10), (3, 10), (2, 10), (3, 9)] {
             cascade.add(object, size);
         }
-        // The requests: 1: miss, memory hit; 2: miss; 1: disk hit; 3: miss, deletes 2; 2: miss, deletes 1; 3
-        // with another size: miss, delete.
+        // Results in order: object 1 misses, then hits in memory; 2 misses; 1 hits on disk; 3 misses and
+        // deletes 2; 2 misses and deletes 1; 3 with a different size misses, and its old version is deleted.
         let r = cascade.report();
         assert_eq!(
             (r.requests, r.memory_hits, r.disk_hits, r.misses, r.deletes),

@@ -51,13 +51,17 @@ pub struct SessionConfig {
     pub spacing_ms: f64,
 }
 
-/// 10,089 clients made 3,543,968 requests in a week: 5.86 requests a second, 3.36 requests in each visit.
+/// Mean think time of the DEC stream, ms. 10,089 clients made 3,543,968 requests in a week: 5.86 requests a
+/// second, 3.36 requests in each visit.
 const THINK_DEC: f64 = 5_800_000.0;
-/// 4.8 million requests in four days: 13.9 requests a second, about 11 requests in each visit.
+/// Mean think time of the ISP stream, ms. The log has 4.8 million requests in four days: 13.9 requests a
+/// second, about 11 requests in each visit.
 const THINK_ISP: f64 = 2_350_000.0;
-/// 1.77 million requests in a day: 20.4 requests a second, about 9 requests in each visit.
+/// Mean think time of the NLANR stream, ms. The logs have 1.77 million requests in a day: 20.4 requests a
+/// second, about 9 requests in each visit.
 const THINK_NLANR: f64 = 1_270_000.0;
-/// At that time an answer took 3 to 4 seconds (USITS'99 3.1), and browsers requested four objects at a time.
+/// Mean time between the objects of one visit, ms. In the 1990s an answer took 3 to 4 seconds (USITS'99 3.1),
+/// and browsers requested four objects at a time.
 const SPACING: f64 = 900.0;
 
 impl SessionConfig {
@@ -133,7 +137,7 @@ impl SessionConfig {
     /// A day of four proxies at the root of a hierarchy (NLANR, 22 December 1997): 1.77 million requests. An
     /// endless cache answers 36 % of the requests and 27 % of the bytes, and grows to 13.7 GB (Fan, Cao,
     /// Almeida and Broder, "Summary cache", table 1). Caches below these proxies answer quick repeats, and
-    /// repeats of lately visited pages, so that the stream has neither (decision 134).
+    /// repeats of lately visited pages, so that the stream contains neither kind of repeat (decision 134).
     #[must_use]
     pub const fn nlanr() -> Self {
         let popular = Sizes::Heavy {

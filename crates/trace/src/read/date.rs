@@ -27,7 +27,8 @@ pub(super) fn parse(text: &[u8]) -> Option<i64> {
     Some((seconds - zone_seconds(zone)?) * 1000)
 }
 
-/// Day of an unnamed month, hour, minute, second (the EPA log). Returns milliseconds since the month began.
+/// Parses day of an unnamed month, hour, minute and second (the EPA log). Returns milliseconds since the
+/// month began.
 fn day_of_month(text: &str) -> Option<i64> {
     let parts: Vec<&str> = text.split(':').collect();
     let [day, hour, minute, second] = parts.as_slice() else {
@@ -43,7 +44,7 @@ fn day_of_month(text: &str) -> Option<i64> {
     Some(((day - 1) * 86_400 + hour * 3_600 + minute * 60 + second) * 1_000)
 }
 
-/// ISO 8601: `1995-07-01T00:00:01.5-04:00`. A date without a zone is UTC.
+/// Parses ISO 8601: `1995-07-01T00:00:01.5-04:00`. A date without a zone is UTC.
 pub(super) fn iso(text: &str) -> Option<i64> {
     let (day, rest) = text.split_once(['T', ' '])?;
     let at = rest.find(['Z', 'z', '+', '-']).unwrap_or(rest.len());
@@ -55,7 +56,7 @@ pub(super) fn iso(text: &str) -> Option<i64> {
     Some(day_and_time(Some(day.as_bytes()), time.as_bytes())? - away * 1_000)
 }
 
-/// `1995-07-01` and `00:00:01.25` in UTC. Without a day, returns the milliseconds since midnight.
+/// Parses `1995-07-01` and `00:00:01.25` as UTC. Without a day, returns the milliseconds since midnight.
 pub(super) fn day_and_time(day: Option<&[u8]>, time: &[u8]) -> Option<i64> {
     let time = std::str::from_utf8(time).ok()?;
     let mut parts = time.splitn(3, ':');

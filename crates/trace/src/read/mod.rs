@@ -60,7 +60,7 @@ impl LineParser {
             Self::Apache => apache::url(line),
             Self::Netscape2 => netscape::url(line),
             Self::Tsv(columns) => columns.url(line),
-            // Lines of these formats do not contain the complete URL, or not in the form that was sent.
+            // Lines of these formats do not contain the complete URL in the form that was sent.
             Self::DecText | Self::Webcachesim | Self::W3c(_) | Self::Json(_) => None,
         }
     }

@@ -27,7 +27,7 @@ pub(super) fn parse(line: &[u8]) -> Result<Request, Bad> {
         ..Request::default()
     };
     url::describe(target, &mut request);
-    // user, peer, type. Old logs have no type.
+    // The remaining words are user, peer and type. Old logs have no type.
     if let Some(class) = fields.nth(2).and_then(Class::from_type) {
         request.class = class;
     }

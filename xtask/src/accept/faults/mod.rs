@@ -106,7 +106,7 @@ fn tell(bench: &Bench, story: &Story) -> Result<(), String> {
     std::thread::sleep(Duration::from_secs(TROUBLE_AT));
     let before = see(bench, &foxy)?;
     (story.trouble)(&mut device, &foxy)?;
-    // The state may end again, so it must be seen while it lasts.
+    // The state may be short, so it must be observed while it lasts.
     let mut told = None;
     while !running.is_finished() {
         std::thread::sleep(Duration::from_millis(200));
@@ -145,8 +145,8 @@ fn load_arguments(seconds: &str) -> [&str; 15] {
 }
 
 fn see(bench: &Bench, foxy: &Foxy) -> Result<Seen, String> {
-    // The statistics are read first, because the other outputs are compared with them. A state that they
-    // show lasts long enough.
+    // The statistics are read first, because the other outputs are compared with them. A state that the
+    // statistics show lasts long enough for the other outputs.
     let stats = foxy.stats()?;
     let page = bench
         .program()

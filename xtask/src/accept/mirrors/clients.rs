@@ -17,7 +17,7 @@ pub(super) struct Client {
     pub(super) install: fn(&Path, Packages<'_>) -> Result<Files, String>,
 }
 
-/// Origin and versions of the packages of an installation. The default is the newest versions of the
+/// Origin and versions of the packages of an installation. By default, these are the newest versions of the
 /// registry in the machine's settings.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Packages<'a> {

@@ -1,7 +1,7 @@
 //! Real clients install through mirrors of the public registries. They must get the same files as without
 //! Foxy, no artefact may be fetched twice, and installations must work while no upstream can be reached.
 //!
-//! The registries are those in the clients' own settings on this machine.
+//! The registries are taken from the clients' own settings on this machine.
 
 mod clients;
 mod files;

@@ -1,5 +1,5 @@
-//! A slow drive: a loop device with its own file system. The kernel's throttle limits its commands and
-//! bytes per second to those of a disk from the year 2000.
+//! A slow drive: a loop device with its own file system. The kernel's throttle limits its commands and bytes
+//! per second to the rates of a disk from the year 2000.
 //!
 //! The limit is set for the root control group. So it also applies to pages that the kernel writes back for
 //! a proxy, and not only to the reads and writes of the proxy itself. The run's watcher removes the limit
@@ -14,8 +14,8 @@ const THROTTLE: &str = "/sys/fs/cgroup/blkio/blkio.throttle";
 pub(super) const MOUNT: &str = "drive";
 /// Name of the file that contains the device's number for the watcher.
 pub(super) const NUMBER: &str = "drive.number";
-/// Commands per second, from a seek of 5.2 ms and half a turn of 3 ms. This is the Seagate ST318203, the
-/// disk of the Foxy paper.
+/// Commands per second, from a seek of 5.2 ms and half a rotation, which takes 3 ms. This is the Seagate
+/// ST318203, the disk of the Foxy paper.
 const COMMANDS: u64 = 120;
 /// Bytes per second of the disk's middle tracks.
 const BYTES: u64 = 20_000_000;

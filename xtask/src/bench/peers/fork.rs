@@ -69,8 +69,8 @@ pub(in super::super) fn run(wanted: &Wanted) -> Result<Outcome, String> {
     Ok(outcome)
 }
 
-/// Low load: 10 clients with 200 requests each, as in the Harvest measurement. High load: 100 clients,
-/// closed loop.
+/// Measures a system at two loads. Low load: 10 clients with 200 requests each, as in the Harvest
+/// measurement. High load: 100 clients in a closed loop.
 fn system(run: &Run, name: &str, kind: Kind, cacheable: bool) -> Result<(), String> {
     let label = if cacheable { "fork" } else { "fork-bare" };
     let mut server = Server::new(run, kind, &Shape::on_disk(run, label))?;

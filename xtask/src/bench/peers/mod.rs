@@ -1,4 +1,4 @@
-//! `cargo xtask bench peers`: Foxy and its peers in one table, with one core for each.
+//! `cargo xtask bench peers`: compares Foxy and its peers in one table. Each proxy has one core.
 //!
 //! Rows are saved as soon as they are measured. `--resume` continues an interrupted run. All processes that
 //! the command starts end with it.

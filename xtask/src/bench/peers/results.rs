@@ -77,8 +77,8 @@ impl Cell {
         self.judge(part, report);
     }
 
-    /// Turns problems into results. It is used beyond the limits of a peer, where they are no faults of the
-    /// measurement.
+    /// Turns problems into results. This is used when the offered load exceeds the limits of a peer. Problems
+    /// are then no faults of the measurement.
     pub(super) fn problems_are_results(&mut self) {
         self.notes.append(&mut self.problems);
     }

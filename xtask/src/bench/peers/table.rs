@@ -239,7 +239,7 @@ pub(super) fn markdown(results: &Results) -> String {
         results
             .cells
             .iter()
-            // S7 goes beyond the limits of the peers. So errors there are figures in their rows.
+            // In S7 the load exceeds the limits of the peers. So errors there are figures in their rows.
             .filter(|c| c.scenario != "s7")
             .filter_map(|c| c.get(name))
             .fold(0.0, |sum, figure| sum + figure)

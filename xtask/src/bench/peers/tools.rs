@@ -1,4 +1,5 @@
-//! The servers and tools of the comparison. They are searched, and installed where possible.
+//! The servers and tools of the comparison. The module finds these programs, and installs missing programs
+//! where possible.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

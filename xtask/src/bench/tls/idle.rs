@@ -18,7 +18,7 @@ const SETTLED: Duration = Duration::from_secs(25);
 /// Time in milliseconds at which each connection sends its second and last request.
 const WAIT: u64 = 32_000;
 
-/// Opens connections and prints the memory of each. Fails above 25 KiB.
+/// Opens connections and prints the server's memory per connection. Fails above 25 KiB.
 pub(super) fn measure(server: &Server, folder: &Path, connections: u64) -> Result<(), String> {
     let script = folder.join("idle.txt");
     let url = format!("https://{HOST}/4k");

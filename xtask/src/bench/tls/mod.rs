@@ -29,7 +29,7 @@ const TOOLS: [(&str, &str); 3] = [
 /// Number of turns in a round. nginx has two turns, Foxy has one.
 const TURNS: usize = 3;
 const FOXY: usize = 1;
-/// Open files of a server in addition to those of its connections.
+/// Number of open files of a server in addition to the files of its connections.
 const SPARE_FILES: u64 = 200;
 
 /// Options of the comparison.

@@ -13,7 +13,7 @@ fn apache_common_is_combined_without_its_end() {
     );
 }
 
-/// Every field, with and without the details; the named formats as templates.
+/// Checks every field, with and without the details, and the named formats as templates.
 #[test]
 fn templates_have_every_field() {
     let all = LogField::ALL.map(|field| format!("{}={{{}}}", field.name(), field.name()));
@@ -115,7 +115,7 @@ fn clients_cannot_write_fields_or_lines_of_their_own() {
     }
 }
 
-/// Returns the words and quoted texts of a line, in the way in which programs split such logs.
+/// Returns the words and quoted texts of a line, as programs that read such logs split it.
 fn words(line: &str) -> Vec<String> {
     let (mut words, mut quoted, mut chars) = (vec![String::new()], false, line.chars());
     while let Some(c) = chars.next() {

@@ -248,8 +248,8 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
         let put = || {
             let mut file = fs::File::create(&new)?;
             if let Ok(old) = fs::metadata(&path) {
-                // This must come before the contents, which may be secret. Only root may change the owner of
-                // a file.
+                // The permissions are set before the contents are written, because the contents may be
+                // secret. Only root may change the owner of a file.
                 file.set_permissions(old.permissions())?;
                 let _ = fchown(&file, Some(old.uid()), Some(old.gid()));
             }

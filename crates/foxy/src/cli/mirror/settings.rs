@@ -93,7 +93,7 @@ impl Settings {
         out.replace("PLACE", place).replace("HOST", host)
     }
 
-    /// Returns the beginning of URLs at the upstream, and the beginning of URLs at the mirror.
+    /// Returns two prefixes of URLs: the prefix at the upstream, and the prefix at the mirror.
     pub(super) fn ends(&self) -> [String; 2] {
         [self.preset.upstream.to_string(), self.mirror.clone()]
             .map(|url| format!("{}/", url.trim_end_matches('/')))

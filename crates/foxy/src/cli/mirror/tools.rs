@@ -55,8 +55,8 @@ impl Only {
     }
 }
 
-/// A file: the variable that names its folder, the folder below the home folder if the variable is not set,
-/// and the rest of the path.
+/// The path of a file in three parts: the variable that names its folder, the folder below the home folder
+/// that is used if the variable is not set, and the rest of the path.
 pub(super) enum Place {
     User {
         variable: &'static str,

@@ -47,7 +47,7 @@ fn network(text: &str) -> Result<IpNet, String> {
         })
 }
 
-/// Reads the address of a name server. The port is 53 unless another port is given.
+/// Reads the address of a name server. The port is 53 if no port is given.
 pub(super) fn name_server(text: &str) -> Result<SocketAddr, String> {
     let alone = text.parse::<IpAddr>().map(|ip| SocketAddr::new(ip, 53));
     alone.or_else(|_| text.parse()).map_err(|_| {

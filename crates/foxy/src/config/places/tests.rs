@@ -35,8 +35,8 @@ fn found<'c>(base: &'c Caching, rules: &'c RuleSet, partition: &str, path: &str)
     rules.config(id).unwrap_or(base)
 }
 
-/// Returns the effect of `obey_request` for the forward proxy and the sites `plain` and `open`, each without
-/// and with the rule.
+/// Returns the effect of `obey_request` for the forward proxy and the sites `plain` and `open`, for each of
+/// them without and with the rule.
 fn obeys(cache: &str, own: &str, rule: &str) -> [[bool; 2]; 3] {
     let proxy = build(&text(cache, own, rule)).unwrap().proxy;
     ["forward", "plain", "open"].map(|partition| {

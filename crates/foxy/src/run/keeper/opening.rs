@@ -38,8 +38,8 @@ impl StoreKeeper {
     }
 
     /// Opens the stores of a start on these disks. Disks without a setting have default settings. All stores
-    /// are open before the first store notes that they belong together, so that after a failed start no store
-    /// loses its contents.
+    /// are opened first. Only then does each store note that the stores belong together, so that no store
+    /// loses its contents after a failed start.
     fn open_given(
         &self,
         disks: Vec<Arc<dyn Disk>>,

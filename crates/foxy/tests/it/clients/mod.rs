@@ -1,5 +1,6 @@
 //! Real clients use a real Foxy process: curl, git, apt, pip, npm, cargo, go, Maven and Chromium, each used
-//! in the way of a newcomer. If a tool is not installed, the test names it, with the command to install it.
+//! as a new user would use it. If a tool is not installed, the test prints its name and the command to
+//! install it.
 
 mod apt;
 mod browser;

@@ -1,5 +1,5 @@
-//! Names of origins. If name servers are slow, fail or answer nonsense, only the requests for those names
-//! fail, each with a clear answer.
+//! Names of origins. If name servers are slow, fail or answer nonsense, only the requests for these names
+//! fail, and each failed request gets a clear answer.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};

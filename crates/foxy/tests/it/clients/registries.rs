@@ -20,7 +20,7 @@ use crate::clients::web::{Request, Response, Web, serve};
 use packages::Packages;
 use settings::{set_up, undo};
 
-/// A fake registry of each kind, all on one address, and a switch that makes them fail.
+/// A fake registry of each kind, all on one address, and a switch that makes these registries fail.
 struct Registries {
     web: Web,
     fails: Arc<AtomicBool>,

@@ -1,4 +1,4 @@
-//! Programs from system packages. They are searched, and installed if possible.
+//! Programs from system packages. The module finds these programs, and installs missing programs if possible.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};

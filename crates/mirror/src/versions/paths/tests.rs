@@ -121,7 +121,7 @@ fn rules(listing: Listing, block: &[&str]) -> VersionRules {
     }
 }
 
-/// The refusal of a path at the preset's upstream. The class of the path follows from the preset.
+/// Returns the refusal of a path at the preset's upstream. The class of the path follows from the preset.
 fn refused(preset: &Preset, rules: &VersionRules, path: &str) -> Option<Refused> {
     let (upstream, hosts) = (preset.upstream.clone(), preset.hosts.clone());
     let mirror = Mirror::new("m".into(), "/m", upstream, hosts, preset.classes.clone());
@@ -257,7 +257,7 @@ fn every_path_of_a_version_of_a_crate_is_one() {
         ("/~static.test/crates/a-b/a-b-1.0.0+x.crate", true),
         ("/a-b/a-b-1.0.0.crate", false),
         ("/a-b/download", false),
-        // It is not clear which of both is the version.
+        // It is not clear which of the two numbers is the version.
         ("/a-b-1.0.0-1.0.0+x.crate", false),
         ("/a/../b/a b/1.0.0+x/download", false),
         ("/aa/bb/a-b", false),

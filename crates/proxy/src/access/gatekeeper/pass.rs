@@ -137,7 +137,8 @@ impl Reach {
 }
 
 /// The addresses that a request may reach. All values of this type compare equal, so destinations that differ
-/// only in it are equal. A connection that another request opened is used only after a check of its address.
+/// only in this value are equal. A connection that another request opened is used only after a check of its
+/// address.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reachable(Option<Arc<Reach>>);
 

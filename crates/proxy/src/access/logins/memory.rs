@@ -21,8 +21,8 @@ struct Entry {
 }
 
 /// Recent results of checks. If a shard is full, a wrong login is not added. A right login then displaces the
-/// wrong logins of the shard. If the shard has no wrong login, it is emptied. Each dropped login costs
-/// another check.
+/// wrong logins of the shard. If the shard has no wrong login, it is emptied. A dropped login has to be
+/// checked again.
 pub(super) struct Memory {
     key: (u64, u64),
     shards: Vec<Mutex<HashMap<u128, Entry>>>,

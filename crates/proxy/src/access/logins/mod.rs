@@ -266,7 +266,7 @@ impl Logins {
         if let Some(user) = all.get(name) {
             return Arc::clone(user);
         }
-        // Names come only from passwords and certificates that were right, so there are few names.
+        // Names come only from logins and certificates that were verified, so there are few names.
         if all.len() >= memory::MOST {
             all.clear();
         }

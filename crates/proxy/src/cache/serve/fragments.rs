@@ -91,7 +91,7 @@ impl Drop for HeldFragment {
 }
 
 impl Register {
-    /// Wakes all requests that wait for the fragment with the longest wait.
+    /// Finds the fragment that requests have waited for longest, and wakes all requests that wait for it.
     fn wake_next(&mut self) {
         while let Some((_, requests)) = self.waiting.pop_front() {
             // A count of one means that all of these requests have given up.
@@ -149,8 +149,8 @@ impl Fragments {
     }
 
     /// As [`try_hold`](Self::try_hold), but waits for memory until other requests have sent their fragments.
-    /// To free memory, clients that do not read are disconnected. Returns `None` after the patience for
-    /// progress. Cancel safe.
+    /// To free memory, clients that do not read are disconnected. Returns `None` if no memory becomes free
+    /// within the time limit for progress. Cancel safe.
     pub(crate) async fn hold(
         &self,
         local: &Local,

@@ -24,8 +24,8 @@ pub(crate) struct Slice {
     wanted: Span,
 }
 
-/// Returns the bytes of a stored part that answer a request, and the permission to send them. `None` if the
-/// origin must be asked.
+/// Returns the bytes of a stored part that answer a request, and the permission to send them. Returns `None`
+/// if the origin must be asked.
 pub(crate) fn slice(
     rules: &foxy_http_rules::Config,
     head: &RequestHead<'_>,

@@ -23,7 +23,7 @@ impl<T: Transport> Conn<T> {
                 self.slow();
                 None
             }
-            // Boxed: otherwise this future would enlarge the future of every request.
+            // The future is boxed. Otherwise it would enlarge the future of every request.
             admission => Box::pin(self.slowly(admission, parts, started, keep)).await,
         }
     }

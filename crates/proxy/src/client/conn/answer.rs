@@ -300,8 +300,8 @@ fn is_sent_past(local: &Local, client: &Asker, by: RuleId, head: &RequestHead<'_
     )
 }
 
-/// Returns the answer that the request's site prescribes, whether an object is stored or not; `None` if it
-/// prescribes none.
+/// Returns the answer that the request's site prescribes, whether an object is stored or not; `None` if the
+/// site prescribes no answer.
 #[inline]
 fn aside(
     head: &RequestHead<'_>,
@@ -347,8 +347,8 @@ fn past(head: &RequestHead<'_>, role: &Role) -> Option<Instead> {
         .then_some(Instead::Long(Long::Pass(reason)))
 }
 
-/// Returns the answer to a request to a build cache that does not read an object; `None` for all other
-/// requests.
+/// Returns the next step for a request to a build cache, unless the request reads an object; `None` for all
+/// other requests.
 fn written(head: &RequestHead<'_>, role: &Role) -> Option<Instead> {
     role.objects()?;
     match wish(head) {

@@ -86,7 +86,8 @@ impl Local {
         }
     }
 
-    /// True if a stored object is a document whose digests are not known. After a start none are known.
+    /// True if a stored object is a document whose digests are not known. After a start of Foxy no digests
+    /// are known.
     #[inline]
     fn has_to_learn(&self, role: &Role, object: &Object) -> bool {
         role.is_document() && !self.proxy.expected.has_learnt(&object.hash())

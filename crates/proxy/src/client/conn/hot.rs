@@ -89,7 +89,7 @@ impl Hot<'_> {
         Ok(shape)
     }
 
-    /// Returns the coding that the client prefers to the stored form, if its site compresses.
+    /// Returns the coding that the client prefers to the stored form, if the site compresses answers.
     #[inline]
     pub(super) fn coding(&self) -> Option<Coding> {
         let compress = self.to.role.compress()?;

@@ -75,7 +75,7 @@ fn said(admission: &Admission, rule: Option<&Rule>, site: bool) -> (u16, &'stati
     (status, reason, Outcome::Denied)
 }
 
-/// Further field lines of the answer.
+/// Additional field lines of the answer.
 fn fields(admission: &Admission, gate: Option<&Gatekeeper>, site: bool) -> Vec<u8> {
     let mut fields = Vec::new();
     if let (Admission::LogIn(_), Some(logins)) = (admission, gate.and_then(Gatekeeper::logins)) {

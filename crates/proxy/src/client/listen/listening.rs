@@ -21,7 +21,7 @@ use crate::origin::origins::check;
 use crate::state::local::Local;
 use crate::{Origins, Renewal, RenewedListener, Role, Serves};
 
-/// Time after a listener is closed in which the connections in its queue are still accepted.
+/// Time for which the connections in the queue of a closed listener are still accepted.
 const LAST: Duration = Duration::from_millis(20);
 /// Connections accepted in a row before the requests of other connections are polled. Without this limit,
 /// Tokio lets a task accept 128.
@@ -69,7 +69,7 @@ impl Listening {
         let proxy = &self.local.proxy;
         let backlog = proxy.ledger.backlog(proxy.workers());
         let backlog = i32::try_from(backlog).map_or(BACKLOG, |most| most.min(BACKLOG));
-        // A second call changes the length of the queue.
+        // The socket listens already. This second call only changes the length of its queue.
         SockRef::from(&socket).listen(backlog)?;
         // A service manager may pass several sockets of one address.
         let known = self.open.remove(&address);

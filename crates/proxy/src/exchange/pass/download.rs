@@ -152,7 +152,7 @@ impl<T: Transport> Download<'_, T> {
         if self.ask.head().version() == Version::Http11 {
             let head = parts.head(up.buf.filled(), &up.slots);
             let text = crate::fill::fetch::interim_text(&head);
-            // A partial interim head would become the start of the next message.
+            // No other answer may begin while only a part of the interim head is written.
             self.upload.answering(true);
             let sent = self.io.write(&text, self.local.patience.progress).await;
             sent.map_err(|_| PassError::Client(0))?;

@@ -28,7 +28,7 @@ pub(super) enum UploadError {
     Client,
     /// The framing of the body is broken, so its end is unknown.
     Framing(Reject),
-    /// The origin does not take the body. It may have answered nevertheless.
+    /// The origin does not accept the body. It may have answered nevertheless.
     Origin,
 }
 
@@ -52,8 +52,8 @@ impl Upload {
         self.done.set(true);
     }
 
-    /// Notes that bytes of an answer are being sent to the client (`answering` is true): no other answer can
-    /// begin then. After an interim answer it is called with false.
+    /// Notes that bytes of an answer are being sent to the client, if `answering` is true. No other answer
+    /// can begin then. After an interim answer this function is called with false.
     pub(super) fn answering(&self, answering: bool) {
         self.answering.set(answering);
     }

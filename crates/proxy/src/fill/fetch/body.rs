@@ -43,7 +43,7 @@ pub(super) async fn unless_abandoned<F: Future + Unpin>(
 pub(super) struct Body<'a> {
     /// True if the fetch goes on without followers.
     pub(super) background: bool,
-    /// Upper bound of the body's length; more bytes are an error.
+    /// Largest permitted length of the body, in bytes. A longer body is an error.
     pub(super) most: u64,
     /// Longest silence of the origin.
     pub(super) patience: Ticks,

@@ -27,9 +27,9 @@ use crate::origin::UpstreamError;
 use crate::origin::exchange::Leased;
 use crate::state::local::Local;
 
-/// Requests for one run that are allowed, however few bytes the origin sends.
+/// Number of requests that are always allowed for one run, however few bytes the origin sends.
 const SHORT_ANSWERS: u64 = 8;
-/// Bytes that each further request has to fetch on average.
+/// Number of fetched bytes that allow one request more.
 const SHORT_BYTES: u64 = 4 << 10;
 
 /// The task to fetch one missing run.
@@ -41,7 +41,7 @@ struct Job {
     span: Span,
 }
 
-/// Starts the task that writes to `writer` the bytes of `cover`, in whole fragments.
+/// Starts the task that writes the bytes of `cover` to `writer`, in whole fragments.
 pub(crate) fn spawn(
     local: &Rc<Local>,
     ask: &Rc<Ask>,
@@ -285,7 +285,7 @@ impl Job {
     }
 }
 
-/// The use of valid bytes.
+/// The decision about valid bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     /// The bytes are sent and stored.

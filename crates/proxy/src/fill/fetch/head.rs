@@ -43,7 +43,8 @@ pub(crate) struct FillHead {
     pub(crate) ranged: bool,
     /// The `Range` value of the leader, if exactly that range is fetched.
     pub(crate) range: Option<Bytes>,
-    /// The primary entry for the keys of other variants, used once this answer is stored.
+    /// The primary entry from which the keys of other variants are made. It is used as soon as this answer is
+    /// stored.
     pub(crate) primary: Option<Primary>,
     /// True if requests other than the leader may have the answer.
     pub(crate) shared: bool,
@@ -56,7 +57,7 @@ pub(crate) struct FillHead {
 /// A large body that can be read back while it arrives.
 #[derive(Debug)]
 pub(crate) struct Running {
-    /// The head of the object. Before the object is visible, a head by which the fragments are found.
+    /// The head of the object. While the object is not visible, only this head leads to its fragments.
     pub(crate) head: Arc<Object>,
     /// Keeps the fragments alive before the object is visible.
     pub(super) _stored: Option<Arc<Stored>>,

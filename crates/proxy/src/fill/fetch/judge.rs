@@ -131,7 +131,8 @@ pub(crate) fn judge(
     };
     let known = plan.as_ref().or(passing.as_ref());
     let fields = match (&plan, &place) {
-        // Built once: stored fields differ from client fields only if fields are stripped, or in a part.
+        // The clients get the stored fields, unless fields are stripped or the answer is a part. So these
+        // fields are built only once.
         (Some(plan), Some(place)) if !plan.strip_listed && head.status() != 206 => {
             place.fields.clone()
         }
@@ -436,7 +437,7 @@ fn place(
     })
 }
 
-/// Returns the place under the primary key of an answer with this digest. The caller sets the fields.
+/// Returns the place of an answer with this digest under its primary key. The caller sets the fields.
 pub(super) fn place_of(
     local: &Local,
     asked: &Asked<'_>,

@@ -21,8 +21,8 @@ pub(crate) struct Keeper {
     kept: Kept,
     memory: FillMemory,
     length: Option<u64>,
-    /// `done` is the number of bytes so far. `sizes` are the least and the largest number of bytes that the
-    /// operator's rules allow to be stored.
+    /// `done` is the number of body bytes that have arrived. `sizes` contains the smallest and the largest
+    /// number of bytes that the operator's rules allow to be stored.
     done: u64,
     sizes: (u64, u64),
     /// Offset up to which the fill goes on without followers.
@@ -31,7 +31,7 @@ pub(crate) struct Keeper {
     lasting: bool,
 }
 
-/// Smallest number of bytes of a fragment that is not overwritten too early. Smaller fragments may be
+/// Smallest size in bytes of fragments that are not overwritten too early. Smaller fragments may be
 /// overwritten before a follower has read them back. In a store with smaller fragments followers read from
 /// the window, and a large object is visible only when it is complete.
 const LASTING: u64 = 64 << 10;
@@ -123,7 +123,7 @@ impl Keeper {
                 Lookup::Memory(object) => Some(object),
                 _ => None,
             };
-            // A fetch of another range of the same version may have been faster.
+            // A fetch of another range may already have stored the head of the same version.
             let same = known.filter(|object| {
                 let tag = strong_etag(object.fields());
                 object.is_large()
@@ -307,12 +307,12 @@ impl Keeper {
         matches!(self.kept, Kept::Sparse(_) | Kept::Large(_))
     }
 
-    /// Notes that at least one request follows.
+    /// Notes that at least one request follows the fill.
     pub(super) fn followed(&mut self) {
         self.goal = None;
     }
 
-    /// Checks that a fill without followers goes on.
+    /// Checks that a fill goes on after its last follower has left.
     ///
     /// # Errors
     /// [`UpstreamError::GivenUp`] if the fill ends.
@@ -362,7 +362,7 @@ impl Keeper {
         }
     }
 
-    /// Called when the body ended early. Stores its beginning if it can be completed later.
+    /// Called when the body ended early. Stores the beginning of the body if the rest can be fetched later.
     pub(crate) fn cut(self, local: &Local, fill: &Fill<FillHead>) {
         let mut small = match self.kept {
             Kept::Small(small) => small,
@@ -454,7 +454,7 @@ impl Small {
         #[cfg(feature = "stand-in")]
         let (hash, group, bytes) = (place.hash, place.group, body.len() as u64);
         let put = fill.if_storable(|| {
-            // An object that was stored after this part's head arrived is at least as good as a part.
+            // A part does not replace an object that was stored after the part's head arrived.
             let taken =
                 is_part && !matches!(engine.reads().lookup(place.hash, &place.key), Lookup::Miss);
             (!taken).then(|| engine.put(new_object(place, body)))

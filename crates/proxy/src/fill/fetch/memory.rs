@@ -84,7 +84,8 @@ impl FillMemory {
         }
     }
 
-    /// Opens the largest of the small windows for which there is memory, and at least the smallest window.
+    /// Opens a small window. If there is no memory for it, opens the smallest window, even if there is no
+    /// memory for that window.
     fn open_small(&mut self, local: &Local) {
         let (most, ahead) = (local.proxy.config.fill.window, ahead(local));
         self.window = SMALL_WINDOW.min(most);
@@ -94,8 +95,8 @@ impl FillMemory {
         }
     }
 
-    /// Sets the entry to `want` bytes. If there is no room for them, keeps at most that many and returns
-    /// false.
+    /// Sets the entry to `want` bytes. If there is no room for a larger entry, leaves the entry unchanged and
+    /// returns false.
     fn resize(&mut self, want: usize) -> bool {
         self.memory.shrink_to(want);
         self.memory.grow(want - self.memory.bytes())

@@ -90,7 +90,8 @@ pub(crate) fn spawn(local: &Rc<Local>, job: Job, writer: FillWriter<FillHead>) {
     let local = Rc::clone(local);
     local.count(Event::FillsStarted);
     let memory = local.proxy.ledger.take(Use::Connections, FETCH_BYTES);
-    // Boxed before the spawn: the future has several kilobytes, and the runtime moves a future several times.
+    // The future is boxed before the spawn, because it has several kilobytes, and the runtime moves a future
+    // several times.
     tokio::task::spawn_local(Box::pin(async move {
         let fill = Arc::clone(writer.fill());
         match fetch(&local, &job, &writer).await {
@@ -410,7 +411,7 @@ async fn stream(
     };
     if matches!(ended, Ended::Whole(_)) {
         if keeper.is_kept() && local.proxy.engine.is_congested() {
-            // Boxed, as all rarely needed futures are: otherwise this future would enlarge the future of
+            // The future is boxed, as all rarely needed futures are. Otherwise it would enlarge the future of
             // every miss.
             Box::pin(Pace::new().before_put(local)).await;
         }
@@ -433,7 +434,7 @@ struct Incoming<'a> {
     keeper: &'a mut Keeper,
     /// The changes made to the body, if it is rewritten.
     edit: Option<&'a mut Edit>,
-    /// Upper bound of the body's length; more bytes are an error.
+    /// Largest permitted length of the body, in bytes. A longer body is an error.
     most: u64,
 }
 
@@ -463,7 +464,7 @@ impl Incoming<'_> {
             let silent = matches!(ended, Err(UpstreamError::Stalled));
             if silent && patience != longest {
                 body.patience = longest;
-                // Boxed: the future is rarely needed, and would enlarge the task.
+                // The future is boxed, because it is rarely needed and would enlarge the task.
                 match Box::pin(source.beside(local, job, writer, body)).await {
                     Beside::Ended(later) => ended = later,
                     Beside::Elsewhere(leased, framing) => next = Some((*leased, framing)),

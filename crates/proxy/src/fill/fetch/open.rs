@@ -85,7 +85,7 @@ fn speaks_for_all(not_stored: &str) -> bool {
     !about_one_user.iter().any(|why| why.as_str() == not_stored)
 }
 
-/// Takes the answer's place in the order of versions.
+/// Gives the answer its place in the order of versions.
 fn publish(
     local: &Local,
     asked: &Asked<'_>,
@@ -126,8 +126,9 @@ fn learn(
     place: Option<&Place>,
 ) {
     let (key, now) = (writer.fill().hash(), asked.times.response);
-    // Errors are not noted, because requests may wait together for an error. Answers that gave way to a
-    // stored object are not noted either, because they tell nothing about the next answer.
+    // Errors are not noted, because requests may wait together for an error. Nothing is noted either if a
+    // complete object was stored. An answer that did not replace that object tells nothing about the next
+    // answer.
     if head.status < 500 && asked.stored.is_none() && !head.shared {
         local.proxy.unshared.note(asked.ask.crowd(key), true, now);
     }
@@ -149,7 +150,8 @@ fn learn(
     }
 }
 
-/// Combines the stored beginning and this answer to the complete object; `None` if they do not fit together.
+/// Combines the stored beginning and this answer into the complete object; `None` if they do not fit
+/// together.
 pub(super) fn complete(
     local: &Local,
     asked: &Asked<'_>,
@@ -181,8 +183,8 @@ pub(super) fn complete(
     })
 }
 
-/// Supersedes older stored answers. This happens before the answer is stored, and also if it is not stored:
-/// even if a purge or a change forbids storing it, the stored answers are older.
+/// Supersedes older stored answers. This happens before the new answer is stored. It also happens if a purge
+/// or a change forbids storing the new answer, because the stored answers are older in that case too.
 fn supersede(local: &Local, writer: &FillWriter<FillHead>, store: Option<(KeyHash, &Bytes)>) {
     let (engine, fill) = (&local.proxy.engine, writer.fill());
     engine.supersede(fill.hash(), fill.key());

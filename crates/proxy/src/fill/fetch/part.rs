@@ -1,9 +1,9 @@
 //! Parts of representations. A 206 becomes a stored part or extends one. A stored beginning is completed by
 //! requesting only the rest.
 //!
-//! A stored part is an object under the usual key. So everything that ends the life of a complete object ends
-//! that of a part too. Its digest has `Flags::PARTIAL`, and the Content-Range field states which part it is.
-//! Bytes are combined only under one strong validator.
+//! A stored part is an object under the usual key. So everything that ends the life of a complete object also
+//! ends the life of a part. Its digest has `Flags::PARTIAL`, and the Content-Range field states which part it
+//! is. Bytes are combined only under one strong validator.
 
 use std::sync::Arc;
 
@@ -73,8 +73,8 @@ pub(super) fn place_part(
     Ok(place)
 }
 
-/// Returns a stored part with the fields of a 206 that continues it (RFC 9111 section 3.4); `None` if the two
-/// must not be combined, or the result must not be stored.
+/// Returns the place of a stored part that a 206 continues, with updated fields (RFC 9111 section 3.4);
+/// `None` if the part and the 206 must not be combined, or the result must not be stored.
 fn merge(
     local: &Local,
     asked: &Asked<'_>,
@@ -239,7 +239,7 @@ fn with_range(fields: &FieldBlock, range: &ContentRange) -> Result<FieldBlock, F
     Ok(builder.finish())
 }
 
-/// The request for the rest of a stored beginning, and the data to combine both.
+/// The request for the rest of a stored beginning, and the data needed to combine the beginning and the rest.
 #[derive(Clone, Debug)]
 pub(super) struct Completion {
     pub(super) object: Arc<Object>,
@@ -254,7 +254,7 @@ pub(super) struct Completion {
 
 impl Completion {
     /// Returns the completion of a stored part. Only a beginning of known length under a strong ETag is
-    /// completed. Any other part would cost the origin two answers.
+    /// completed. For any other part the origin would have to send two answers.
     pub(super) fn of(object: &Arc<Object>) -> Option<Self> {
         let held = held(object)?;
         let (span, complete) = (held.span?, held.complete?);

@@ -12,7 +12,7 @@ use crate::state::local::Local;
 const LASTING: &[(&str, &str)] = &[("Cache-Control", "public, max-age=2147483647")];
 
 /// Returns the place for an object with these fields. `purge` is the number of the newest purge before the
-/// object came.
+/// object arrived.
 ///
 /// # Errors
 /// Returned if the operator's rules forbid storing the object.

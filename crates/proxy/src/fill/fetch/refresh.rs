@@ -161,7 +161,7 @@ pub(crate) fn updated<F: Fields>(
             !why.is_about_request(),
             false
         ) {
-            // Removed now, whatever the result of the next attempt is.
+            // The object is removed now, whatever the result of the next attempt is.
             local.proxy.engine.supersede(old.hash(), old.key());
         }
         return None;

@@ -18,7 +18,7 @@ use crate::origin::exchange::Leased;
 use crate::origin::patience::OriginPatience;
 use crate::state::local::Local;
 
-/// Largest number of attempts without a new byte. After that many, the fetch fails.
+/// Largest number of attempts without a new byte. After these attempts the fetch fails.
 const FRUITLESS_MAX: u8 = 2;
 
 /// The source of the bytes of a running fetch, and the data needed to continue after a break.
@@ -87,7 +87,8 @@ impl Source {
         self.persistent
     }
 
-    /// Returns the time of silence in the body after which the rest is requested on a second connection.
+    /// Returns the longest time for which the origin may be silent in the body. After this time the rest is
+    /// requested on a second connection, if it can be requested.
     pub(super) fn patience(&self, of: &OriginPatience) -> Ticks {
         match self.etag.is_some() && self.fruitless < FRUITLESS_MAX {
             true => of.quiet,

@@ -171,9 +171,9 @@ impl<T: Transport> Link<T> {
         self.io.transport().reset_on_close();
     }
 
-    /// Ends the connection in a way that the last answer arrives. It shuts down the sending side, and for a
-    /// short time reads the bytes that the client still sends. Closing with unread bytes would reset the
-    /// connection. If memory is short, it reads only bytes that have already arrived.
+    /// Ends the connection so that the last answer still arrives. The function shuts down the sending side,
+    /// and for a short time reads the bytes that the client still sends. Closing with unread bytes would
+    /// reset the connection. If memory is short, the function reads only bytes that have already arrived.
     pub(crate) async fn end(&mut self, local: &Local) {
         // After an orderly end, the client could mistake a cut body for a complete body.
         if self.aborted.get() {

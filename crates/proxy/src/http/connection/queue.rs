@@ -19,7 +19,7 @@ const SHORT: u64 = 64 << 10;
 /// Bytes and time after which an answer may give its place to another answer. One of the two conditions is
 /// enough.
 const TURN: (u64, Duration) = (256 << 10, Duration::from_secs(1));
-/// Wait for a place after which other answers give up their places.
+/// Longest wait of an answer for a place before other answers give up their places.
 const LONG_WAIT: Duration = Duration::from_secs(2);
 
 /// Memory in the send queues of the kernel for one answer. It is freed on drop.
@@ -52,8 +52,8 @@ impl<T: Transport> Link<T> {
     /// Waits for a place in the send queues of the kernel, for a body of `bytes` bytes. A short body does not
     /// wait for a place. It is entered in the ledger only if memory is short. A longer body waits until other
     /// clients have read their answers. Clients that have not read for a long time are disconnected. Returns
-    /// `None` after the patience for progress, or if this connection is closed to make room for other
-    /// connections.
+    /// `None` if no place becomes free within the time limit for progress, or if this connection is closed to
+    /// make room for other connections.
     pub(crate) async fn queue(&self, local: &Local, bytes: u64) -> Option<Queued> {
         let ledger = self.io().ledger();
         if bytes <= SHORT {
@@ -86,7 +86,7 @@ impl<T: Transport> Link<T> {
 impl Queued {
     /// Returns true if another answer has waited for a long time, and this answer has used its place for long
     /// enough. So each client of a crowd receives a part of its answer in time. If no wait is long, an answer
-    /// keeps its place to its end, because an earlier end frees its connection and memory earlier.
+    /// keeps its place until it is complete, because its connection and memory then become free earlier.
     pub(crate) fn is_over<T: Transport>(&self, local: &Local, io: &Io<T>) -> bool {
         let Some(turn) = &self.turn else {
             return false;

@@ -70,7 +70,7 @@ fn a_long_head_waits_where_connections_have_their_part_of_the_memory() {
 fn a_request_that_waits_for_readers_ends_where_connections_have_all_memory() {
     with_worker(MEMORY, |local| async move {
         let ledger = &local.proxy.ledger;
-        // Other answers have all places, and their clients do not read.
+        // Other answers hold all memory for send queues, and their clients do not read.
         let _places = ledger.take(Use::Queues, MEMORY);
         let (_client, waiting) = connection(&local).await;
         let (_other, other) = connection(&local).await;

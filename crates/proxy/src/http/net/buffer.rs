@@ -95,8 +95,8 @@ impl ReadBuf {
     /// full, it grows, up to `max` bytes.
     ///
     /// # Errors
-    /// `OutOfMemory` if the buffer already has `max` bytes, `QuotaExceeded` if there is no memory for more
-    /// bytes.
+    /// Returns `OutOfMemory` if the buffer already has `max` bytes, and `QuotaExceeded` if there is no memory
+    /// for more bytes.
     fn spare(&mut self, max: usize, ledger: &Arc<Ledger>) -> io::Result<&mut [u8]> {
         if self.end == self.data.len() && self.start > 0 {
             self.data.copy_within(self.start..self.end, 0);

@@ -85,8 +85,8 @@ impl Doing {
             // The handshake needs an answer of the client, which may be far away.
             Self::Handshake => Some(Ticks::of(Duration::from_secs(1))),
             // On a slow network or machine, a client that reads may be silent for seconds: four lost packets
-            // in a row take three seconds. If other answers wait for its place, a long patience costs more
-            // clients their answers than it saves.
+            // in a row take three seconds. If other answers wait for its place, a long patience makes more
+            // answers fail than it saves.
             Self::Stalled => Some(Ticks::of(match waiting {
                 0 => Duration::from_secs(5),
                 1..=3 => Duration::from_secs(2),
@@ -320,8 +320,8 @@ impl Sweep {
     }
 
     /// Closes the least needed connections that a filter accepts. `choice` makes the filter from all
-    /// connections. `barren` is the last tick in which a search found no connection. In this tick, there is
-    /// no further search, so a thousand requests that wait for room do not each search all connections.
+    /// connections. `barren` is the last tick in which a search found no connection. The search is not
+    /// repeated in this tick, so a thousand requests that wait for memory do not each search all connections.
     fn close<M: Fn(&Watch) -> bool>(
         &self,
         most: usize,

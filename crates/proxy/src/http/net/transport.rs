@@ -51,8 +51,9 @@ pub(crate) trait Transport: 'static {
 }
 
 impl Transport for TcpStream {
-    /// A read that fills less than its buffer has emptied the socket. Telling this to the runtime saves the
-    /// system call by which the next wait would find it out. Bytes that arrive later cause a new event.
+    /// A read that fills less than its buffer has emptied the socket. Reporting this to the runtime saves the
+    /// system call by which the next wait would detect the empty socket. Bytes that arrive later cause a new
+    /// event.
     #[inline]
     fn try_read(&self, into: &mut [u8]) -> io::Result<usize> {
         let mut short = 0;

@@ -42,8 +42,8 @@ impl Login {
         }
     }
 
-    /// Makes a login from a token. `None` if the text has characters that tokens do not have (RFC 6750
-    /// section 2.1).
+    /// Makes a login from a token. Returns `None` if the text has characters that tokens do not have (RFC
+    /// 6750 section 2.1).
     #[must_use]
     pub fn token(text: &str) -> Option<Self> {
         let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~+/=".contains(&b);
@@ -58,7 +58,7 @@ impl Login {
         &self.header
     }
 
-    /// Returns the login that a client has sent. `None` if it is another kind of credential.
+    /// Returns the login that a client has sent. Returns `None` if it is another kind of credential.
     pub(crate) fn shown(authorization: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(authorization).ok()?;
         let (scheme, coded) = text.split_once(' ')?;

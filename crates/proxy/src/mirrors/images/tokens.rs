@@ -6,7 +6,7 @@ use foxy_base::MonoTime;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 
-/// Largest number of entries. If the table is full, all entries are dropped. Each can be fetched again.
+/// Largest number of entries. If the table is full, all entries are dropped. Each entry can be fetched again.
 const ENTRIES: usize = 4096;
 /// A token is not used in this number of seconds before its end.
 const EARLY: u64 = 10;

@@ -1,4 +1,4 @@
-//! Sends a request to an origin of several. If this origin fails, another origin is asked.
+//! Sends a request to one of several origins. If this origin fails, another origin is asked.
 
 use foxy_http1::{Method, ResponseParts};
 

@@ -9,7 +9,7 @@ pub enum Balance {
     /// Two origins are drawn by weight. The request goes to the origin with fewer requests under way.
     #[default]
     LeastOutstanding,
-    /// Each origin in turn, by weight.
+    /// Requests go to each origin in turn, by weight.
     RoundRobin,
     /// The same key goes to the same origin (weighted rendezvous hashing).
     Hash,
@@ -35,11 +35,11 @@ pub(super) struct Draw {
     pub(super) random: [u64; 2],
 }
 
-/// The state of the turn: the weight that each origin is owed.
+/// The state of round robin: the weight that each origin is owed.
 pub(super) type Owed = Vec<f64>;
 
 impl Balance {
-    /// Returns the index of the chosen origin. `None` if there is no candidate.
+    /// Returns the index of the chosen origin. Returns `None` if there is no candidate.
     pub(super) fn choose(
         self,
         candidates: &[Candidate],

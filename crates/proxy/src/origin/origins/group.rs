@@ -128,7 +128,8 @@ impl Group {
         }
         let room = |at: &&usize| self.members[**at].outstanding < self.members[**at].limit;
         let mut free: Vec<usize> = fit.iter().filter(room).copied().collect();
-        // A retry that fails costs the budget twice, so it goes to an origin whose last answer was good.
+        // If a retry fails, the request may need a second retry from the budget. So a retry goes to an origin
+        // whose last answer was good, if there is such an origin.
         let well = |at: &usize| !self.members[*at].health.fails();
         if !tried.is_first() && free.iter().any(well) {
             free.retain(well);

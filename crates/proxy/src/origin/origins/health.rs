@@ -12,7 +12,7 @@ const OUT_MAX: Duration = Duration::from_secs(300);
 /// Time for which an answer with status 5xx counts as a request under way, in nanoseconds. Otherwise an
 /// origin that fails fast would have the fewest requests under way.
 const ERROR_COUNTS: u64 = 1_000_000_000;
-/// Number of parts of that time.
+/// Number of parts into which that time is divided.
 const PARTS: usize = 10;
 /// Fraction of the weight of an origin at the beginning of its slow start.
 const FIRST_SHARE: f64 = 0.1;
@@ -145,8 +145,9 @@ impl Health {
         }
     }
 
-    /// Notes a failure, or an answer with status 5xx (`answered`). Returns a time if the origin must be left
-    /// out. The condition is that another origin has answered well since that time.
+    /// Notes a failure, or an answer with status 5xx (`answered`). Returns a time if there were enough errors
+    /// to leave the origin out. The origin is then left out if another origin has answered well since that
+    /// time.
     pub(super) fn bad(
         &mut self,
         now: MonoTime,

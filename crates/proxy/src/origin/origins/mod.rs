@@ -193,8 +193,8 @@ impl Origins {
         self.0.requests.finished(local.index, outcome, status);
     }
 
-    /// Returns a turn at the only origin, which is asked without a choice. `None` if there are several
-    /// origins, or if the origin has a limit.
+    /// Returns a turn at the only origin, which is asked without a choice. Returns `None` if there are
+    /// several origins, or if the origin has a limit.
     pub(crate) fn only(&self) -> Option<Turn> {
         if !self.0.is_only() {
             return None;
@@ -266,8 +266,8 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
-    /// Returns the origin, if it was chosen. `None` if it is the only origin and has no limit, because then
-    /// no choice is needed.
+    /// Returns the origin, if it was chosen. Returns `None` if it is the only origin and has no limit,
+    /// because then no choice is needed.
     pub(crate) fn chosen(&self) -> Option<&Destination> {
         let only = self.origins.0.is_only();
         (!only).then(|| self.destination())

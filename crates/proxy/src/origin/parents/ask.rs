@@ -1,4 +1,4 @@
-//! Sends a request through a parent of several. If this parent cannot be reached, another parent is asked.
+//! Sends a request through one of several parents. If this parent cannot be reached, another parent is asked.
 
 use std::sync::Arc;
 

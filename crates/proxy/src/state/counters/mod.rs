@@ -46,11 +46,11 @@ macro_rules! events {
 events! {
     /// Client connections accepted.
     ConnectionsAccepted = "connections_accepted",
-    /// Client connections refused because all places, or the share of their client, were taken.
+    /// Client connections refused because the limit of all connections or of one client was reached.
     ConnectionsRefused = "connections_refused",
     /// Connections of trusted proxies that began without a valid PROXY header.
     ProxyHeadersRefused = "proxy_headers_refused",
-    /// Client connections closed to make room for other connections, because places or memory were spent.
+    /// Client connections closed to accept new connections at the limit of connections or of memory.
     ConnectionsShed = "connections_shed",
     /// Requests refused with 503 because memory was spent.
     MemoryRefused = "memory_refused",
@@ -64,7 +64,7 @@ events! {
     UpstreamNew = "upstream_new",
     /// Requests sent on a pooled connection to an origin.
     UpstreamReused = "upstream_reused",
-    /// Requests sent again because a pooled connection was stale.
+    /// Requests sent again because the origin had closed a pooled connection.
     UpstreamRetried = "upstream_retried",
     /// Requests sent to another origin of the site because an origin failed.
     UpstreamElsewhere = "upstream_elsewhere",
@@ -80,7 +80,7 @@ events! {
     FillsStored = "fills_stored",
     /// Redirects of a mirror's upstream to hosts that the mirror does not list.
     MirrorLeft = "mirror_redirects_refused",
-    /// Artefacts of mirrors that had another digest than the index states.
+    /// Artefacts of mirrors whose digest differed from the digest in the index.
     MirrorMismatch = "mirror_digest_mismatches",
     /// Requests for stored artefacts of mirrors for which the index now names another digest.
     MirrorReplaced = "mirror_artefacts_replaced",
@@ -90,13 +90,13 @@ events! {
     MirrorHidden = "mirror_versions_hidden",
     /// Requests refused by the rules of a mirror about versions.
     MirrorBlocked = "mirror_versions_refused",
-    /// Compressed forms that Foxy began to make.
+    /// Compressed forms of stored answers that Foxy began to make.
     Compressed = "compressed",
     /// Fills that failed or ended early.
     FillsFailed = "fills_failed",
     /// Requests that joined a running fill.
     Followers = "followers",
-    /// Followers that had to fetch for themselves (answer not for them, lag, failure).
+    /// Followers that fetched the object themselves (answer not for them, too slow, or failed fill).
     FollowersReleased = "followers_released",
     /// Disk reads started.
     DiskReads = "disk_reads",

@@ -7,7 +7,8 @@ use super::class::{CLASSES, class};
 use super::{add_all, bump};
 use crate::Outcome;
 
-/// Labels of the result of the cache: it answered the request, it did not, or it was not asked.
+/// Labels of the result of the cache: the cache answered the request, the cache did not answer it, or the
+/// cache was not asked.
 pub const CACHED: [&str; 3] = ["hit", "miss", "none"];
 
 /// Counts by [`CACHED`], and within each of these by [`CLASSES`].

@@ -68,7 +68,7 @@ impl Places {
 }
 
 impl Ledger {
-    /// Enters a place with the least bytes. Returns `None` if there is no room, or if other answers wait
+    /// Enters a place of the smallest size. Returns `None` if there is no room, or if other answers wait
     /// already.
     pub(crate) fn place(self: &Arc<Self>) -> Option<Rc<Place>> {
         let line = self.places.line.lock();
@@ -164,7 +164,7 @@ impl Waiting {
         {
             return Poll::Ready(place);
         }
-        // Under the lock, so that a place that is released meanwhile wakes this task.
+        // The waker is stored under the lock, so that a place that is released meanwhile wakes this task.
         if let Some(waits) = line.waiting.get_mut(&self.number) {
             waits.waker = Some(cx.waker().clone());
         }

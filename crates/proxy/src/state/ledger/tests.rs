@@ -83,7 +83,7 @@ fn rights_that_nobody_uses_refuse_no_work() {
     let seen = || (ledger.pressure(), ledger.is_over(), ledger.is_full());
     assert_eq!(seen(), (Pressure::Spent, true, true));
     ledger.observe(10, true);
-    // Buffers stay small: all entered rights together may still be used.
+    // Buffers stay small, because all rights that were entered may still be used.
     assert_eq!(seen(), (Pressure::High, true, false));
     drop(connections);
     assert_eq!(seen(), (Pressure::High, false, false));

@@ -12,8 +12,8 @@ use crate::mirrors::{get, start};
 const INDEX: &str = "/cargo/de/mo/demo";
 const FILE: &str = "/cargo/dl/demo/1.0.0/download";
 
-/// A registry whose storage sends `sent`. `asked` has the number of requests for the file, and the number of
-/// these with `no-cache`.
+/// A registry whose storage sends `sent`. `asked` contains the number of requests for the file, and the
+/// number of these requests that have `no-cache`.
 struct Registry {
     origin: Origin,
     sent: Arc<Mutex<Vec<u8>>>,

@@ -220,7 +220,8 @@ impl Foxy {
         }
     }
 
-    /// Gives all workers new settings. The listeners are listeners that each worker has already or opens now.
+    /// Gives all workers new settings. `listeners` contains all listeners of each worker: those that the
+    /// worker has already, and those that it opens now.
     pub fn renew(&mut self, config: Config, alike: bool, listeners: &[(SocketAddr, Serves)]) {
         self.proxy = self.proxy.renewed(config, alike);
         let new = listeners
@@ -298,7 +299,7 @@ impl Foxy {
         assert_eq!(count(), times, "{event:?}");
     }
 
-    /// Returns the stored object of a path, or the head of it if the object is large.
+    /// Returns the stored object of a path, or only its head if the object is large.
     pub fn stored(&self, origin: &Origin, path: &str) -> Option<Arc<Object>> {
         let scheme = if over_tls::is_on() { "https" } else { "http" };
         let key = format!("forward GET {scheme}://{}{path}", origin.authority());

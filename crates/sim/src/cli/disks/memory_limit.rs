@@ -26,8 +26,8 @@ impl MemoryLimit {
     fn under(root: &Path, bytes: u64) -> Result<Self, RunError> {
         let unified = root.join("cgroup.controllers").exists();
         let (parent, limit) = if unified {
-            // The system refuses this if it is set already. If it was necessary, writing the
-            // limit fails later.
+            // The system refuses this write if the controller is already on. If the write was necessary but
+            // failed, writing the limit fails later.
             let _ = std::fs::write(root.join("cgroup.subtree_control"), "+memory");
             (root.to_owned(), "memory.max")
         } else {

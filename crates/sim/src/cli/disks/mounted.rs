@@ -26,7 +26,7 @@ impl FsName {
 /// A file system in an image file; unmounted and removed when dropped.
 pub(super) struct Mounted {
     image: PathBuf,
-    /// The loop device; empty: no loop device yet.
+    /// The loop device; empty if there is no loop device yet.
     device: String,
     pub(super) point: PathBuf,
 }

@@ -130,7 +130,7 @@ impl Disk {
         (start, end)
     }
 
-    /// Writes all cached writes to the platter. Returns the time at which the last one is there.
+    /// Writes all cached writes to the platter. Returns the time at which the last write is on the platter.
     pub(super) fn flush(&mut self, now: SimTime, stats: &mut DriveStats) -> SimTime {
         let now = now.max(self.ready_at);
         while !self.dirty.is_empty() {
@@ -160,7 +160,7 @@ impl Disk {
             return sent;
         }
         let media = match self.buffer.ahead {
-            // The head is already reading towards this request: no seek, no lost turn.
+            // The head is already reading towards this request, so there is no seek and no lost turn.
             Some(ahead)
                 if first >= ahead.start
                     && first <= reached

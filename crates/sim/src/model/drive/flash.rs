@@ -2,8 +2,8 @@
 //!
 //! Write amplification is counted per erase block without a table of pages. If bytes fill an erase block in
 //! sequence from its start, they invalidate the whole block, so that no copies are necessary. Bytes written
-//! anywhere else leave holes. In a full drive with spare share `s`, each of these bytes costs `(1 + s) / 2s`
-//! bytes, which is what a greedy cleaner writes (the usual bound for uniform writes).
+//! anywhere else leave holes. In a full drive with spare share `s`, each of these bytes causes writes of
+//! `(1 + s) / 2s` flash bytes, as with a greedy cleaner (the usual bound for uniform writes).
 
 use super::{DriveStats, FlashParams, Op, Request};
 use crate::model::SimTime;
@@ -87,7 +87,7 @@ impl Flash {
         (start, end)
     }
 
-    /// Flash bytes that a write of `bytes` (whole pages) costs.
+    /// Number of flash bytes that are written because of a write of `bytes` bytes (whole pages).
     fn program(&mut self, request: Request, bytes: u64) -> u64 {
         let full = self.written >= self.params.bytes;
         self.written = self.written.saturating_add(bytes);

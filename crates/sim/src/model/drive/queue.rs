@@ -17,10 +17,10 @@ struct Waiting {
 
 /// A drive with a request queue before it.
 ///
-/// [`Queue::submit`] adds background requests. They leave in the order of the schedule, as fast as the
-/// drive serves them. [`Queue::wait`] adds a request and runs the queue until that request is done; it
-/// may overtake waiting requests, or wait behind them. The queue advances only when it is called, up to
-/// the time of the call.
+/// [`Queue::submit`] adds background requests. They leave in the order of the schedule, as fast as the drive
+/// serves them. [`Queue::wait`] adds a request and runs the queue until that request is done. The request may
+/// overtake waiting requests, or wait behind them. The queue advances only when it is called, up to the time
+/// of the call.
 #[derive(Clone, Debug)]
 pub struct Queue {
     drive: Drive,

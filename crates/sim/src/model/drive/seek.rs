@@ -2,7 +2,7 @@
 
 use crate::model::SimTime;
 
-/// Seek times as a data sheet gives them, in milliseconds.
+/// Seek times as a data sheet states them, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SeekTimes {
     /// Time of a seek to the next cylinder.

@@ -8,11 +8,11 @@ use super::runs::Runs;
 use crate::model::{SimTime, hash::IdHasher};
 
 const NONE: u32 = u32::MAX;
-/// Value in place of a neighbour: the block belongs to a run and is in no list.
+/// Value in place of a neighbour, if the block belongs to a run and is in no list.
 const IN_RUN: u32 = u32::MAX - 1;
-/// Value in place of a time: the block is not dirty.
+/// Value in place of a time, if the block is not dirty.
 const CLEAN: u64 = u64::MAX;
-/// Value in place of a key: the slot is free.
+/// Value in place of a key, if the slot is free.
 const FREE: u64 = u64::MAX;
 
 /// One block. It takes half a cache line, because the model spends most of its time on slots.

@@ -116,7 +116,7 @@ impl FsConfig {
             max_contig: 16,     // 128 KB: gives the measured 4.7 MB/s, 56 KB does not
             max_per_group: 576, // a quarter of a group
             name_bytes: 20,
-            name_cache: 6_618, // 17 per megabyte of memory, and 90
+            name_cache: 6_618, // 17 per megabyte of memory, plus 90
             inode_cache: 6_618,
             write_high: 384 << 10,
             write_low: 256 << 10,

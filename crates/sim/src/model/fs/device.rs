@@ -118,7 +118,7 @@ impl Ufs {
         }
     }
 
-    /// Marks the free maps dirty of all groups in which space was allocated or freed.
+    /// Marks as dirty the free maps of all groups in which space was allocated or freed.
     pub(super) fn dirty_maps(&mut self, touched: &mut Vec<u32>) {
         touched.dedup();
         for group in touched.drain(..) {

@@ -21,7 +21,8 @@ struct Group {
     free_fragments: u32,
     /// Number of broken-up blocks by the length of their longest free run.
     runs: [u32; 8],
-    /// For each length, no broken-up block before this one has a free run of that many fragments.
+    /// For each length, no broken-up block before the block with this number has a free run of that many
+    /// fragments.
     first_run: [u32; 8],
     rotor: u32,
     inodes: Vec<u64>,

@@ -1,6 +1,6 @@
 //! Modelled file systems and raw partitions over a modelled drive.
 //!
-//! [`Ufs`] stores places and lengths, never contents. These activities cost time:
+//! [`Ufs`] stores places and lengths, never contents. These activities take simulated time:
 //!
 //! - *names*: directories are lists in blocks of their own (a tree if journalled). They are scanned unless
 //!   the name cache contains the name. Creating and deleting change inode, directory and free maps;

@@ -1,8 +1,9 @@
 //! Contents of caches after a crash: UCFS with and without its save, Hummingbird with and without its logs.
 //!
 //! Each system is killed at random points of the ISP stream, and then it starts again. The results are: the
-//! share of the objects known before that it still answers; the seconds until it serves, and until it knows
-//! all its objects; the bytes written to survive a crash; and the answers with a replaced version.
+//! share of the previously known objects that the system still answers; the seconds until the system serves
+//! requests, and until it knows all its objects; the bytes written to survive a crash; and the number of
+//! answers with a replaced version.
 
 mod layouts;
 
@@ -111,7 +112,7 @@ fn all(conditions: &Conditions, progress: Progress<'_>) -> Result<Section, RunEr
             hummingbird(&config, logs, &requests[..*point], &mut sum)?;
         }
         if logs.hot > 0 && logs.mappings_every.is_none() {
-            // Published for a disk of 18 GB, 2,500 hot clusters and 3,000 deletes.
+            // The value was published for a disk of 18 GB, 2,500 hot clusters and 3,000 deletes.
             let what = "Hummingbird, hot clusters and deletes: seconds until it serves";
             let ours = sum.serving_s / CRASHES as f64;
             let claim = Claim::new("Hummingbird 2001", what, 30.0, ours, Comparison::Shape);

@@ -1,5 +1,5 @@
-//! Hummingbird's tables (cluster sizes, placement, lifetimes, file systems), and the figures of
-//! 2001 against FFS.
+//! Repeats Hummingbird's tables (cluster sizes, placement, lifetimes, file systems), and the figures of 2001
+//! that compare Hummingbird with FFS.
 //!
 //! Conditions: 4,809,895 requests of the generated ISP stream, objects of at most 64 KB, 256 MB of
 //! memory, requests back to back. The stream differs from the published one, so hit rates and times are
@@ -24,9 +24,10 @@ const GB: u64 = 1 << 30;
 pub(in crate::reproduce) const HUMMINGBIRD: Part = Part {
     id: "hummingbird",
     title: "Hummingbird: clusters, lifetimes, file systems",
-    about: "Gabber, Shriver and Stein (1999) and Shriver, Gabber, Huang and Stein (USENIX 2001) replayed \
-            four days of a national ISP against their library file system and against the file operations of \
-            Squid 2.2. We use a generated stream with the same number of requests, on modelled drives.",
+    about: "Gabber, Shriver and Stein (1999) and Shriver, Gabber, Huang and Stein (USENIX 2001) replayed the \
+            requests of four days at a national ISP against their library file system and against the file \
+            operations of Squid 2.2. We use a generated stream with the same number of requests, on modelled \
+            drives.",
     run: all,
 };
 
@@ -102,7 +103,7 @@ impl Rows<'_> {
         self.at(n)
     }
 
-    /// Results of placement near the previous write: 9 GB, then 4 GB.
+    /// Result of placement near the previous write: on 9 GB if `n` is 0, on 4 GB if `n` is 1.
     fn previous(&self, n: usize) -> &SystemResult {
         self.at(3 + n)
     }
@@ -119,12 +120,12 @@ impl Rows<'_> {
         self.at(12)
     }
 
-    /// Results on XFS: 4 GB, then 9 GB.
+    /// Result on XFS: with 4 GB if `n` is 0, with 9 GB if `n` is 1.
     fn xfs(&self, n: usize) -> &SystemResult {
         self.at(13 + n)
     }
 
-    /// Results on FFS: async, soft updates, sync.
+    /// Result on FFS: async if `n` is 0, soft updates if `n` is 1, sync if `n` is 2.
     fn ffs(&self, n: usize) -> &SystemResult {
         self.at(15 + n)
     }

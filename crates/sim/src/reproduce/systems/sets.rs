@@ -150,7 +150,7 @@ fn words(out: &mut Section) {
     );
     out.note(
         "Idle time",
-        "The least of all minutes is one minute of four days: it depends on the one busiest minute.",
+        "This row is the idle time in the busiest minute of four days. So it depends on one minute only.",
     );
     out.because("ISP stream", &[""], "What the stream meets");
     out.because("Hummingbird table 1", &[""], "Idle time");

@@ -1,5 +1,5 @@
-//! UCFS compared with Squid on FFS, with Squid on async FFS and with SQUIDML; and the effect of
-//! the lost parameters.
+//! Compares UCFS with Squid on FFS, with Squid on async FFS and with SQUIDML, and shows the effect of the
+//! lost parameters.
 //!
 //! Conditions: there are two generated streams, because the NLANR logs are not available. The DEC stream runs
 //! on 2 GB, where disk hits are rare. The other stream has the published hit ratios of the NLANR proxies and
@@ -113,7 +113,8 @@ fn root(base: &SystemConfig) -> SystemConfig {
 }
 
 /// UCFS, Squid on FFS, Squid on async FFS, SQUIDML on FFS. Each system has the memory that its tables leave
-/// (tables have 72 bytes an object for Squid, and 24 bytes and a bit for UCFS; objects have `object` bytes).
+/// (tables have 72 bytes an object for Squid, and 24 bytes and one bit for UCFS; objects have `object`
+/// bytes).
 fn compared(base: &SystemConfig, object: u64) -> [SystemConfig; COMPARED] {
     let objects = base.disk / object;
     let squid = |spec, fs| {
@@ -431,7 +432,7 @@ fn sweep(variants: &[(String, SystemConfig)], results: &[SystemResult], out: &mu
                 x_bytes: true,
                 ..figure(
                     "UCFS: cluster size",
-                    "Squid on FFS has 1",
+                    "Squid on FFS has the value 1",
                     "cluster",
                     "times as fast as Squid on FFS",
                     vec![curve("ours", points)],
@@ -442,7 +443,7 @@ fn sweep(variants: &[(String, SystemConfig)], results: &[SystemResult], out: &mu
     let memory = [(64.0, 5), (128.0, 6), (192.0, 0), (384.0, 7)];
     let points = memory.map(|(x, n)| (x, factor(n))).into();
     let title = "UCFS: memory";
-    let note = "against Squid on FFS with 192 MB";
+    let note = "compared with Squid on FFS, which has 192 MB of memory";
     let series = vec![curve("ours", points)];
     draw(
         out,

@@ -1,8 +1,8 @@
 //! Additions of the journal version: activity inside the drive and the file.
 //!
-//! In the journal, figures 8 and 9 show positions of the head over time, figure 13 fragmentation maps,
-//! figure 14 free pieces over time, and figure 15 distances of consecutive reads. The share of the
-//! bandwidth is added.
+//! In the journal, figures 8 and 9 show positions of the head over time, figure 13 fragmentation maps, figure
+//! 14 free pieces over time, and figure 15 distances of consecutive reads. This part adds the share of the
+//! bandwidth.
 
 use super::{BUDDY, MILLION, figure};
 use crate::{
@@ -17,10 +17,10 @@ use crate::{
 pub(in crate::reproduce) const DISK: Part = Part {
     id: "disk",
     title: "What head and file look like from inside",
-    about: "WebCoSM (IEEE/ACM Transactions on Networking, 2002), sections 3.3 and 3.5: snapshots \
-            of the head's positions under BUDDY and under STREAM, what locality buffers do to the \
-            free space and to the distance of consecutive reads, and how much of the drive's \
-            bandwidth is used in the end.",
+    about: "WebCoSM (IEEE/ACM Transactions on Networking, 2002), sections 3.3 and 3.5, shows snapshots of \
+            the head's positions under BUDDY and under STREAM, the effect of locality buffers on the free \
+            space and on the distance of consecutive reads, and the share of the drive's bandwidth that is \
+            used in the end.",
     run: all,
 };
 
@@ -105,8 +105,8 @@ fn heads(buddy: &Watched, stream: &Watched, out: &mut Section) {
             "head-stream",
             "Figure 9 of the journal: the head under STREAM",
             stream,
-            "The line is the cursor, whose pages are read before they are written; the points off it are \
-             the reads of objects.",
+            "The line is the cursor, whose pages are read before they are written. Other points: object \
+             reads.",
         ),
     ] {
         let (from, length) = (
@@ -161,8 +161,8 @@ fn maps(without: &Watched, with: &Watched, out: &mut Section) {
             Vec::new(),
         )
     };
-    let caption = "Both leave one band of free space before the cursor; with buffers fewer \
-                   objects are left standing in it.";
+    let caption = "Both leave one band of free space before the cursor; with buffers, fewer objects remain \
+                   in the band.";
     out.draw("fragmentation", caption, drawn);
 }
 
@@ -217,8 +217,8 @@ fn free_pieces(without: &Watched, with: &Watched, out: &mut Section) {
             series.into(),
         )
     };
-    let caption = "The first pass over the file leaves one large piece; what matters is where \
-                   the lines settle.";
+    let caption = "During the first pass over the file, one large piece is free. Compare the lines after \
+                   that pass.";
     out.draw("free-pieces", caption, drawn);
 }
 
@@ -279,7 +279,7 @@ fn distances(without: &Watched, with: &Watched, out: &mut Section) {
             ],
         )
     };
-    let caption = "Buffers bring together what is read together.";
+    let caption = "Buffers place objects that are read together near each other.";
     out.draw("read-distances", caption, drawn);
 }
 

@@ -79,11 +79,11 @@ fn words(out: &mut Section) {
          follow the popularity of the servers. The largest hold thousands of names, and a file system of \
          that time scans all of them for every new file. How unequal the servers of the original trace were \
          is not published. SQUID is also just above what others measured (15 to 27 a second). The published \
-         20 operations a second are 50 ms for each operation, and nine of ten operations are creates. This \
-         is more than the 40 ms that the same paper measured for a file of 10 KB in a directory of only 64 \
-         files. The constants of the model come from those measurements and were frozen before this table \
-         was computed; a create takes 31 ms in the model. The paper does not say why a create took longer in \
-         the published run. One reason could be metadata that no longer fitted into memory.",
+         20 operations a second are 50 ms for each operation, and nine of ten operations are creates. These \
+         50 ms are more than the 40 ms that the same paper measured for a file of 10 KB in a directory of \
+         only 64 files. The constants of the model come from those measurements and were frozen before this \
+         table was computed; a create takes 31 ms in the model. The paper does not say why a create took \
+         longer in the published run. One reason could be metadata that no longer fitted into memory.",
     );
     out.note(
         "BUDDY is faster than published",
@@ -96,8 +96,8 @@ fn words(out: &mut Section) {
     );
     out.note(
         "Creating files",
-        "The constants are a least-squares choice over six published times (decision 10); these two \
-         are where it is furthest off.",
+        "The constants were chosen by least squares over six published times (decision 10). The two missed \
+         times are those with the largest error.",
     );
     out.because("figure 3", &["create"], "Creating files");
     for source in ["figure 4", "table 2"] {

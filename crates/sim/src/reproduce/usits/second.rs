@@ -13,9 +13,10 @@ pub(in crate::reproduce) const SECOND: Part = Part {
     id: "second",
     title: "Table 2 on the second reading of the sizes",
     about: "The published best run moved 7.6 GB in 720,125 reads and writes: 10.5 KB each. The objects that \
-            it left on 2 GB imply 5.4 KB. Both cannot be object sizes. Before the mapped calls were found to \
-            explain the bytes (section above), every row of table 2 was computed a second time with write(), \
-            on a stream of 10.5 KB; these results stay here for comparison.",
+            it left on 2 GB imply 5.4 KB. The two values cannot both be the mean size of an object. Before \
+            the mapped calls were found to explain the bytes (section above), every row of table 2 was \
+            computed a second time with write(), on a stream of 10.5 KB; these results stay here for \
+            comparison.",
     run: second_stream,
 };
 
@@ -64,7 +65,7 @@ pub(super) fn second_stream(
     };
     out.draw(
         "table-2",
-        "Table 2 whole. The order is the published one but for SQUID and MULTIPLE-DIRS.",
+        "The complete table 2. The order is as published, except for SQUID and MULTIPLE-DIRS.",
         Figure {
             labels: results.iter().map(|r| short(&r.layout)).collect(),
             y_scale: Scale::Log,
@@ -108,9 +109,9 @@ fn efficiency(results: &[RunResult], out: &mut Section) {
     }
 }
 
-/// Larger objects fill the same disk sooner, so that more of the operations are deletes, which cost these
-/// layouts almost nothing. Two figures do not depend on the share of deletes: reads and writes per second;
-/// and the time per read, minus the time to move all bytes at the sequential rate.
+/// Adds two figures that do not depend on the share of deletes: reads and writes per second; and the time per
+/// read, minus the time to move all bytes at the sequential rate. Larger objects fill the same disk sooner,
+/// so that more of the operations are deletes, which cost these layouts almost nothing.
 fn like_for_like(rows: &[(LayoutSpec, f64)], results: &[RunResult], out: &mut Section) {
     // Published reads and writes of a million operations. `GETS` scales them to 300,000 operations, which
     // come from 398,034 gets.
@@ -152,29 +153,29 @@ fn like_for_like(rows: &[(LayoutSpec, f64)], results: &[RunResult], out: &mut Se
 fn words(out: &mut Section) {
     out.note(
         "What locality buffers save",
-        "Taken together, the published times leave 28 ms for each read of STREAM-PACKETIZER beyond what 7.6 \
-         GB take at 4.7 MB/s, 22 ms with LAZY-READS, 13 ms with 128 buffers. The simulation reproduces the \
-         first two times almost exactly. The third time would mean that buffers save half of the cost of \
-         every read. But only 17 % of the published reads begin within 10 blocks of the read before, 11 \
-         percentage points more than without buffers. If these 11 % of the reads cost nothing, 3 of the 28 \
-         ms are saved. Buffers save the same time here. The papers describe which clusters are read, the \
-         size of a buffer, and which buffer is written first. The simulator does the same, or the difference \
-         does not affect reads. The papers do not say what else made the published runs with buffers faster. \
-         Nevertheless the rows with buffers agree within a twentieth in operations per second, because this \
-         stream has more deletes.",
+        "The drive needs a part of each published time only to move 7.6 GB at 4.7 MB/s. The rest is 28 ms \
+         for each read of STREAM-PACKETIZER, 22 ms with LAZY-READS, and 13 ms with 128 buffers. The \
+         simulation reproduces the first two times almost exactly. The third time would mean that buffers \
+         save half of the cost of every read. But only 17 % of the published reads begin within 10 blocks of \
+         the read before, 11 percentage points more than without buffers. If these 11 % of the reads took no \
+         time, the mean time of a read would fall from 28 ms to 25 ms. In the simulation, buffers save these \
+         3 ms too. The papers describe which clusters are read, the size of a buffer, and which buffer is \
+         written first. The simulator does the same, or the difference does not affect reads. The papers do \
+         not say what else made the published runs with buffers faster. Nevertheless the rows with buffers \
+         agree within a twentieth in operations per second, because this stream has more deletes.",
     );
     out.note(
         "BUDDY and deletes",
         "Objects of 10.5 KB fill 1 GB sooner, so that a third of the 300,000 operations are deletes, which \
-         cost BUDDY nothing; in the published run about a tenth of the operations were deletes. If only \
+         take BUDDY no time. In the published run about a tenth of the operations were deletes. If only \
          reads and writes are counted, BUDDY is within the band.",
     );
     out.note(
         "Which reading is right",
-        "The stream of 5.4 KB has the published number of deletes and of objects, and with mapped calls the \
-         published bytes (8.4 GB against 7.6) and four of five rates. The stream of 10.5 KB has the \
-         published rates with write(), but a third of its operations are deletes. Objects of 10.5 KB are not \
-         needed to explain the bytes.",
+        "The stream of 5.4 KB reproduces the published numbers of deletes and of objects. With mapped calls \
+         it also reproduces the published bytes (8.4 GB against 7.6) and four of five rates. The stream of \
+         10.5 KB reproduces the published rates with write(), but a third of its operations are deletes. \
+         Objects of 10.5 KB are not needed to explain the bytes.",
     );
 }
 

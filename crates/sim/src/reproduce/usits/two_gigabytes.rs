@@ -12,10 +12,10 @@ use crate::{
 pub(in crate::reproduce) const STREAM: Part = Part {
     id: "stream",
     title: "Writing in a stream, lazy reads, locality buffers",
-    about: "USITS'99 sections 3.5 and 3.6, figures 6 to 8, table 1 and the lower half of table 2: \
-            one file written at a cursor (STREAM), a page gathered before it is written \
-            (PACKETIZER), reads that wait for each other (LAZY-READS) and writes that gather by \
-            server (LOC). A million operations on 2 GB.",
+    about: "USITS'99 sections 3.5 and 3.6, figures 6 to 8, table 1 and the lower half of table 2: one file \
+            written at a cursor (STREAM), a page that is filled in memory before it is written (PACKETIZER), \
+            reads that are collected and sorted (LAZY-READS), and writes that are collected by server (LOC). \
+            Each run has a million operations on 2 GB.",
     run: all,
 };
 
@@ -53,17 +53,17 @@ fn words(out: &mut Section) {
         "STREAM gains what its packetizer should",
         "Through a mapping STREAM and STREAM-PACKETIZER send the same requests to the drive: each page is \
          read once, when it is first touched, and written once. Both move 8.4 GB, and the packetizer gains 1 \
-         % (published: 21 %). STREAM's 295 operations a second are 3,390 seconds for these bytes, half of \
-         the drive's rate: 1.7 ms more for each of 678,040 writes than here. The papers do not say what else \
-         only STREAM waits for. With write() the two layouts differ (394 and 639 operations a second), but \
-         then both are too fast.",
+         % (published: 21 %). At STREAM's published 295 operations a second, these bytes take 3,390 seconds, \
+         twice the time at the drive's rate. That is 1.7 ms more for each of 678,040 writes than here. The \
+         papers do not say what causes this additional time of STREAM. With write() the two layouts differ \
+         (394 and 639 operations a second), but then both are too fast.",
     );
     out.note(
         "The file is there before the first operation",
-        "USITS'99 3.5 says that STREAM caused a read for most of its writes, even without any \
-         URL-read and with much free space. Pages can be read only if they have contents, so the \
-         file is written whole before the clock starts; a mapping needs that too (decisions 11 \
-         and 130). The next section has all four combinations.",
+        "USITS'99 3.5 says that STREAM caused a read for most of its writes, even without any URL-read and \
+         with much free space. Pages can be read only if they have contents, so the complete file is written \
+         before the measured time begins. A mapping needs an existing file too (decisions 11 and 130). The \
+         next section has all four combinations.",
     );
     out.note(
         "BUDDY against STREAM",
@@ -73,20 +73,21 @@ fn words(out: &mut Section) {
     );
     out.note(
         LOC,
-        "Reads are 6 % of the operations. Buffers bring consecutive reads together about as published (next \
-         section), and that saves a few per cent of the whole. A gain of 28 %, as published, is possible \
-         only if reads take nearly half of the time. The published factor of 2.5 at 76 % needs an even \
-         larger share. The paper's own table 1 has 24.5 % where its text says at least 30 %. These changes \
-         had no effect: a drive without an elevator, a smaller file, packets of 4 KB, sequential reads of \
-         complete pages, a fifth of the page cache. The gain stays unexplained.",
+        "Reads are 6 % of the operations. Buffers shorten the distances of consecutive reads about as \
+         published (journal figure 15), but this saves only a few per cent of the total time. A gain of 28 \
+         %, as published, is possible only if reads take nearly half of the time. The published factor of \
+         2.5 at 76 % needs an even larger share. The paper's own table 1 implies a gain of 24.5 %, where its \
+         text states at least 30 %. These changes had no effect: a drive without an elevator, a smaller \
+         file, packets of 4 KB, sequential reads of complete pages, a fifth of the page cache. The gain \
+         stays unexplained.",
     );
     out.note(
         "At 95 % of use STREAM keeps its lead over BUDDY",
-        "The paper has them equal there. In the published cascade 60 to 77 % of the writes of the first \
-         million operations go to space that was never used before, at any utilisation, and LRU evicts in \
-         nearly the order of writing. So the freed space is contiguous in front of the cursor: 1.05 pieces \
-         per object at 95 %. A stream that wrapped several times, or evicted in another order, would find \
-         smaller pieces.",
+        "In the paper both are equally fast there. In the published cascade 60 to 77 % of the writes of the \
+         first million operations go to space that was never used before, at any utilisation, and LRU evicts \
+         in nearly the order of writing. So the freed space in front of the cursor is contiguous, and an \
+         object is written in 1.05 pieces on average at 95 %. A longer run that passes the end of the file \
+         several times, or another order of eviction, would leave smaller pieces.",
     );
 }
 
@@ -137,7 +138,7 @@ impl Large {
         })
     }
 
-    /// The run of a layout at the utilisation that is nearest to the requested one.
+    /// The run of a layout at the simulated utilisation that is nearest to `utilisation`.
     fn at(&self, spec: LayoutSpec, utilisation: f64) -> Option<&RunResult> {
         let curve = CURVES.iter().position(|s| *s == spec)?;
         let off = |n: &usize| (self.utilisations[*n] - utilisation).abs();
@@ -251,7 +252,7 @@ fn figure_6(large: &Large, out: &mut Section) {
     ];
     out.draw(
         "figure-6",
-        "Spare space is what STREAM lives on: the fuller the file, the shorter its writes.",
+        "STREAM needs free space: the fuller the file, the shorter its writes.",
         utilisation("Figure 6: BUDDY, STREAM and STREAM-PACKETIZER", series),
     );
 }
@@ -263,7 +264,7 @@ fn figure_7(large: &Large, out: &mut Section) {
     ];
     out.draw(
         "figure-7",
-        "Ten reads at a time, in the order of their places.",
+        "LAZY-READS sends ten reads at a time, in the order of their positions.",
         utilisation("Figure 7: LAZY-READS", series),
     );
     let gain = 100.0 * (large.times(LayoutSpec::Lazy(10), LayoutSpec::Packetizer, 0.71) - 1.0);
@@ -286,7 +287,7 @@ fn figure_8(large: &Large, out: &mut Section) {
     let series = series.map(|spec| large.line(spec)).into();
     out.draw(
         "figure-8",
-        "More buffers, nearer neighbours.",
+        "The more buffers, the nearer to each other are the objects of one server.",
         utilisation("Figure 8: locality buffers", series),
     );
     // The gain in percent. A band of a quarter around a factor near 1 would accept no gain at all.

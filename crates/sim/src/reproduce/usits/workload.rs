@@ -12,10 +12,10 @@ use crate::{
 pub(in crate::reproduce) const WORKLOAD: Part = Part {
     id: "workload",
     title: "The stream of disk operations",
-    about: "USITS'99 sections 3.1 and 3.2: requests of the DEC proxy trace go through 512 MB of \
-            memory and a disk of 2 GB, both LRU; what reaches the disk are URL-reads, URL-writes \
-            and URL-deletes. The trace is not available any more, so a generated stream stands \
-            for it, made from what was published about it.",
+    about: "USITS'99 sections 3.1 and 3.2: requests of the DEC proxy trace go through 512 MB of memory and a \
+            disk of 2 GB, both LRU. The operations that reach the disk are URL-reads, URL-writes and \
+            URL-deletes. The trace is not available any more, so a generated stream stands for it, made from \
+            what was published about it.",
     run: all,
 };
 
@@ -27,9 +27,9 @@ fn all(conditions: &Conditions, progress: Progress<'_>) -> Result<Section, RunEr
         "What the stream was made to meet",
         "The generator was set to the published counts of the cascade, to 10,089 clients with 5.86 requests \
          a second, and to sizes that leave 398,165 objects in 2 GB. These rows show only that the input is \
-         right; they show nothing about the layouts. There are a ninth too few hits on disk, because objects \
-         that are not in memory are requested again a little too rarely. Figure 2 is the same stream, five \
-         times as long, and has no published axes beyond the three sentences quoted here.",
+         right; they show nothing about the layouts. The hits on disk are a ninth too few, because objects \
+         that are not in memory are requested again a little too rarely. Figure 2 uses the same stream, five \
+         times as long. The published figure has no axes, so its rows compare three sentences of the paper.",
     );
     out.because("cascade", &[""], "What the stream was made to meet");
     Ok(out)
@@ -129,7 +129,7 @@ fn figure_2(
     let title = "Figure 2: operations of 5 million requests by disk size";
     out.draw(
         "figure-2",
-        "Writes dominate: what memory misses is seldom on disk.",
+        "Writes dominate, because an object that is not in memory is seldom on disk.",
         figure(
             title,
             "512 MB of memory before the disk; LRU both",

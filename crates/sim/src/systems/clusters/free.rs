@@ -73,7 +73,8 @@ impl FreeMap {
         true
     }
 
-    /// The free cluster nearest to `at`. If two are equally near, the higher one.
+    /// The free cluster nearest to `at`. If two clusters are equally near, it is the cluster with the higher
+    /// number.
     #[must_use]
     pub fn nearest(&self, at: u32) -> Option<u32> {
         if self.total == 0 {

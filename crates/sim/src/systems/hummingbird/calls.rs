@@ -1,4 +1,5 @@
-//! The calls of the interface: write a file, start and end a read, delete, collocate, write past memory.
+//! The calls of the interface: write a file, start and end a read, delete, collocate, write without keeping
+//! the file in memory.
 
 use super::{
     Hummingbird, HummingbirdError,
@@ -38,7 +39,7 @@ pub struct HummingbirdCounts {
     pub prefetch_hits: u64,
     /// Files put into clusters, including replicas.
     pub packed: u64,
-    /// Replicas among them: files that already were in another cluster.
+    /// Number of replicas among the packed files: files that already were in another cluster.
     pub replicas: u64,
     /// Bytes of the files in the clusters written.
     pub packed_bytes: u64,
@@ -58,7 +59,7 @@ impl Hummingbird {
     /// # Errors
     /// [`HummingbirdError::TooLarge`]; [`HummingbirdError::NoCluster`] if memory cannot be freed;
     /// [`HummingbirdError::Exists`] for a name that is in memory. (A name that is only on disk is replaced,
-    /// because the newest file of a name is the valid one.)
+    /// because the newest file of a name is the valid file.)
     pub fn write_file(&mut self, name: u64, size: u64, version: u32) -> Done<u64> {
         self.disk.advance(self.config.call_cpu);
         if size + self.config.head_bytes > self.config.cluster {

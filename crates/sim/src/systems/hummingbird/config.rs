@@ -77,8 +77,8 @@ impl Default for LogConfig {
 }
 
 impl HummingbirdConfig {
-    /// Parameters of most published runs: clusters of 64 KB, closest placement, clusters
-    /// live `minutes` minutes.
+    /// Parameters of most published runs: clusters of 64 KB, closest placement, a cluster lifetime of
+    /// `minutes` minutes.
     #[must_use]
     pub fn published(memory: u64, minutes: f64) -> Self {
         Self {
@@ -118,7 +118,7 @@ pub enum HummingbirdError {
 }
 
 impl HummingbirdError {
-    /// The code that the C interface returned: below 0.
+    /// The code that the C interface returned; it is below 0.
     #[must_use]
     pub const fn code(self) -> i64 {
         match self {

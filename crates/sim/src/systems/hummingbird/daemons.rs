@@ -24,7 +24,6 @@ impl Hummingbird {
     /// log were done in less than a second, one daemon runs; the daemons take turns. In a longer pause one
     /// daemon runs in each second, until each daemon has run twice. The scan after a crash uses all idle
     /// time.
-    /// crash uses all idle time.
     ///
     /// # Errors
     /// Errors of the partition.

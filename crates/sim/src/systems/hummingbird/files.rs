@@ -127,7 +127,7 @@ impl FileTable {
         number
     }
 
-    /// Makes a file an unpacked file that was used last.
+    /// Marks a file as unpacked, and as the most recently used of the unpacked files.
     pub(super) fn make_loose(&mut self, number: FileNo, name: u64, size: u64, version: u32) {
         self.get_mut(number).loose = Some(Box::new(Loose {
             name,

@@ -11,7 +11,7 @@
 //! protection and one client, which calls it directly.
 //!
 //! Interpretations where the sources are silent: a packed cluster is as old as its most recently used file;
-//! among several replicas, a replica in memory is used, otherwise the newest one; a file that was packed
+//! among several replicas, a replica in memory is used, otherwise the newest replica; a file that was packed
 //! accepts no more hints (its list no longer exists).
 
 mod calls;

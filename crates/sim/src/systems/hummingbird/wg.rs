@@ -25,7 +25,8 @@ pub struct WgConfig {
     pub hints: bool,
     /// True if only a written page becomes the client's page (the pseudo-code).
     pub pages_by_write: bool,
-    /// True if objects too large for a cluster are written past memory; otherwise they are not stored.
+    /// True if objects too large for a cluster are stored on disk without being kept in memory; otherwise
+    /// they are not stored.
     pub large: bool,
 }
 

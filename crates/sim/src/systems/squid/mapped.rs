@@ -5,8 +5,8 @@
 //! memory system reads and writes their pages. Each file gets new segments on demand until all files together
 //! have used their share of the disk. From then on segments are replaced cyclically by frequency: a cursor
 //! goes round, subtracts one use from each object that it passes, and replaces the first object without
-//! remaining uses. Aligned (SQUIDMLA): no segment crosses a page. Otherwise a head of 64 bytes precedes each
-//! segment, so that many segments cross pages (our interpretation of the effect of alignment).
+//! remaining uses. In aligned files (SQUIDMLA), no segment crosses a page. In other files, a head of 64 bytes
+//! precedes each segment, so that many segments cross pages (our interpretation of the effect of alignment).
 
 use std::collections::HashMap;
 

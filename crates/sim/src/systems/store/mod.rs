@@ -2,9 +2,9 @@
 //! simulated time. This module calls the engine's writer itself.
 //!
 //! The store gets all of the memory as one budget, which includes its tables and objects that wait to be
-//! written. The papers' systems have their tables in addition. If too much data waits to be written, a miss
-//! waits too, so that every system stores every miss. (The proxy would not store the object in this case.)
-//! Objects larger than one fragment are not stored here.
+//! written. The tables of the papers' systems take additional memory. If too much data waits to be written, a
+//! miss waits too, so that every system stores every miss. (The proxy would not store the object in this
+//! case.) This module does not store objects larger than one fragment.
 
 mod disk;
 #[cfg(test)]

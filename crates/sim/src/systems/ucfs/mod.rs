@@ -3,12 +3,12 @@
 //! Rules: files are in memory and leave it in clusters of fixed size. The disk has no directories, and is
 //! read and written only in whole clusters. Two tables in memory contain the position of every file
 //! (`tables`). A memory cache in three parts decides which files leave (`buffers`). Files that leave are
-//! grouped by site, then by count, and written near the head, several clusters with one request (`swap`).
-//! A disk hit reads the whole cluster, and all its files enter memory. Reading blanks a cluster under the
-//! older rule. Under the newer rule its disk copy is kept as long as none of its files changes (a virtual
-//! cluster); it needs no write when all its files have come to the cold buffer. Clusters of one-timers
-//! are voided first, then the least used clusters. After a crash everything is lost; a clean shutdown
-//! saves tables and memory (`superblock`).
+//! grouped by site, then by count, and written near the head, several clusters with one request (`swap`). A
+//! disk hit reads the whole cluster, and all its files enter memory. Under the older rule, reading a cluster
+//! blanks it. Under the newer rule its disk copy is kept as long as none of its files changes (a virtual
+//! cluster). A virtual cluster needs no write when all its files have come to the cold buffer. Clusters of
+//! one-timers are voided first, then the least used clusters. After a crash everything is lost; a clean
+//! shutdown saves tables and memory (`superblock`).
 //!
 //! Interpretations where the paper is silent: a hit in cold moves to hot like any hit; after a disk hit the
 //! requested file goes to hot, and the other files go to medium; if some files of a virtual cluster are hot

@@ -1,8 +1,8 @@
 //! The two tables: the file table by name, and the cluster table by number.
 //!
 //! Rule: for each file, the file table contains the MD5 of its URL (16 bytes), its cluster (4), its
-//! modification time (4) and one bit, "in memory": 24 bytes and a bit. The cluster table contains the time of
-//! the last access, a counter and a state.
+//! modification time (4) and one bit, "in memory". This is 24 bytes and one bit. The cluster table contains
+//! the time of the last access, a counter and a state.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -13,7 +13,7 @@ use crate::{
     systems::FreeMap,
 };
 
-/// Value for: no slot, or no cluster.
+/// Value that means "no slot" or "no cluster".
 pub(super) const NONE: u32 = u32::MAX;
 
 /// A row of the file table.

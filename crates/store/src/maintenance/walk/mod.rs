@@ -67,8 +67,8 @@ pub struct Walk {
     segments: VecDeque<(Arc<StoreShared>, u32, u64)>,
     current: Option<Segment>,
     missed: bool,
-    /// True if the walk meets every copy of an object in memory: an object that is being written again
-    /// was read anew for that.
+    /// True if the walk meets every copy of an object in memory. There can be two: an object that is
+    /// written again was read anew for that.
     each_copy: bool,
     /// True if the walk checks fragments and dead records too.
     thorough: bool,

@@ -1,7 +1,7 @@
 //! The condition of a store: what the store can do at the moment, the reason, and the events that
 //! change it.
 //!
-//! | seen | what follows |
+//! | event | consequence |
 //! |---|---|
 //! | a read fails in a segment three times | the segment is in quarantine, also after a restart: its entries miss, and it is not written to |
 //! | 64 reads fail or return bytes that were not written there, with no good read between, or 16 reads if the store is read-only | offline: neither read nor written until the next start |
@@ -9,7 +9,7 @@
 //! | the store's thread ends by a bug | offline |
 //! | more than a quarter of the segments in quarantine | read-only |
 //! | half of the segments in use are in quarantine, if the store is read-only | offline |
-//! | a caller gives up waiting for a read, or a write takes much longer | slow: left alone until the late operation has ended and a pause has passed, which doubles each time |
+//! | a caller gives up waiting for a read, or a write takes much longer | slow: avoided until the late operation has ended and a pause has passed; the pause doubles each time |
 //!
 //! Each change is logged once, with the place, the error and what the operator can do. While a store is
 //! open its condition never improves, except for slowness.
@@ -33,7 +33,7 @@ const SEGMENT_ERRORS_MAX: u8 = 3;
 /// The number of failed or damaged reads, with no good read between, after which a store is not used
 /// any more.
 const READ_ERRORS_MAX: u32 = 64;
-/// The same number for a store that cannot be written either.
+/// The limit in place of [`READ_ERRORS_MAX`] for a store that is read-only.
 const READ_ERRORS_MAX_READ_ONLY: u32 = 16;
 /// The number of failed writes, with no good write between, after which a store is only read.
 const WRITE_ERRORS_MAX: u32 = 3;
@@ -52,9 +52,9 @@ pub(crate) struct Condition {
     /// The number of failed reads per segment.
     segments: Box<[AtomicU8]>,
     quarantined: AtomicU32,
-    /// The number of reads that the callers gave up, but that the device still has.
+    /// The number of reads that the callers gave up, but that the device has not completed.
     late: AtomicU32,
-    /// The time until which the store is left alone, in nanoseconds; 0: it was never slow.
+    /// The time until which the store is avoided, in nanoseconds; 0: it was never slow.
     slow_until: AtomicU64,
     slow: Mutex<Slowness>,
     /// The reason for the last change of the condition.

@@ -1,5 +1,5 @@
-//! Slow stores: a store whose operation takes too long is left alone until the operation has ended and
-//! a pause has passed, which doubles each time.
+//! Slow stores: a store whose operation takes too long is avoided until the operation has ended and a
+//! pause has passed. The pause doubles each time.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::Condition;
 const PAUSE: Duration = Duration::from_secs(1);
 /// The number of times that the pause can be doubled.
 const DOUBLINGS: u32 = 6;
-/// If a store was not slow for this time, the next pause is the first one again.
+/// If a store was not slow for this time, the next pause is again [`PAUSE`].
 const FORGIVEN: Duration = Duration::from_secs(300);
 
 #[derive(Debug, Default)]
@@ -23,13 +23,13 @@ pub(super) struct Slowness {
 }
 
 impl Condition {
-    /// Returns whether the store is left alone at the moment because it takes too long.
+    /// Returns whether the store is avoided at the moment because its operations take too long.
     pub(crate) fn is_slow(&self, now: impl FnOnce() -> MonoTime) -> bool {
         let until = self.slow_until.load(Ordering::Relaxed);
         until != 0 && (self.late.load(Ordering::Relaxed) > 0 || now().nanos() < until)
     }
 
-    /// Notes that a caller does not wait any longer for a read that the device still has.
+    /// Notes that a caller does not wait any longer for a read that the device has not completed.
     pub(crate) fn given_up(&self, disk: &str, at: u64, now: MonoTime) {
         self.late.fetch_add(1, Ordering::Relaxed);
         self.strike(disk, &format!("a read at byte {at} takes too long"), now);

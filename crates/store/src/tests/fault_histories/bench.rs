@@ -20,15 +20,14 @@ pub(super) struct Bench {
     writers: Vec<Writer>,
 }
 
-/// The operations of all disks are counted together. These are the places of the faults for the first
-/// disk, and for the second disk.
+/// The fault plan of each disk, in the order of the disks.
 pub(super) type Plans = Vec<FaultPlan>;
 
 /// Makes a plan with these faults at the operations with these numbers, in ascending order.
 pub(super) fn plan(hits: impl Iterator<Item = (u64, Fault)>) -> FaultPlan {
     let mut plan = FaultPlan::none();
     for (before, (at, fault)) in (0..).zip(hits) {
-        // A rule does not see operations that an earlier rule hits.
+        // A rule does not count operations that an earlier rule hits.
         let rule = FaultRule::new(OpClass::Any, fault);
         plan = plan.and(rule.after(at - before).times(1));
     }
@@ -75,9 +74,9 @@ impl Bench {
         })
     }
 
-    /// Makes the next start, after a kill or a power cut. If the faults prevent a start, it is made
-    /// again without them: no request was served meanwhile. Returns `None` if it fails again; then no
-    /// request is served.
+    /// Starts again after a kill or a power cut. If the faults prevent the start, the start is repeated
+    /// without faults; no request was served in between. Returns `None` if the second start fails too; then
+    /// no request is served.
     pub(super) fn restart(&self, keep: &mut [Keep<'_>], plans: &Plans, seed: u64) -> Option<Self> {
         let left: Vec<_> = (self.disks.iter().zip(keep))
             .map(|(disk, keep)| disk.crash(std::mem::replace(keep, Keep::All)))

@@ -60,9 +60,9 @@ pub(super) struct Seen {
 #[derive(Clone, Debug)]
 struct Held {
     version: u64,
-    /// The removal that ended it; `None`: the key still has it.
+    /// The removal that ended the version; `None` if the key still has the version.
     ended: Option<Removal>,
-    /// The soft purge that covered it.
+    /// The soft purge that covered the version.
     stale: Option<Removal>,
 }
 
@@ -83,7 +83,7 @@ struct Ticket {
     ticket: SyncTicket,
     step: u64,
     keys: Vec<u64>,
-    /// True if it is for a soft purge only: earlier removals may still be on their way.
+    /// True if the ticket is for a soft purge only. When it ends, earlier removals may not be durable yet.
     soft: bool,
 }
 
@@ -117,7 +117,7 @@ fn max(version: u64) -> u64 {
 }
 
 impl History {
-    /// Makes a history for one fault at every operation.
+    /// Makes a short history. A test puts one fault at each of its operations in turn.
     pub(super) fn short(seed: u64) -> Self {
         Self {
             seed,
@@ -128,7 +128,7 @@ impl History {
         }
     }
 
-    /// Makes a history for many faults.
+    /// Makes a long history, for a test with many faults.
     pub(super) fn long(seed: u64) -> Self {
         Self {
             steps: 160,

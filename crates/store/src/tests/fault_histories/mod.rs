@@ -24,8 +24,7 @@ use self::history::{History, Hit, LIVES, Seen};
 /// flushes that cover the removal.
 const LIMIT: Duration = Duration::from_secs(3);
 
-/// The faults in two lists. The disk reports the faults of the second list, so that a power cut after
-/// one of these does not count as a second fault.
+/// Faults that the disk does not report. After one of these, a power cut would count as a second fault.
 const SILENT: [Fault; 6] = [
     Fault::Torn,
     Fault::Lost,

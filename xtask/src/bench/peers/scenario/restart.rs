@@ -14,7 +14,7 @@ use super::super::load::{Run, number};
 use super::super::results::Cell;
 use super::store::Filled;
 
-/// The check begins this time before the server is started, and waits for the server.
+/// Time from the beginning of the check to the start of the server. The check waits for the server.
 const AHEAD: Duration = Duration::from_millis(100);
 /// Number of the first of the objects that are stored right before the kill.
 const LAST: &str = "100000000";

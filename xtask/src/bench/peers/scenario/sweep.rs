@@ -1,4 +1,5 @@
-//! The mix with rising offered load: S6 on this machine's disk, S7 on a drive as slow as that of the paper.
+//! The mix with rising offered load: S6 on this machine's disk, S7 on a drive as slow as the drive of the
+//! paper.
 
 use std::time::Duration;
 
@@ -75,9 +76,9 @@ pub(super) fn on_a_slow_drive(run: &Run, kind: Kind) -> Result<Cell, String> {
     }
     drop(origin);
     let _slow = Origin::start_at(port, &run.host, &run.programs.lab, &SLOW_DELAY)?;
-    // The page cache is kept, as in a proxy that has run for a while. Otherwise the tables of the file
-    // system would have to be read first, and the rate of one file per object would vary between 0 and
-    // 300/s.
+    // The page cache is kept, as in a proxy that has run for a while. Otherwise the tables of the file system
+    // would have to be read first, and the measured rate of the layout with one file per object would vary
+    // between 0 and 300/s.
     sync();
     drive.slow_down()?;
     let climb = Climb {

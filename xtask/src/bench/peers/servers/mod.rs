@@ -1,4 +1,4 @@
-//! The compared servers: how each is configured, started, pinned, stopped and measured.
+//! The compared servers, and the code that configures, starts, pins, stops and measures each server.
 //!
 //! All servers get one core, 256 MB of memory for contents, 8 GB of disk and no log. The other settings are
 //! the best configuration of each server for small objects.
@@ -193,7 +193,7 @@ impl Site<'_> {
 
     /// Launch of Squid, with its store prepared.
     fn squid(&self, disk: SquidDisk) -> Result<Launch, String> {
-        // The name of shared memory is one that the run's watcher recognises and removes.
+        // The run's watcher recognises the shared memory by this name and removes it.
         let name = format!("{}x{}", self.host.name, self.port);
         let launch = peers::squid(&self.peer(&name), disk)?;
         let output = self

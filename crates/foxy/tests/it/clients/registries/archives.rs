@@ -237,8 +237,8 @@ fn go() {
     three_times(install, |_| module());
 }
 
-/// A project that has a parent by a version range, and one extension. Maven itself resolves both, without a
-/// plugin.
+/// The project names its parent by a version range, and has one extension. Maven itself resolves both,
+/// without a plugin.
 #[test]
 fn maven() {
     let Some(_) = tool("mvn", "maven") else {

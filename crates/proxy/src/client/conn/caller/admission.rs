@@ -23,7 +23,7 @@ pub(in crate::client::conn) enum Admission {
     Open,
     /// The rule with this number refuses the request.
     Refused(usize),
-    /// The user has to log in. True: the login that was sent is wrong.
+    /// The user has to log in. The value is true if the login that was sent is wrong.
     LogIn(bool),
     /// Too many logins are being checked.
     Busy,

@@ -81,12 +81,12 @@ impl Caller {
         &self.role
     }
 
-    /// Sets the role of the present request after its client has proven its right to it.
+    /// Sets the role of the present request, after the client has proven that it may have this role.
     pub(super) fn prove(&mut self, role: Role) {
         self.role = Rc::new(role);
     }
 
-    /// Gives the same client other settings.
+    /// Applies other settings to the same client.
     pub(super) fn renew(&mut self, local: &Local, door: Door) {
         let access = &local.proxy.config.access;
         let client = Asker {

@@ -57,7 +57,7 @@ impl Who {
 }
 
 impl Visiting {
-    /// Returns the visit in `slot`. For another visitor, a new visit replaces it.
+    /// Returns the visit in `slot`. If that visit is of another visitor, a new visit replaces it.
     pub(super) fn of<'s>(
         slot: &'s mut Option<Box<Self>>,
         gate: &Gatekeeper,

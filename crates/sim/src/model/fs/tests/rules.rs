@@ -12,7 +12,7 @@ fn sequential_writes_are_gathered_into_clusters() {
         fs.write(file, i * 1_024, 1_024).unwrap();
     }
     fs.fsync(file).unwrap();
-    // 8 MB in pieces of 128 KB; an indirect block may split one of these pieces.
+    // 8 MB are written in pieces of 128 KB; an indirect block may split one of these pieces.
     assert!(
         (64..=66).contains(&written(&fs, IoKind::Data)),
         "{}",
@@ -191,7 +191,7 @@ fn a_create_looks_through_its_directory_twice_however_long_that_is() {
         fs.create(dir, names).unwrap();
         let after = fs.counters();
         assert_eq!(after.page_misses, before.page_misses);
-        // Both scans, and the page in which the new name is stored.
+        // The hits are the pages of both scans, and the page in which the new name is stored.
         assert_eq!(after.page_hits - before.page_hits, 2 * pages + 1);
     }
 }

@@ -1,10 +1,10 @@
 //! Contents of BUDDY and of the STREAM family after a crash. Their tables are only in memory.
 //!
 //! The papers compare three methods (WebCoSM, section 4): tables written every few minutes; name and size
-//! beside each object on disk, found by a scan of the disk; no method. A run is stopped at random operations.
-//! An object is recovered if the method finds it at its position. A checkpoint may contain an entry of an
-//! object that was deleted after the checkpoint. This entry leads to other bytes, which only a name beside
-//! the object would reveal.
+//! beside each object on disk, found by a scan of the disk; no recovery method. A run is stopped at random
+//! operations. An object is recovered if the method finds it at its position. A checkpoint may contain an
+//! entry of an object that was deleted after the checkpoint. This entry leads to other bytes, which only a
+//! name beside the object would reveal.
 
 use std::collections::HashMap;
 
@@ -84,10 +84,10 @@ pub(super) fn all(conditions: &Conditions, out: &mut Section) -> Result<(), RunE
     out.note(
         "Layouts",
         "A checkpoint restores the objects that existed when it was made and still exist. The writes after \
-         it, up to a minute of them, are lost. Its entries of objects that were deleted since point to bytes \
-         of other objects; without the name beside each object this would cause wrong answers. A scan finds \
-         all objects that were written from the buffers, after it has read the complete file once at the \
-         sequential rate. Nobody published figures for this.",
+         the checkpoint are lost. Its entries of objects that were deleted later point to bytes of other \
+         objects. Without the name beside each object, such an entry would cause a wrong answer. A scan \
+         finds all objects that were written from the buffers, after it has read the complete file once at \
+         the sequential rate. Nobody published figures for this.",
     );
     Ok(())
 }

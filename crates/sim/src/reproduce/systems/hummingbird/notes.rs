@@ -2,7 +2,7 @@
 
 use super::{Rows, Section, SystemResult, ratio};
 
-/// Headings of the notes: this one and those below.
+/// Heading of a note. The constants below are headings of notes too.
 const READS: &str = "Hits are cheaper than published";
 const WRITES: &str = "Time of a miss";
 const XFS: &str = "Squid on XFS";
@@ -15,12 +15,12 @@ pub(super) fn notes(rows: &Rows<'_>, out: &mut Section) {
     out.note(
         READS,
         format!(
-            "With 9 GB memory answers {:.0} % of the hits of {:.0} % of the requests (published for 64 KB: \
-             74 of 65), so that {:.1} % of the requests read the disk (published 17), and a request to the \
-             disk takes {:.1} ms (10.8). Both together make a hit {:.1} ms instead of 3.3. The rate of quick \
-             repeats is that of the DEC stream (decision 133). Fewer quick repeats would bring this table \
-             nearer to the published one, but table 5 further from it, where the memory hit rates are met at \
-             every lifetime.",
+            "On 9 GB, memory answers {:.0} % of the hits, and {:.0} % of the requests are hits (published \
+             for 64 KB: 74 % and 65 %). So {:.1} % of the requests read the disk (published: 17 %), and a \
+             request to the disk takes {:.1} ms (published: 10.8 ms). Therefore a hit takes {:.1} ms instead \
+             of 3.3 ms. The rate of quick repeats is that of the DEC stream (decision 133). Fewer quick \
+             repeats would bring this table nearer to the published one, but table 5 further from it, where \
+             the memory hit rates are met at every lifetime.",
             100.0 * nine.ram_share,
             100.0 * nine.hit_ratio,
             100.0 * nine.hit_ratio * (1.0 - nine.ram_share),
@@ -39,12 +39,14 @@ pub(super) fn notes(rows: &Rows<'_>, out: &mut Section) {
     out.note(
         XFS,
         format!(
-            "The published factor is a quotient, and both sides are modelled. Since the log writes of XFS \
-             wait for the medium (decision 132), a miss takes {:.1} ms with 9 GB (12.2 published; 3.1 \
-             before). A hit takes {:.1} ms (18.1): a request of the stream needs {:.2} requests to the disk \
-             (2.0), of {:.1} ms (7.9). The published machine held files twice, in Squid's memory and in the \
-             memory of the file system; here either of the two answers quick repeats. The modelled caches \
-             and log are typical of this class of machine, not those of the measured machine.",
+            "The published factor is a quotient, and both of its values are modelled. In the model the log \
+             writes of XFS wait for the medium (decision 132), so a miss takes {:.1} ms with 9 GB \
+             (published: 12.2 ms; without this wait 3.1 ms). A hit takes {:.1} ms (published: 18.1 ms). A \
+             request of the stream needs {:.2} requests to the disk (published: 2.0), and each of these \
+             takes {:.1} ms (published: 7.9 ms). The published machine held files twice, in Squid's memory \
+             and in the memory of the file system; in the model, quick repeats are answered from either of \
+             these memories. The modelled caches and log are typical of this class of machine, not those of \
+             the measured machine.",
             xfs.write_ms, xfs.read_ms, xfs.ios_per_request, xfs.io_ms
         ),
     );
@@ -102,11 +104,11 @@ fn more_notes(nine: &SystemResult, out: &mut Section) {
     out.note(
         "Files that come along",
         format!(
-            "A cluster read brings {:.1} other files, of which {:.1} % are asked for while they are in \
-             memory. The published study has 8 files for each cluster read. Clusters with many small files \
-             are read more often than others, in the published run too. How much the files of a page stay \
-             together depends on the stream. Our stream is not the published log; it is generated from the \
-             published sizes of sets and from the published share of a set that is fetched again.",
+            "A cluster read also reads {:.1} other files, and {:.1} % of these files are requested while \
+             they are in memory. The published study has 8 files for each cluster read. Clusters with many \
+             small files are read more often than others, in the published run too. How much the files of a \
+             page stay together depends on the stream. Our stream is not the published log; it is generated \
+             from the published sizes of sets and from the published share of a set that is fetched again.",
             nine.prefetched_per_read,
             100.0 * nine.prefetch_hit_ratio
         ),

@@ -2,7 +2,7 @@
 
 use super::{SOURCE, Section, SystemResult};
 
-/// Headings of the notes: this one and those below.
+/// Heading of a note. The constants below are headings of notes too.
 const RECORDED: &str = "At recorded times";
 const ONE_TIMERS: &str = "One-timers";
 const READING: &str = "Where reads are the time";
@@ -30,19 +30,21 @@ pub(super) fn notes(ucfs: &SystemResult, root: &SystemResult, out: &mut Section)
         READING,
         format!(
             "On the stream of the NLANR proxies {:.0} % of the requests are hits on disk, and UCFS spends \
-             nearly all of its time on reads of clusters. Async FFS needs two or three shorter reads for \
-             each of them. So the factor over async FFS is the factor of the reads.",
+             nearly all of its time on reads of clusters. Where UCFS reads one cluster, async FFS needs two \
+             or three shorter reads. So the factor over async FFS is the factor of the reads.",
             100.0 * root.hit_ratio * (1.0 - root.ram_share)
         ),
     );
     out.note(
         "Prefetching",
         format!(
-            "On the DEC stream a disk hit brings {:.1} other files, of which {:.1} % are asked for in time; \
-             on the stream of the NLANR proxies {:.1}, of which {:.1} %, although that stream has five times \
-             as many hits on disk. With 192 MB of memory, the files that came along usually leave memory \
-             before their page is visited again. Most of the gain over Squid on FFS comes from writing: UCFS \
-             writes many files with one request, and FFS needs several synchronous requests for each file.",
+            "On the DEC stream a disk hit also reads {:.1} other files, and {:.1} % of these files are \
+             requested while they are in memory. On the stream of the NLANR proxies a disk hit also reads \
+             {:.1} other files, and {:.1} % of these files are requested in time, although that stream has \
+             five times as many hits on disk. With 192 MB of memory, the files that came along usually leave \
+             memory before their page is visited again. Most of the gain over Squid on FFS comes from \
+             writing: UCFS writes many files with one request, and FFS needs several synchronous requests \
+             for each file.",
             ucfs.prefetched_per_read,
             100.0 * ucfs.prefetch_hit_ratio,
             root.prefetched_per_read,
