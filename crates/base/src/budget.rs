@@ -34,8 +34,8 @@ impl Budget {
     }
 
     /// Memory in bytes that the allocator keeps between objects in use, and that requests need beyond their
-    /// share when all of them use their full rights. It is a seventh of `memory` up to 32 MiB, and a
-    /// sixteenth of `memory` where that is more than 32 MiB. Measured: it grows more slowly than the budget.
+    /// share when all of them use their full rights. It is a seventh of `memory` but at most 32 MiB, or
+    /// a sixteenth of `memory` if that is more. Measured: it grows more slowly than the budget.
     fn allocator(memory: u64) -> u64 {
         (memory / 7).min(32 << 20).max(memory / 16)
     }

@@ -7,7 +7,8 @@ use foxy_store::{DropReason, NewLarge, NewObject, Put};
 use crate::library::Inner;
 use crate::write::NOMEM;
 
-/// Most attempts to write a long file if other files repeatedly take the room for which it waited.
+/// Largest number of attempts to write a long file. An attempt fails if other files take the room for which
+/// it waited.
 const ATTEMPTS: u32 = 8;
 
 impl Inner {

@@ -7,8 +7,9 @@
 //! enough to find the line. A huge page is requested only when all of its memory has been handed out. An
 //! earlier request would make memory resident that nobody uses yet.
 //!
-//! If the system cannot map memory, or the reserve is used up, *regions* of the heap follow. The first
-//! regions are short: each is as long as all regions before it together. So a small index stays small.
+//! If the system cannot map memory, or the reserve is used up, further lines are placed in *regions*, which
+//! are allocated on the heap. The first regions are short: each is as long as all regions before it
+//! together. So a small index stays small.
 
 use std::sync::OnceLock;
 
@@ -287,7 +288,8 @@ mod tests {
         for number in 0..(1 << SHORT_BITS) + (2 << REGION_BITS) {
             let (region, offset, length) = place(number);
             assert_eq!((region, offset), expected, "{number}");
-            // A small index has at most twice the memory that it uses.
+            // A short region after the first is at most as long as all regions before it. So a small index
+            // allocates at most twice the memory that it uses.
             assert!(number >= 1 << SHORT_BITS || length <= number.max(1 << FIRST_BITS) as usize);
             expected = if offset + 1 == length {
                 (region + 1, 0)

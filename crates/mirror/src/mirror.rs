@@ -123,8 +123,8 @@ impl Mirror {
         }
     }
 
-    /// Returns the path under which documents name the artefact at `path`, which may have a query. Documents
-    /// about crates contain only the name and the version.
+    /// Returns the path, without a query, under which documents name the artefact at `path`. `path` may have a
+    /// query. Documents about crates contain only the name and the version.
     #[must_use]
     pub fn named_path<'a>(&self, path: &'a [u8]) -> Cow<'a, [u8]> {
         let end = path.iter().position(|b| *b == b'?').unwrap_or(path.len());

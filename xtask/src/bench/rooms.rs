@@ -187,7 +187,8 @@ fn files(
     counted
 }
 
-/// The path such as `proxy/src/key.rs`, if the line contains a file of the workspace's crates.
+/// Returns the path below `crates/`, for example `proxy/src/key.rs`, if the line names a file of the
+/// workspace's crates.
 fn own_file(line: &str) -> Option<&str> {
     let file = line.split(':').next()?;
     let name = file.rsplit_once("/crates/").map(|(_, name)| name)?;

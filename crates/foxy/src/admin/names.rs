@@ -1,8 +1,8 @@
 //! Names under which partitions store URLs. `/why` and `/purge` use the same mapping.
 //!
 //! The forward proxy stores objects under their URL. A site stores objects under its origin's scheme. The
-//! host is the origin's name, unless the site preserves the client's `Host`. Public names are therefore in no
-//! key.
+//! host is the origin's name, or the client's `Host` if the site has `preserve_host`. So the keys of a site
+//! without `preserve_host` have no public name.
 //!
 //! If sites share a listener, a public URL belongs to the site that gets requests for the URL.
 

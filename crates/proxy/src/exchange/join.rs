@@ -76,7 +76,7 @@ pub(super) enum Source {
     Stream,
     /// A stored object, which the origin has validated.
     Object(Arc<Object>),
-    /// An object that is being stored. Any part of it answers the request.
+    /// An object that is still being stored. The bytes that the request wants are sent from it.
     Sparse(Arc<Object>),
     /// The running answer that this fill validated.
     Running(Arc<FillHead>),

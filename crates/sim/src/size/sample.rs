@@ -233,8 +233,9 @@ impl Sampler {
         self.totals.requests as f64 * self.rate()
     }
 
-    /// The hit ratio of all requests, estimated from the number of hits in the sample. If the sample has too
-    /// few or too many requests, the difference belongs to the most popular objects and counts as hits.
+    /// The hit ratio of all requests, estimated from the number of hits in the sample. If the sample has fewer or
+    /// more requests than expected, the most popular objects are the cause. So missing requests are added to
+    /// the hits, and surplus requests are subtracted from them.
     pub(crate) fn corrected(&self, hits: u64) -> f64 {
         let expected = self.expected();
         if expected <= 0.0 {

@@ -217,7 +217,8 @@ impl Model {
         self.hits += 1;
         let stale = self.covered(key, &tags, sequence, true);
         if let Some(stale) = stale {
-            // Surplus purges are refused, so no purge covers more than was requested.
+            // A purge beyond the limits is refused and not widened. So no purge covers more than was
+            // requested.
             assert_eq!(object.is_soft_purged(), stale, "{key:?} {version}");
             self.stale += u64::from(stale);
         }

@@ -171,7 +171,8 @@ impl Objects {
     }
 
     fn insert_entry(&self, hash: KeyHash, entry: IndexEntry) {
-        // A twin loses its entry: its record must not return when it is out of date.
+        // An entry of another key with the same hash bits (a twin) is pushed out of the index. Its record
+        // becomes void. Otherwise a restart could bring the record back when it is out of date.
         for twin in self.tables.index().lookup(hash) {
             rule!(
                 "commit: a twin that loses its entry becomes void",

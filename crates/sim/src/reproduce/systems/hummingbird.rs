@@ -46,7 +46,8 @@ fn all(conditions: &Conditions, progress: Progress<'_>) -> Result<Section, RunEr
     Ok(section)
 }
 
-/// Lifetimes in the table of lifetimes, in minutes. According to the paper, the last lifetime fails.
+/// Lifetimes in the table of lifetimes, in minutes. In the paper, the run with the last lifetime ended early,
+/// because no cluster was free.
 const LIVES: [f64; 6] = [5.0, 30.0, 60.0, 120.0, 135.0, 150.0];
 
 /// Configurations of the runs, in the order of [`Rows`].

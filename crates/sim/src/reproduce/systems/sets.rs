@@ -67,7 +67,7 @@ impl Sets {
 pub(in crate::reproduce) const SETS: Part = Part {
     id: "locality-sets",
     title: "Hummingbird: locality sets and idle time",
-    about: "Figure 1 and table 1 of the 1999 draft describe the log itself: how much of a page is fetched again, and how much time a disk has left.",
+    about: "Figure 1 and table 1 of the 1999 draft describe the request log: the share of a locality set that is fetched again, and the time per minute for which a disk would be idle.",
     run: all,
 };
 
