@@ -29,12 +29,6 @@ impl PurgeMark {
         self.0.load(Ordering::Acquire) & !STALE
     }
 
-    /// Returns whether the object was compared with every purge up to `latest`.
-    #[inline]
-    pub(crate) fn has_passed(&self, latest: u64) -> bool {
-        self.checked() >= latest
-    }
-
     pub(crate) fn is_stale(&self) -> bool {
         self.0.load(Ordering::Relaxed) & STALE != 0
     }

@@ -95,7 +95,7 @@ impl PurgeSet {
     /// Compares an object with the purges that are newer than its last comparison. If there are none,
     /// this takes two atomic loads.
     pub(crate) fn verdict(&self, object: &Object) -> Verdict {
-        if object.mark.has_passed(self.latest()) {
+        if object.mark.checked() >= self.latest() {
             return match object.mark.is_stale() {
                 false => Verdict::Clean,
                 true => Verdict::Stale,

@@ -25,7 +25,7 @@ impl Reads {
             {
                 let object = rule!(
                     "lookup: what is in memory is compared with the purges",
-                    self.unless_purged(object),
+                    self.purges.unless_purged(object),
                     Some(object)
                 );
                 object.map_or_else(|| self.miss(), Lookup::Memory)
@@ -52,15 +52,6 @@ impl Reads {
             Some(object) if is_fragment_of(&object, head, n) => Lookup::Memory(object),
             Some(_) => self.miss(),
             None => self.lookup_disk(hash, patient),
-        }
-    }
-
-    /// Returns the object, unless a purge covers it. In most cases the object was compared with every
-    /// purge before.
-    fn unless_purged(&self, object: Arc<Object>) -> Option<Arc<Object>> {
-        match object.mark.has_passed(self.purges.purge_sequence()) {
-            true => Some(object),
-            false => self.purges.unless_purged(object),
         }
     }
 
