@@ -68,6 +68,11 @@ struct Bucket {
 }
 
 impl Bucket {
+    /// Counts one request under way less.
+    fn leave(&mut self) {
+        self.open = self.open.saturating_sub(1);
+    }
+
     fn is_idle(&self, now: MonoTime) -> bool {
         self.open == 0 && Rate::is_idle(self.requests, now) && Rate::is_idle(self.bytes, now)
     }
@@ -171,21 +176,19 @@ impl Limits {
 
     /// Takes back a request that a later limit refuses.
     fn undo(&self, keys: &[Key], now: MonoTime) {
-        self.leave(keys, now);
         for key in keys {
-            if let Some(rate) = &self.all[key.0].requests {
-                self.with(*key, now, |bucket| {
+            self.with(*key, now, |bucket| {
+                bucket.leave();
+                if let Some(rate) = &self.all[key.0].requests {
                     rate.give_back(&mut bucket.requests, 1);
-                });
-            }
+                }
+            });
         }
     }
 
     fn leave(&self, keys: &[Key], now: MonoTime) {
         for key in keys {
-            self.with(*key, now, |bucket| {
-                bucket.open = bucket.open.saturating_sub(1);
-            });
+            self.with(*key, now, Bucket::leave);
         }
     }
 
