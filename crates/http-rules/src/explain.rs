@@ -158,7 +158,9 @@ pub fn reason(word: &str) -> Option<&'static str> {
         "field-too-large" => Some("a field is longer than a record can hold (65,535 bytes)"),
         "part-too-large" => Some("a part of this size has no place in the store"),
         "newer-answer" => Some("an answer to a later question had arrived before"),
-        "no-room" => Some("it is longer than the store takes, or memory to store it is used up"),
+        "no-room" => Some(
+            "it is longer than the store takes, the store did not admit it, or memory to store it is used up",
+        ),
         "stale-is-better" => Some("an error does not replace what may be served stale instead"),
         "rule-bypass" => Some("a rule sends all such requests past the cache"),
         "rule-bypass-header" => Some("a rule sends requests with this header past the cache"),

@@ -105,9 +105,9 @@ impl DiskReader {
         }
     }
 
-    /// Returns true if so many reads wait for the disk that the caller should fetch instead, if it can. A
-    /// fetch from the origin is faster then, and the disk gets no more work. A read that can join an equal
-    /// read is never declined.
+    /// Returns true if the backlog of the disk exceeds [`BACKLOG_MAX`]. Then the caller should fetch from the
+    /// origin if it can: that is faster, and the disk gets no more work. A read that can join an equal read is
+    /// never declined.
     pub(crate) fn declines(&self, plan: &ReadPlan) -> bool {
         let queues = self.queues.borrow();
         let Some(Some(queue)) = queues.get(&plan.store) else {

@@ -100,15 +100,15 @@ impl<T: Transport> Streaming<'_, T> {
                 return Finish::gone(head.status);
             }
             if left == 0 {
-                // The client has its part. The fill goes on without this client.
+                // The client has its part. The fill continues without this client.
                 return self.end(pending, &Bytes::new()).await;
             }
         }
     }
 
     /// Gives the place in the send queues to another answer that has waited for a long time. This is possible
-    /// only if this answer can go on from the store. Bytes that are not in the store when this answer goes on
-    /// can be requested again.
+    /// only if the rest of this answer can be read from the store. Bytes that are not in the store by then can
+    /// be requested again.
     async fn share_place(
         &mut self,
         follower: &Follower<FillHead>,

@@ -253,7 +253,7 @@ impl Sending {
 
     /// Writes these bytes. Returns how many of them the client took. If a client takes nothing for a while,
     /// its fragment is dropped from memory, provided that the bytes can be read or requested again. When the
-    /// client goes on, the rest is read again.
+    /// client reads again, the rest is fetched again from the store or the origin.
     async fn write<T: Transport>(
         &mut self,
         local: &Local,

@@ -41,7 +41,7 @@ pub(crate) use map::{FillMap, Joined};
 pub(crate) use order::{Claim, Order, Selection, Version};
 pub(crate) use writer::FillWriter;
 
-/// The reason why a follower has to go on alone.
+/// The reason why a follower must get the rest of its answer without the fill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Released {
     /// The follower held other followers back, or the fill ends before the bytes that the follower needs. The

@@ -79,7 +79,7 @@ fn may_lose_bytes(world: &World, asked: &Asked) -> bool {
     torn && page.is_long() && alone
 }
 
-/// Returns true if an answer may be cut because its client reads too slowly and other followers went on. The
+/// Returns true if an answer may be cut because its client reads too slowly and other followers continued. The
 /// length of the body is unknown, so its rest cannot be requested.
 fn may_lag(world: &World, asked: &Asked, got: &Got) -> bool {
     let eras = world.eras.since(asked.started);

@@ -248,7 +248,7 @@ impl StoreShared {
     }
 
     /// Reads the removal log of an earlier run. Places without a record of a present life do not matter
-    /// any more. The records at other places become void, and these removals go on to the writer. The
+    /// any more. The records at other places become void, and these removals are passed to the writer. The
     /// loader has to find the records of removed keys; until it has, the entries of these keys count.
     pub(crate) fn recall_removals(&self, mut apply: impl FnMut(Removed)) -> std::io::Result<()> {
         let mut bytes = vec![0; self.space.geometry().removals_bytes as usize];

@@ -9,7 +9,7 @@ use super::caller::Admission;
 use crate::http::net::Transport;
 
 impl<T: Transport> Conn<T> {
-    /// Lets the gatekeeper judge a request. Returns `None` if the request goes on. Otherwise the request was
+    /// Asks the gatekeeper about a request. Returns `None` if the request is admitted. Otherwise the request was
     /// answered, and the result is true if the connection can carry another request.
     pub(super) async fn turned_away(
         &mut self,

@@ -41,7 +41,7 @@ pub(super) async fn unless_abandoned<F: Future + Unpin>(
 
 /// A body that goes to the followers and into the store.
 pub(super) struct Body<'a> {
-    /// True if the fetch goes on without followers.
+    /// True if the fetch continues without followers.
     pub(super) background: bool,
     /// Largest permitted length of the body, in bytes. A longer body is an error.
     pub(super) most: u64,

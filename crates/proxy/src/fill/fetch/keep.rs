@@ -25,7 +25,7 @@ pub(crate) struct Keeper {
     /// number of bytes that the operator's rules allow to be stored.
     done: u64,
     sizes: (u64, u64),
-    /// Offset up to which the fill goes on without followers.
+    /// Offset up to which the fill continues without followers.
     goal: Option<u64>,
     /// True if the stored bytes stay long enough for followers to read them back.
     lasting: bool,
@@ -179,7 +179,7 @@ impl Keeper {
         keeper
     }
 
-    /// Returns the object that followers can read back while the fill goes on.
+    /// Returns the object that followers can read back while the fill continues.
     pub(super) fn running(&self) -> Option<Running> {
         match &self.kept {
             Kept::Sparse(sparse) => Some(Running {
@@ -312,7 +312,7 @@ impl Keeper {
         self.goal = None;
     }
 
-    /// Checks that a fill goes on after its last follower has left.
+    /// Checks that a fill continues after its last follower has left.
     ///
     /// # Errors
     /// [`UpstreamError::GivenUp`] if the fill ends.

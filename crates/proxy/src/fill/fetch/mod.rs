@@ -76,7 +76,7 @@ pub(crate) struct Job {
     pub(crate) primary: Option<Primary>,
     /// True if the client's own conditions are sent, because no stored object has validators to use instead.
     pub(crate) own_conditions: bool,
-    /// True if no request waits for the answer: the fetch goes on without followers.
+    /// True if no request waits for the answer: the fetch continues without followers.
     pub(crate) background: bool,
     /// True if followers may join the fetch once its head is known, although it starts outside their slot.
     pub(crate) offers: bool,

@@ -39,7 +39,7 @@ struct Turn {
     from: u64,
 }
 
-/// Reason why an answer does not go on after its turn.
+/// Reason why an answer does not continue after its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TurnLost {
     /// The client has not read the bytes that were sent.
@@ -102,7 +102,7 @@ impl Queued {
     /// refused first.
     ///
     /// # Errors
-    /// The answer cannot go on.
+    /// The answer cannot continue.
     pub(crate) async fn next_turn<T: Transport>(
         &mut self,
         local: &Local,

@@ -19,7 +19,7 @@ use crate::state::local::Local;
 
 /// The decision about a request.
 pub(in crate::client::conn) enum Admission {
-    /// The request goes on.
+    /// The request is admitted.
     Open,
     /// The rule with this number refuses the request.
     Refused(usize),

@@ -12,8 +12,8 @@ use crate::origin::connect::resolve;
 use crate::state::local::Local;
 
 impl Caller {
-    /// Judges a request by the addresses of its host. The request goes on if the rules allow one of the
-    /// addresses.
+    /// Judges a request by the addresses of its host. The request is admitted if the rules allow one of
+    /// the addresses.
     pub(in crate::client::conn) async fn resolved(
         &mut self,
         local: &Local,
