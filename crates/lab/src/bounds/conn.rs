@@ -123,10 +123,14 @@ impl Conn {
                     true => bytes.len(),
                     false => {
                         head.extend_from_slice(bytes);
-                        match end_of(&head) {
-                            Some(end) => head.len() - end,
-                            None => return,
-                        }
+                        let Some(end) = end_of(&head) else {
+                            return;
+                        };
+                        let rest = head.len() - end;
+                        // Up to 256 KiB of the body are behind the head. Parsing them as text would cost a
+                        // third of the CPU of the machine.
+                        head.truncate(end);
+                        rest
                     }
                 };
                 in_body = true;
