@@ -44,4 +44,4 @@ pub use mem::{
 pub use pages::{map_zeroed, prefer_huge_pages, prefetch, unmap_zeroed};
 #[cfg(feature = "tokio")]
 pub use readiness::Readiness;
-pub use socket::send_queue;
+pub use socket::{peer_window, send_queue};
