@@ -234,9 +234,14 @@ impl Sending {
                     Some(piece) => piece,
                     None => supply.next(local, at, span.end).await?,
                 };
-                let Piece::Bytes(bytes) = piece else {
+                let Piece::Bytes(mut bytes) = piece else {
                     return Err(Broken::Cut);
                 };
+                // The rest of a stored fragment can be taken in the next turn.
+                let trial = self.queued.left_in_trial(io);
+                if let Some(left) = trial.filter(|left| *left > 0 && supply.is_stored()) {
+                    bytes.truncate(usize::try_from(left).unwrap_or(usize::MAX));
+                }
                 let taken = self.write(local, io, bytes, supply).await?;
                 at += taken;
                 *sent += taken;
@@ -284,19 +289,18 @@ impl Sending {
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    match io.writable(io.deadline(patience.rest)).await {
-                        Ok(()) => continue,
-                        Err(error) if error.kind() == io::ErrorKind::TimedOut => {}
-                        Err(error) => return Err(gone(error)),
-                    }
-                    let pauses = supply.can_pause();
-                    if pauses {
-                        supply.pause();
-                        bytes = Bytes::new();
-                    }
+                    let mut paused = false;
+                    let silent = || {
+                        paused = supply.can_pause();
+                        if paused {
+                            supply.pause();
+                            bytes = Bytes::new();
+                        }
+                    };
                     let late = io.deadline(patience.progress);
-                    io.writable(late).await.map_err(gone)?;
-                    if pauses {
+                    let waited = io.writable_or_silent(late, silent).await;
+                    waited.map_err(gone)?;
+                    if paused {
                         return Ok(taken as u64);
                     }
                 }

@@ -109,6 +109,11 @@ impl Supply {
         self.follower.is_none() && self.divisible
     }
 
+    /// True if the next bytes come from the store, and not from a fill.
+    pub(crate) fn is_stored(&self) -> bool {
+        self.follower.is_none()
+    }
+
     /// True if the answer can wait before its next bytes: the store has all of them, or the missing bytes can
     /// be requested again.
     pub(crate) fn can_stand_aside(&self) -> bool {

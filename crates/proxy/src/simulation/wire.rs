@@ -135,6 +135,9 @@ impl Transport for Wire {
     fn unacknowledged(&self) -> usize {
         0
     }
+    fn window(&self) -> Option<u32> {
+        None
+    }
 
     fn local_addr(&self) -> Option<SocketAddr> {
         Some(self.address)

@@ -317,3 +317,25 @@ fn a_client_has_its_places_and_no_more() {
     again.send(get(&origin, "/a"));
     assert_eq!(again.answer().status, 200);
 }
+
+/// No client has to be closed to make room: the clients that do not read give their places up after a part of
+/// their window.
+#[test]
+fn a_client_that_reads_is_answered_beside_many_that_do_not() {
+    const SIZE: usize = 1_000_000;
+    const UNREAD: usize = 28;
+    let (origin, foxy) = (origin(SIZE), with_memory(4 << 20));
+    let ask = || {
+        let mut client = foxy.connect();
+        client.send(get(&origin, "/a"));
+        client
+    };
+    assert_eq!(ask().answer().body.len(), SIZE);
+    foxy.counts(Event::FillsStored, 1);
+    let unread: Vec<_> = (0..UNREAD).map(|_| ask()).collect();
+    sleep(Duration::from_millis(200));
+    assert_eq!(ask().answer().body.len(), SIZE);
+    assert_eq!(foxy.proxy.totals().event(Event::ConnectionsShed), 0);
+    assert_eq!(origin.asked(), 1, "the object is stored");
+    drop(unread);
+}

@@ -3,7 +3,6 @@
 use std::cell::Cell;
 use std::io;
 use std::rc::Rc;
-use std::time::Duration;
 
 use foxy_base::MonoTime;
 use foxy_http1::{FieldSlots, HeadScanner, RequestHead, RequestParts};
@@ -15,10 +14,6 @@ use crate::http::net::{Io, ReadBuf, Transport};
 use crate::http::reply::Scratch;
 use crate::state::ledger::{Entry, Pressure, Use};
 use crate::state::local::Local;
-
-/// Longest wait for a client that has closed its side, while nothing can be sent to it. The client may have
-/// finished sending, or may have disconnected. Foxy cannot distinguish the two cases.
-const CLOSED: Duration = Duration::from_secs(2);
 
 /// The connection of one client.
 #[derive(Debug)]
@@ -156,7 +151,7 @@ impl<T: Transport> Link<T> {
 
     /// Waits until the client has disconnected. Cancel safe.
     pub(crate) async fn gone(&self) {
-        self.io.gone(CLOSED).await;
+        self.io.gone().await;
     }
 
     /// Cuts the connection, so that the bytes that were sent do not look complete.

@@ -5,6 +5,7 @@ mod link;
 mod pieces;
 mod queue;
 mod read;
+mod reader;
 mod room;
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,7 @@
 //! Places of answers in the send queues of the kernel. Answers that need a place take turns.
 
 use std::future::poll_fn;
+use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use foxy_base::MonoTime;
 use foxy_http_rules::range::Span;
 
 use super::Link;
+use super::reader::Reader;
 use super::room::ROOM_PAUSE;
 use crate::Event;
 use crate::http::net::{Doing, Io, Ticks, Transport};
@@ -29,6 +31,7 @@ pub(crate) struct Queued {
     _whole: Option<Entry>,
     /// The turn of a longer body, which has memory for a part of the body.
     turn: Option<Turn>,
+    reader: Reader,
 }
 
 /// A place, the time at which the answer got the place, and the bytes that the connection had sent by then.
@@ -37,12 +40,15 @@ struct Turn {
     _place: Rc<Place>,
     began: MonoTime,
     from: u64,
+    /// Number of bytes after which this turn ends if other answers wait. `None` if the client reads, as its
+    /// earlier turns show.
+    trial: Option<u64>,
 }
 
 /// Reason why an answer does not continue after its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TurnLost {
-    /// The client has not read the bytes that were sent.
+    /// The client has not read the bytes that were sent, or has left.
     Client,
     /// No place became free, or the connection is closed to make room for other connections.
     Memory,
@@ -52,8 +58,8 @@ impl<T: Transport> Link<T> {
     /// Waits for a place in the send queues of the kernel, for a body of `bytes` bytes. A short body does not
     /// wait for a place. It is entered in the ledger only if memory is short. A longer body waits until other
     /// clients have read their answers. Clients that have not read for a long time are disconnected. Returns
-    /// `None` if no place becomes free within the time limit for progress, or if this connection is closed to
-    /// make room for other connections.
+    /// `None` if no place becomes free within the time limit for progress, if this connection is closed to make
+    /// room for other connections, or if the client leaves.
     pub(crate) async fn queue(&self, local: &Local, bytes: u64) -> Option<Queued> {
         let ledger = self.io().ledger();
         if bytes <= SHORT {
@@ -66,13 +72,17 @@ impl<T: Transport> Link<T> {
             return Some(Queued {
                 _whole: Some(whole),
                 turn: None,
+                reader: Reader::default(),
             });
         }
         let io = self.io();
-        let turn = begin_turn(local, io, local.patience.progress, Doing::Queued).await;
+        let mut reader = Reader::of(io);
+        let patience = local.patience.progress;
+        let turn = begin_turn(local, io, (patience, Doing::Queued), &mut reader).await;
         turn.map(|turn| Queued {
             _whole: None,
             turn: Some(turn),
+            reader,
         })
     }
 
@@ -84,20 +94,36 @@ impl<T: Transport> Link<T> {
 }
 
 impl Queued {
-    /// Returns true if another answer has waited for a long time, and this answer has used its place for long
-    /// enough. So each client of a crowd receives a part of its answer in time. If no wait is long, an answer
-    /// keeps its place until it is complete, because its connection and memory then become free earlier.
+    /// Returns true if another answer waits, and this answer has used its place for long enough.
+    ///
+    /// A client that is not known to read gets only a part of its window in a turn. The kernel of such a client
+    /// takes these bytes even if its program never reads them, so the place is free again after a round trip.
+    ///
+    /// The turn of a client that reads ends only if another answer has waited for a long time. So each client
+    /// of a crowd receives a part of its answer in time. If no wait is long, an answer keeps its place until it
+    /// is complete, because its connection and memory then become free earlier.
     pub(crate) fn is_over<T: Transport>(&self, local: &Local, io: &Io<T>) -> bool {
         let Some(turn) = &self.turn else {
             return false;
         };
+        if turn.left_in_trial(io) == Some(0) && io.ledger().has_line() {
+            return true;
+        }
         let now = local.proxy.clock.mono();
-        let over = io.sent().saturating_sub(turn.from) >= TURN.0 || now.since(turn.began) >= TURN.1;
+        let over = turn.sent(io) >= TURN.0 || now.since(turn.began) >= TURN.1;
         over && io.ledger().longest_wait(now) >= LONG_WAIT
     }
 
-    /// Gives the place to another answer, and waits for the next turn. Before that, the client must have read
-    /// all that was sent, because a waiting answer must have no bytes in the kernel. This wait may be twice
+    /// Returns the number of bytes that this turn may still send. `None` if there is no such limit: no other
+    /// answer waits, or the client reads.
+    pub(crate) fn left_in_trial<T: Transport>(&self, io: &Io<T>) -> Option<u64> {
+        let left = self.turn.as_ref()?.left_in_trial(io)?;
+        io.ledger().has_line().then_some(left)
+    }
+
+    /// Gives the place to another answer, and waits for the next turn. Before that, the client must have
+    /// acknowledged all bytes that were sent, because a waiting answer must have no bytes in the kernel. A
+    /// client that does not read these bytes does not wait in the line. The wait for the next turn may be twice
     /// as long as the wait for a first turn. So if there is too little room, answers that have not begun are
     /// refused first.
     ///
@@ -112,10 +138,44 @@ impl Queued {
         let drained = io.drained(patience).await;
         drained.map_err(|_| TurnLost::Client)?;
         self.turn = None;
+        self.until_read(local, io).await?;
         // An answer that has begun is not ended to make room for other answers.
-        let turn = begin_turn(local, io, patience.twice(), Doing::Work).await;
+        let patience = (patience.twice(), Doing::Work);
+        let turn = begin_turn(local, io, patience, &mut self.reader).await;
         self.turn = Some(turn.ok_or(TurnLost::Memory)?);
         Ok(())
+    }
+
+    /// Waits until the client has read most of the bytes that it was sent. Such a client gets no place before,
+    /// even if there is room, because its bytes would stay in the kernel.
+    async fn until_read<T: Transport>(
+        &mut self,
+        local: &Local,
+        io: &Io<T>,
+    ) -> Result<(), TurnLost> {
+        let deadline = io.deadline(local.patience.progress);
+        let mut gone = pin!(io.gone());
+        while !self.reader.has_read(io) {
+            io.set_doing(Doing::Unread);
+            let leaves = tokio::time::timeout(ROOM_PAUSE, &mut gone).await.is_ok();
+            if leaves || io.is_doomed() || local.sweep.now() >= deadline {
+                return Err(TurnLost::Client);
+            }
+        }
+        io.set_doing(Doing::Work);
+        Ok(())
+    }
+}
+
+impl Turn {
+    /// Returns the number of bytes that were sent in this turn.
+    fn sent<T: Transport>(&self, io: &Io<T>) -> u64 {
+        io.sent().saturating_sub(self.from)
+    }
+
+    /// Returns the number of bytes that are left of [`trial`](Self::trial).
+    fn left_in_trial<T: Transport>(&self, io: &Io<T>) -> Option<u64> {
+        Some(self.trial?.saturating_sub(self.sent(io)))
     }
 }
 
@@ -123,8 +183,8 @@ impl Queued {
 async fn begin_turn<T: Transport>(
     local: &Local,
     io: &Io<T>,
-    patience: Ticks,
-    doing: Doing,
+    (patience, doing): (Ticks, Doing),
+    reader: &mut Reader,
 ) -> Option<Turn> {
     let place = match io.ledger().place() {
         Some(place) => place,
@@ -135,6 +195,7 @@ async fn begin_turn<T: Transport>(
         _place: place,
         began: local.proxy.clock.mono(),
         from: io.sent(),
+        trial: reader.trial(io),
     })
 }
 
@@ -146,21 +207,22 @@ async fn wait_for_place<T: Transport>(
 ) -> Option<Rc<Place>> {
     let waiting = io.ledger().wait_for_place(local.proxy.clock.mono());
     let deadline = io.deadline(patience);
+    let mut gone = pin!(io.gone());
     io.set_doing(doing);
     let place = loop {
         local.shed_stalled();
-        // Memory of other uses is freed without a notification.
-        let next = poll_fn(|cx| waiting.poll_place(cx));
-        if let Ok(place) = tokio::time::timeout(ROOM_PAUSE, next).await {
-            break Some(place);
+        tokio::select! {
+            biased;
+            place = poll_fn(|cx| waiting.poll_place(cx)) => break Some(place),
+            () = &mut gone => break None,
+            // Memory of other uses is freed without a notification.
+            () = tokio::time::sleep(ROOM_PAUSE) => {}
         }
         if io.is_doomed() || local.sweep.now() >= deadline {
+            local.count(Event::MemoryRefused);
             break None;
         }
     };
     io.set_doing(Doing::Work);
-    if place.is_none() {
-        local.count(Event::MemoryRefused);
-    }
     place
 }

@@ -14,7 +14,7 @@ use tokio::task::spawn_local;
 use super::room::{LONG_HEAD, MEMORY as SPENT};
 use super::*;
 use crate::Event;
-use crate::http::net::Ticks;
+use crate::http::net::{Doing, Ticks, Transport as _};
 use crate::state::ledger::Use;
 use crate::state::local::Local;
 use crate::testing::with_worker;
@@ -127,18 +127,117 @@ fn an_answer_gives_its_place_to_one_that_has_waited_for_long() {
 
 /// The client of this answer does not read.
 #[test]
-fn an_answer_that_is_not_taken_keeps_its_place() {
+fn an_answer_that_is_not_taken_keeps_a_place_for_the_bytes_in_the_kernel() {
     with_worker(MEMORY, |local| async move {
+        let used = || local.proxy.ledger.used(Use::Queues);
         let (client, link) = connection(&local).await;
         let queued = link.queue(&local, 1 << 20).await;
+        let place = used();
         let io = link.io();
         let patience = Ticks::of(Duration::from_secs(1));
-        let written = io.write(&vec![7; 16 << 20], patience).await;
-        assert_eq!(written.unwrap_err().kind(), ErrorKind::TimedOut);
+        // As for a client's connection where memory is short.
+        let unsent = SockRef::from(io.transport()).set_tcp_notsent_lowat(16 << 10);
+        unsent.unwrap();
+        let piece = vec![7; 16 << 10];
+        let written = loop {
+            if let Err(error) = io.write(&piece, patience).await {
+                break error;
+            }
+        };
+        assert_eq!(written.kind(), ErrorKind::TimedOut);
+        let kept = io.transport().unacknowledged();
+        assert!(kept < used() && used() < place, "{kept} {} {place}", used());
         let drained = io.drained(patience).await;
         assert_eq!(drained.unwrap_err().kind(), ErrorKind::TimedOut);
-        assert!(local.proxy.ledger.used(Use::Queues) > 0);
+        assert!(kept < used());
         drop((queued, client));
+    });
+}
+
+#[test]
+fn a_client_that_leaves_gives_its_place_back() {
+    with_worker(MEMORY, |local| async move {
+        let long = Ticks::of(Duration::from_secs(3600));
+        let (client, link) = connection(&local).await;
+        let io = link.io();
+        let short = Ticks::of(Duration::from_millis(500));
+        let full = io.write(&vec![7; 16 << 20], short).await;
+        assert_eq!(full.unwrap_err().kind(), ErrorKind::TimedOut);
+        let drained = io.drained(long);
+        // The bytes that the client has not read turn its close into a reset.
+        drop(client);
+        assert_eq!(drained.await.unwrap_err().kind(), ErrorKind::NotConnected);
+        let _places: Vec<_> = std::iter::from_fn(|| local.proxy.ledger.place()).collect();
+        let (client, link) = connection(&local).await;
+        let there = Rc::clone(&local);
+        let waits = spawn_local(async move { link.queue(&there, 1 << 20).await.is_some() });
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert!(!waits.is_finished());
+        SockRef::from(&client)
+            .set_linger(Some(Duration::ZERO))
+            .unwrap();
+        drop(client);
+        assert!(!waits.await.unwrap());
+        assert_eq!(local.proxy.totals().event(Event::MemoryRefused), 0);
+    });
+}
+
+/// Sends turns to a client while another answer waits, until the client is known to read or not to read. The
+/// client gets five eighths of its window in each turn. Returns whether it reads.
+async fn known_to_read(local: &Local, link: &Link<TcpStream>) -> bool {
+    let (ledger, io) = (&local.proxy.ledger, link.io());
+    let mut queued = link.queue(local, 16 << 20).await.unwrap();
+    assert_eq!(queued.left_in_trial(io), None, "no other answer waits");
+    let wait = || ledger.wait_for_place(local.mono());
+    for _ in 0..40 {
+        let line = wait();
+        let Some(left) = queued.left_in_trial(io) else {
+            return true;
+        };
+        let window = io.window().unwrap();
+        assert_eq!(left, (window / 8 * 5).max(4 << 10));
+        assert!(!queued.is_over(local, io));
+        let patience = Ticks::of(Duration::from_secs(5));
+        io.write(&vec![7; left as usize], patience).await.unwrap();
+        assert!(queued.is_over(local, io), "at once");
+        let mut next = std::pin::pin!(queued.next_turn(local, io));
+        let short = Duration::from_millis(300);
+        let waits = tokio::time::timeout(short, &mut next).await;
+        assert!(waits.is_err(), "the other answer is first");
+        assert_eq!(ledger.used(Use::Queues), 0, "no place while it waits");
+        drop(line);
+        if io.doing() == Doing::Unread {
+            let waits = tokio::time::timeout(short, &mut next).await;
+            assert!(waits.is_err(), "a place would be free");
+            while local.sweep.shed(1, 1) == 0 {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            assert_eq!(next.await, Err(TurnLost::Client));
+            return false;
+        }
+        assert_eq!(next.await, Ok(()));
+    }
+    panic!("the client's behaviour stays unknown");
+}
+
+#[test]
+fn a_client_that_does_not_read_gets_no_further_turn() {
+    with_worker(MEMORY, |local| async move {
+        let (client, link) = connection(&local).await;
+        assert!(!known_to_read(&local, &link).await);
+        drop(client);
+    });
+}
+
+#[test]
+fn a_client_that_reads_gets_usual_turns_after_short_ones() {
+    with_worker(MEMORY, |local| async move {
+        let (mut client, link) = connection(&local).await;
+        let reads =
+            spawn_local(async move { tokio::io::copy(&mut client, &mut tokio::io::sink()).await });
+        assert!(known_to_read(&local, &link).await);
+        drop(link);
+        let _ = reads.await;
     });
 }
 

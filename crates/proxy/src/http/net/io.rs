@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
+use std::pin::pin;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -84,6 +85,12 @@ impl<T: Transport> Io<T> {
         self.watch.deadline(after)
     }
 
+    /// Returns the activity of the connection.
+    #[cfg(test)]
+    pub(crate) fn doing(&self) -> Doing {
+        self.watch.doing()
+    }
+
     /// Sets the activity of the connection.
     pub(crate) fn set_doing(&self, doing: Doing) {
         self.watch.set_doing(doing);
@@ -141,9 +148,9 @@ impl<T: Transport> Io<T> {
     }
 
     /// Waits until the peer has disconnected. After a reset, the wait ends at once. If the peer has only
-    /// closed its side, the wait ends after `closed`, because the peer may still want the answer. If there
-    /// are bytes to read, the wait never ends.
-    pub(crate) async fn gone(&self, closed: Duration) {
+    /// closed its side, the wait ends after [`CLOSED`], because the peer may still want the answer. If there
+    /// are bytes to read, the wait never ends. Cancel safe.
+    pub(crate) async fn gone(&self) {
         loop {
             if poll_fn(|cx| self.transport.poll_readable(cx))
                 .await
@@ -152,7 +159,7 @@ impl<T: Transport> Io<T> {
                 return;
             }
             match self.transport.try_peek() {
-                Ok(0) => return tokio::time::sleep(closed).await,
+                Ok(0) => return tokio::time::sleep(CLOSED).await,
                 Ok(_) => return std::future::pending().await,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(_) => return,
@@ -182,19 +189,53 @@ impl<T: Transport> Io<T> {
 
     /// Waits until the peer reads.
     pub(crate) async fn writable(&self, deadline: Ticks) -> io::Result<()> {
+        self.writable_or_silent(deadline, || {}).await
+    }
+
+    /// As [`writable`](Self::writable). If the peer is silent meanwhile, the place is reduced to the memory of
+    /// the bytes that the kernel keeps for the peer, and `silent` is called once.
+    pub(crate) async fn writable_or_silent(
+        &self,
+        deadline: Ticks,
+        mut silent: impl FnMut(),
+    ) -> io::Result<()> {
         self.fit();
         let before = self.watch.doing();
         self.watch.set_doing(Doing::Stalled);
         let _armed = self.arm(Side::Write, deadline);
-        let ready = poll_fn(|cx| self.poll_side(cx, Side::Write)).await;
+        let mut is_silent = false;
+        let ready = poll_fn(|cx| {
+            if !is_silent && self.watch.is_silent() {
+                is_silent = true;
+                self.keep(self.transport.unacknowledged());
+                silent();
+            }
+            self.poll_side(cx, Side::Write)
+        });
+        let ready = ready.await;
         self.watch.set_doing(before);
+        if is_silent && ready.is_ok() {
+            self.fit();
+        }
         ready
+    }
+
+    /// Limits the place to the memory of `bytes` bytes that the peer has not acknowledged.
+    fn keep(&self, bytes: usize) {
+        if let Some(place) = self.place.borrow().upgrade() {
+            place.keep(bytes);
+        }
     }
 
     /// Waits until the peer has acknowledged all bytes that were written. Waits at most `patience` for each
     /// progress. Cancel safe.
+    ///
+    /// # Errors
+    /// `TimedOut`, or `NotConnected` if the peer has left as [`gone`](Self::gone) describes. The bytes of a
+    /// connection that was reset stay unacknowledged.
     pub(crate) async fn drained(&self, patience: Ticks) -> io::Result<()> {
         let mut before = usize::MAX;
+        let mut gone = pin!(self.gone());
         let _armed = self.arm(Side::Write, self.deadline(patience));
         loop {
             let left = self.transport.unacknowledged();
@@ -204,6 +245,7 @@ impl<T: Transport> Io<T> {
             }
             if left < before {
                 before = left;
+                self.keep(left);
                 // The activity is set again, so that the silence of this client is measured from now on.
                 self.watch.set_doing(Doing::Work);
                 self.watch.set_doing(Doing::Stalled);
@@ -212,8 +254,16 @@ impl<T: Transport> Io<T> {
             if self.watch.expired(Side::Write) {
                 return Err(io::ErrorKind::TimedOut.into());
             }
-            tokio::time::sleep(DRAIN_PAUSE).await;
+            if tokio::time::timeout(DRAIN_PAUSE, &mut gone).await.is_ok() {
+                return Err(io::ErrorKind::NotConnected.into());
+            }
         }
+    }
+
+    /// Returns the number of bytes that the peer is ready to receive, or `None` if the system does not report
+    /// it.
+    pub(crate) fn window(&self) -> Option<u64> {
+        self.transport.window().map(u64::from)
     }
 
     fn arm(&self, side: Side, deadline: Ticks) -> Armed<'_> {
@@ -329,6 +379,9 @@ impl<T: Transport> Io<T> {
     }
 }
 
+/// Longest wait for a peer that has closed its side, while nothing can be sent to it. The peer may have
+/// finished sending, or may have disconnected. Foxy cannot distinguish the two cases.
+const CLOSED: Duration = Duration::from_secs(2);
 /// Bytes of one write if answers are slowed.
 const SLOW_BYTES: usize = 16 << 10;
 /// Longest pause between two checks whether the connection is doomed.

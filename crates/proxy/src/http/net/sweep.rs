@@ -15,6 +15,10 @@ pub(crate) const TICK: Duration = Duration::from_millis(250);
 /// longer than the usual wait for a turn.
 const QUEUED: Duration = Duration::from_secs(4);
 
+/// Time without progress after which a peer is silent. It is one to two ticks, because a wait begins between two
+/// ticks.
+const SILENT: Ticks = Ticks(2);
+
 /// A number of sweeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Ticks(u64);
@@ -60,6 +64,9 @@ pub(crate) enum Doing {
     Head,
     /// The connection carries out a TLS handshake.
     Handshake,
+    /// The client has acknowledged all bytes of its answer, and its program does not read them. The kernel
+    /// keeps nothing for it.
+    Unread,
     /// The connection waits for its client to read.
     Stalled,
     /// No byte of the answer is sent yet. The connection waits until earlier clients have read their answers.
@@ -71,7 +78,7 @@ pub(crate) enum Doing {
 impl Doing {
     /// Returns the time for which a connection must have had this activity before it may be closed to make
     /// room. `None` means that it is not closed. `waiting` is the number of connections that wait for each
-    /// connection with this activity.
+    /// connection with this activity. For [`Unread`](Self::Unread) it is the number of all connections that wait.
     fn patience(self, waiting: usize) -> Option<Ticks> {
         match self {
             // A client may be about to send its request.
@@ -84,6 +91,11 @@ impl Doing {
             }))),
             // The handshake needs an answer of the client, which may be far away.
             Self::Handshake => Some(Ticks::of(Duration::from_secs(1))),
+            // The network is not the cause of this wait, because all bytes have arrived.
+            Self::Unread => Some(Ticks::of(Duration::from_secs(match waiting {
+                0 => 5,
+                _ => 1,
+            }))),
             // On a slow network or machine, a client that reads may be silent for seconds: four lost packets
             // in a row take three seconds. If other answers wait for its place, a long patience makes more
             // answers fail than it saves.
@@ -151,6 +163,19 @@ impl Watch {
             if doing == Doing::Idle {
                 self.none_idle.set(Ticks::NEVER);
             }
+        }
+    }
+
+    /// Returns true if the peer has read nothing for [`SILENT`].
+    pub(crate) fn is_silent(&self) -> bool {
+        self.silent_for() >= SILENT
+    }
+
+    /// Returns the time for which the connection has waited for its peer to read.
+    fn silent_for(&self) -> Ticks {
+        match self.doing.get() {
+            Doing::Stalled => self.now.get().since(self.since.get()),
+            _ => Ticks(0),
         }
     }
 
@@ -310,6 +335,7 @@ impl Sweep {
                 let doing = watch.doing();
                 let waiting = match doing {
                     Doing::Head => for_heads,
+                    Doing::Unread => outside,
                     _ => for_readers,
                 };
                 let patience = doing.patience(waiting);
@@ -363,7 +389,9 @@ impl Sweep {
             if Rc::strong_count(watch) == 1 {
                 return false;
             }
-            if watch.expired(Side::Read) || watch.expired(Side::Write) {
+            // A peer becomes silent in one tick, and its task is woken in this tick only.
+            let silent = watch.silent_for() == SILENT;
+            if silent || watch.expired(Side::Read) || watch.expired(Side::Write) {
                 late.extend(watch.waker.borrow_mut().take());
             }
             true

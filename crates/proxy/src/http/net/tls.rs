@@ -168,6 +168,9 @@ impl<S: Transport> Transport for TlsStream<S> {
         let _ = self.session.flush(&self.below);
         usize::from(self.session.wants_write()) + self.below.0.unacknowledged()
     }
+    fn window(&self) -> Option<u32> {
+        self.below.0.window()
+    }
     fn local_addr(&self) -> Option<SocketAddr> {
         self.below.0.local_addr()
     }
@@ -237,6 +240,9 @@ impl Transport for OriginStream {
     }
     fn unacknowledged(&self) -> usize {
         either!(self, stream => stream.unacknowledged())
+    }
+    fn window(&self) -> Option<u32> {
+        either!(self, stream => stream.window())
     }
     fn local_addr(&self) -> Option<SocketAddr> {
         either!(self, stream => Transport::local_addr(stream))

@@ -43,6 +43,9 @@ pub(crate) trait Transport: 'static {
     /// Returns the number of written bytes that the peer has not acknowledged, or 0 if the system does not
     /// report it. Also sends bytes that are already encrypted.
     fn unacknowledged(&self) -> usize;
+    /// Returns the number of bytes that the peer is ready to receive, or `None` if the system does not report
+    /// it.
+    fn window(&self) -> Option<u32>;
     /// Returns the address of this side.
     fn local_addr(&self) -> Option<SocketAddr>;
     /// Turns the coming close into a reset, so that the peer cannot mistake the received bytes for a complete
@@ -97,6 +100,9 @@ impl Transport for TcpStream {
     }
     fn unacknowledged(&self) -> usize {
         foxy_disk::send_queue(self).unwrap_or(0)
+    }
+    fn window(&self) -> Option<u32> {
+        foxy_disk::peer_window(self).ok().flatten()
     }
     fn local_addr(&self) -> Option<SocketAddr> {
         Self::local_addr(self).ok()

@@ -26,6 +26,8 @@ const PLACE_MIN: usize = 128 << 10;
 /// Largest number of bytes of a place. If a queue was never limited to fewer bytes, the kernel chooses its
 /// length.
 pub(crate) const PLACE_MAX: usize = 2 << 20;
+/// Memory of the kernel for a packet, without the bytes in the packet.
+const PACKET_BYTES: usize = 4 << 10;
 /// Number of shares that are left free, so that new places need not wait until other places have shrunk.
 const FREE_SHARES: usize = 3;
 
@@ -73,6 +75,11 @@ impl Ledger {
     pub(crate) fn place(self: &Arc<Self>) -> Option<Rc<Place>> {
         let line = self.places.line.lock();
         line.waiting.is_empty().then(|| self.enter_place())?
+    }
+
+    /// True if answers wait for a place.
+    pub(crate) fn has_line(&self) -> bool {
+        !self.places.line.lock().waiting.is_empty()
     }
 
     /// Returns the time that the first answer in the line has waited; zero if the line is empty.
@@ -133,6 +140,14 @@ impl Place {
             }
         }
         bytes.bytes()
+    }
+
+    /// Returns what exceeds the memory that a queue of `kept` bytes needs. [`fit`](Self::fit) takes it again.
+    /// So clients that do not read do not keep the room of clients that read.
+    pub(crate) fn keep(&self, kept: usize) {
+        let needed = kept + kept / 4 + PACKET_BYTES;
+        self.bytes.borrow_mut().shrink_to(needed);
+        self.ledger.places.wake_first();
     }
 }
 
@@ -225,6 +240,29 @@ mod tests {
         let places = [ledger.place().unwrap(), ledger.place().unwrap()];
         assert!(ledger.place().is_none());
         assert_eq!(places.map(|place| place.fit()), [PLACE_MIN; 2]);
+    }
+
+    #[test]
+    fn a_place_can_be_reduced_to_the_memory_of_its_queue() {
+        let ledger = for_two();
+        let (one, two) = (ledger.place().unwrap(), ledger.place().unwrap());
+        let wakes = Arc::new(Counting::default());
+        let waker = Waker::from(Arc::clone(&wakes));
+        let cx = Context::from_waker(&waker);
+        let third = ledger.wait_for_place(MonoTime(0));
+        assert!(third.poll_place(&cx).is_pending());
+        one.keep(PLACE_MIN);
+        assert_eq!(ledger.used(Use::Queues), 2 * PLACE_MIN, "all is needed");
+        one.keep(1000);
+        let kept = 1250 + PACKET_BYTES;
+        assert_eq!(ledger.used(Use::Queues), PLACE_MIN + kept);
+        assert!(wakes.0.load(Ordering::Relaxed) > 0);
+        let Poll::Ready(other) = third.poll_place(&cx) else {
+            panic!("there is room now");
+        };
+        assert_eq!(one.fit(), kept, "the others need their places");
+        drop((other, two));
+        assert_eq!(one.fit(), PLACE_MIN);
     }
 
     #[test]

@@ -1,6 +1,19 @@
 //! Tests of deadlines, and of the connections that are closed when memory or places are short.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Wake;
+
 use super::*;
+
+/// Notes that it was woken.
+#[derive(Default)]
+struct Wakes(AtomicBool);
+
+impl Wake for Wakes {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
 
 fn sweep() -> Sweep {
     Sweep::new(&Ledger::new(1 << 20, 1 << 20))
@@ -61,6 +74,47 @@ fn silence_is_shorter_where_many_wait_for_it() {
     let inside = [0, 1, 3, 4].map(|waiting| longest(waiting, 0));
     assert_eq!(inside, [21, 9, 9, 5].map(Some));
     assert_eq!([longest(0, 1), longest(2, 2)], [9, 5].map(Some));
+}
+
+#[test]
+fn clients_that_do_not_read_have_less_time_where_connections_wait_to_be_let_in() {
+    let longest = |outside: usize| {
+        let sweep = sweep();
+        let unread = [(); 9].map(|()| sweep.watch());
+        unread.iter().for_each(|w| w.set_doing(Doing::Unread));
+        (1..=30).find(|_| {
+            sweep.tick();
+            sweep.shed(9, outside) == 9
+        })
+    };
+    assert_eq!([0, 1, 9].map(longest), [21, 5, 5].map(Some));
+    let sweep = sweep();
+    let unread = sweep.watch();
+    unread.set_doing(Doing::Unread);
+    (0..30).for_each(|_| sweep.tick());
+    assert_eq!(sweep.shed_stalled(1, 9), 0, "it holds no place");
+}
+
+#[test]
+fn a_silent_peer_wakes_its_connection_once() {
+    let sweep = sweep();
+    let watch = sweep.watch();
+    let wakes = Arc::new(Wakes::default());
+    let is_woken = || {
+        watch.register(&Waker::from(Arc::clone(&wakes)));
+        sweep.tick();
+        wakes.0.swap(false, Ordering::Relaxed)
+    };
+    assert!(!is_woken());
+    watch.set_doing(Doing::Stalled);
+    assert!(!is_woken() && !watch.is_silent());
+    assert!(is_woken() && watch.is_silent());
+    assert!(!is_woken() && watch.is_silent());
+    watch.set_doing(Doing::Work);
+    watch.set_doing(Doing::Stalled);
+    assert!(!watch.is_silent(), "the peer has read meanwhile");
+    watch.set_doing(Doing::Queued);
+    assert!(!is_woken() && !is_woken() && !watch.is_silent());
 }
 
 #[test]
@@ -127,11 +181,12 @@ fn the_oldest_idle_connection_makes_place_however_short_it_has_been_idle() {
 #[test]
 fn the_least_needed_connections_are_closed_first() {
     let sweep = sweep();
-    let watches: Vec<_> = (0..5).map(|_| sweep.watch()).collect();
-    let [work, stalled, head, young, old] = &watches[..] else {
-        panic!("five");
+    let watches: Vec<_> = (0..6).map(|_| sweep.watch()).collect();
+    let [work, stalled, unread, head, young, old] = &watches[..] else {
+        panic!("six");
     };
     stalled.set_doing(Doing::Stalled);
+    unread.set_doing(Doing::Unread);
     head.set_doing(Doing::Head);
     old.set_doing(Doing::Idle);
     for _ in 0..100 {
@@ -139,7 +194,7 @@ fn the_least_needed_connections_are_closed_first() {
     }
     young.set_doing(Doing::Idle);
     (0..4).for_each(|_| sweep.tick());
-    for next in [old, young, head, stalled] {
+    for next in [old, young, head, unread, stalled] {
         assert!(!next.expired(Side::Read));
         assert_eq!(sweep.shed(1, 0), 1);
         assert!(next.expired(Side::Read), "{next:?}");

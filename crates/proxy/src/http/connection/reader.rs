@@ -1,0 +1,54 @@
+//! Detects clients that do not read their answers.
+//!
+//! The kernel of such a client acknowledges bytes until its receive buffer is full. Meanwhile the window that
+//! it announces shrinks by the bytes that the client's program leaves unread.
+
+use crate::http::net::{Io, Transport};
+
+/// Part of a client's window that is sent in one turn while it is not known that the client reads: five
+/// eighths. If the client reads none of these bytes, less than half of its window is left.
+const TRIAL: (u64, u64) = (5, 8);
+/// Smallest number of bytes of such a turn, so that each turn makes progress.
+const TRIAL_MIN: u64 = 4 << 10;
+
+/// The behaviour of a client during one answer.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Reader {
+    /// Number of bytes that the connection had sent before the answer.
+    from: u64,
+    /// The largest window in bytes that the client has announced during the answer.
+    window: u64,
+}
+
+impl Reader {
+    /// Begins an answer.
+    pub(super) fn of<T: Transport>(io: &Io<T>) -> Self {
+        Self {
+            from: io.sent(),
+            window: 0,
+        }
+    }
+
+    /// Returns true if the client announces at least half of its largest window, or if the system does not
+    /// report the window. After a smaller window, a client that reads must announce a larger window as soon as
+    /// half of its buffer is free (RFC 9293 section 3.8.6.2.2).
+    pub(super) fn has_read<T: Transport>(&mut self, io: &Io<T>) -> bool {
+        self.look(io).is_none_or(|window| window >= self.window / 2)
+    }
+
+    /// Returns the number of bytes of the next turn, or `None` if it is known that the client reads: it has
+    /// received at least twice its largest window, so it has read at least half of these bytes. All bytes that
+    /// were sent must be acknowledged.
+    pub(super) fn trial<T: Transport>(&mut self, io: &Io<T>) -> Option<u64> {
+        let window = self.look(io)?;
+        let reads = io.sent() - self.from >= 2 * self.window;
+        (!reads).then(|| (window / TRIAL.1 * TRIAL.0).max(TRIAL_MIN))
+    }
+
+    /// Returns the present window.
+    fn look<T: Transport>(&mut self, io: &Io<T>) -> Option<u64> {
+        let window = io.window()?;
+        self.window = self.window.max(window);
+        Some(window)
+    }
+}
