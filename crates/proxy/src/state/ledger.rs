@@ -82,7 +82,7 @@ const CLOSED_BYTES: usize = 8 << 10;
 /// Smallest number of bytes that are released when a request without a read buffer ends.
 const ENDED_BYTES: usize = 4 << 10;
 /// Bytes of a connection that waits to be served: its socket, with a request in it.
-const WAITING_BYTES: usize = 8 << 10;
+const WAITING_BYTES: usize = 4 << 10;
 /// Number of connections that may always wait for one worker.
 const WAITING_MIN: usize = 8;
 /// Number of connections that may always wait in the kernel for one listener of a worker.

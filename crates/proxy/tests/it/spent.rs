@@ -135,10 +135,10 @@ fn connections_beyond_those_that_may_wait_are_left_to_the_kernel() {
     held.fill();
     // The number of connections does not exceed the share of one client. Otherwise some could be refused when
     // their turn comes.
-    (0..12).for_each(|_| held.ask());
+    (0..20).for_each(|_| held.ask());
     assert!(held.clients.len() <= 32, "{}", held.clients.len());
     let (accepted, served) = held.settled();
-    assert_eq!(accepted, served + 8, "eight may wait");
+    assert_eq!(accepted, served + 16, "sixteen may wait");
     drop(held.ends);
     for mut client in held.clients {
         let answer = client.answer();
@@ -216,9 +216,9 @@ fn the_first_answer_ends_its_connection_while_many_wait() {
     let mut held = Held::with_memory(MEMORY);
     held.fill();
     held.have_too_much();
-    (0..12).for_each(|_| held.ask());
+    (0..20).for_each(|_| held.ask());
     let (accepted, served) = held.settled();
-    assert_eq!(accepted, served + 8, "eight may wait");
+    assert_eq!(accepted, served + 16, "sixteen may wait");
     let (client, _) = held.answered();
     drop(client);
     // The next connection in the queue is served, and another connection may wait.

@@ -148,9 +148,9 @@ fn fewer_connections_wait_where_memory_is_small() {
         let ledger = Ledger::new(max, 0);
         (ledger.waiting_max(2), ledger.backlog(2))
     };
-    assert_eq!(bounds(1 << 20), (16, 128));
-    assert_eq!(bounds(32 << 20), (512, 256));
-    assert_eq!(bounds(1 << 30), (16_384, 8192));
+    assert_eq!(bounds(1 << 20), (32, 128));
+    assert_eq!(bounds(32 << 20), (1024, 512));
+    assert_eq!(bounds(1 << 30), (32_768, 16_384));
     let ledger = Ledger::new(1 << 20, 0);
     assert!(ledger.waiting_max(256) > 0, "each of many workers accepts");
 }
@@ -215,20 +215,20 @@ fn one_client_has_a_part_of_the_connections_where_memory_is_short() {
     assert_eq!(most(64 << 20, served), Some(512));
     assert_eq!(
         most(64 << 20, waiting),
-        Some(1024),
+        Some(2048),
         "half of those that may wait"
     );
-    // 256 connections may wait for both workers. Three well-behaved clients do not fill half of these places.
+    // 512 connections may wait for both workers.
     assert_eq!(most(8 << 20, served), Some(64));
-    assert_eq!(most(8 << 20, waiting), Some(128));
+    assert_eq!(most(8 << 20, waiting), Some(256));
     assert_eq!(most(1 << 20, served), Some(32));
     assert_eq!(most(1 << 20, waiting), Some(32));
     let both = |waiting| Counts {
         served: 16,
         waiting,
     };
-    assert_eq!(most(8 << 20, both), Some(128));
-    assert_eq!(most(4 << 20, both), Some(64));
+    assert_eq!(most(8 << 20, both), Some(256));
+    assert_eq!(most(4 << 20, both), Some(128));
 }
 
 #[test]
